@@ -80,7 +80,8 @@ def _asked(agent: Agent) -> Figures:
     questions = [turn.user[:80] for turn in turns(_QUESTIONS, seed=3)]
     _everyones(agent.bus, questions[0])
     direct = timed(lambda question: _everyones(agent.bus, question), questions)
-    warm = timed(lambda number: _warmed(agent, number, questions[number]), range(_QUESTIONS - 10))
+    told = {turn.session: turn.user[:80] for turn in turns(_TURNS)}
+    warm = timed(lambda session: _warmed(agent, session, told[session]), told)
     return {
         "recall_p50_ms": p50(direct) / 1e6,
         "recall_p99_ms": p99(direct) / 1e6,
@@ -104,7 +105,7 @@ def _everyones(bus: MemoryBus, question: str) -> None:
 
 
 def _warmed(agent: Agent, number: int, question: str) -> None:
-    """Ask ahead in a session that has nothing warm yet, and wait until it has."""
+    """Ask ahead for what was told in a session, which has nothing warm yet, until it has."""
     session = agent.sessions[number]
     session.queue_prefetch(question)
-    wait_for("a warm result", lambda: session.prefetch() != "", look=0.001)
+    wait_for("a warm result", lambda: session.prefetch(question, wait=0) != "", look=0.001)

@@ -24,6 +24,8 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
+    Residue,
+    StoredMemory,
     Transaction,
     TransactionalProvider,
     Why,
@@ -98,6 +100,14 @@ class FactStore(Protocol):
         """Return the pairs of key and digest (G8)."""
         ...
 
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope; see `MemoryProvider.forget`."""
+        ...
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what `erase` would erase."""
+        ...
+
 
 class FactProvider(TransactionalProvider):
     """Remembers what was said and kept, and finds it by words.
@@ -113,6 +123,8 @@ class FactProvider(TransactionalProvider):
         tools=True,
         as_of=True,
         retracts=True,
+        forgets=True,
+        exports=True,
         reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
@@ -200,6 +212,16 @@ class FactProvider(TransactionalProvider):
         """Keep the task and, right after it, its result: who finds one finds the other."""
         with self.opened.writing() as parts:
             parts.utterances.say(delegated(event), ctx)
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's facts and all that was made of them."""
+        return self.opened.erase(scope)
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
+        return self.opened.stored(scope)
 
     # -- recall and tools ---------------------------------------------------------------------
 

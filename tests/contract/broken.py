@@ -11,7 +11,14 @@ from typing import Any
 from memorybus.errors import StaleEpoch, Unavailable
 from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_providers import ledger
-from memorybus_providers.base import Capabilities, MemoryProvider, Progress, Recollection
+from memorybus_providers.base import (
+    Capabilities,
+    MemoryProvider,
+    Progress,
+    Recollection,
+    Residue,
+    StoredMemory,
+)
 from memorybus_providers.contract import ContractBroken
 from provider_example import example_module
 
@@ -555,3 +562,123 @@ class AnybodysTurn(Retracting):
 @breaks(ITS_OWN)
 class AnyLineage(Retracting):
     whose = "agent = ? and user = ? and ? is not null and event = ?"
+
+
+# -- erasure and export -------------------------------------------------------------------------
+
+
+class Forgetting(Sound):
+    """The sound one, which erases what is somebody's, and gives it out."""
+
+    capabilities = Capabilities(recall=True, forgets=True, exports=True, handles=TURNS)
+    whose = "agent = coalesce(?, agent) and user = coalesce(?, user)"
+    secure = "on"
+
+    def open(self) -> None:
+        super().open()
+        self.db.execute(f"pragma secure_delete = {self.secure}")
+
+    def forget(self, scope: Any) -> Residue:
+        gone = self.db.execute(f"delete from notes where {self.whose}", (scope.agent, scope.user))
+        self.db.execute("pragma wal_checkpoint(truncate)")
+        return Residue(gone.rowcount)
+
+    def export(self, scope: Any) -> Iterator[StoredMemory]:
+        query = f"select text, agent, user, workspace from notes where {self.whose}"
+        for row in self.db.execute(query, (scope.agent, scope.user)):
+            yield StoredMemory(*row)
+
+
+spoilt(AGREES, forget=lambda self, scope: Residue())
+spoilt(AGREES, export=lambda self, scope: iter(()))
+spoilt(HOOKS, forget=lambda self: Residue())
+spoilt(HOOKS, sync_turns=lambda self: {})
+FORGOTTEN = "what_is_forgotten_is_not_recalled"
+
+
+@breaks(FORGOTTEN)
+class ForgetsNobody(Forgetting):
+    def forget(self, scope: Any) -> Residue:
+        return Residue(1)
+
+
+@breaks(FORGOTTEN)
+class ForgetsEverybody(Forgetting):
+    whose = "? is null or ? is null or true"
+
+
+@breaks(FORGOTTEN)
+class ForgetsTheOwnAgentOnly(Forgetting):
+    whose = "agent = coalesce(?, 'contract-agent') and user = coalesce(?, user)"
+
+
+@breaks("what_is_forgotten_leaves_no_byte")
+class LeavesFreePages(Forgetting):
+    secure = "off"
+
+
+@breaks("what_is_forgotten_leaves_no_byte")
+class LeavesItInItsLog(Forgetting):
+    def forget(self, scope: Any) -> Residue:
+        (count,) = self.db.execute("select count(*) from notes").fetchone()
+        whose = (scope.agent, scope.user)
+        self.db.execute(f"delete from notes where {self.whose}", whose)
+        return Residue(count)
+
+
+@breaks("a_forgotten_scope_is_as_if_it_had_never_been")
+class RemembersTheName(Forgetting):
+    """Has nothing of the person but the person."""
+
+    def forget(self, scope: Any) -> Residue:
+        super().forget(scope)
+        note = ("", scope.user, "", "", 0, "a quince of one who is gone")
+        self.db.execute("insert into notes values (?, ?, ?, ?, ?, ?)", note)
+        return Residue()
+
+
+@breaks("a_lane_goes_on_after_an_erasure")
+class BringsBack(Forgetting):
+    """Writes again what it has in memory."""
+
+    said: tuple[tuple[Any, Any], ...] = ()
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        for one in self.said:
+            super().sync_turn(*one)
+        self.said += ((event, ctx),)
+        super().sync_turn(event, ctx)
+
+
+@breaks("an_erasure_may_come_twice", StopIteration)
+class LooksAtTheFirst(Forgetting):
+    def forget(self, scope: Any) -> Residue:
+        next(self.export(scope))
+        return super().forget(scope)
+
+
+@breaks("an_erasure_may_come_twice")
+class SaysNothing(Forgetting):
+    def forget(self, scope: Any) -> Any:
+        super().forget(scope)
+
+
+EXPORTED = "an_export_yields_what_is_kept_of_a_scope"
+
+
+@breaks(EXPORTED)
+class ExportsNothing(Forgetting):
+    def export(self, scope: Any) -> Iterator[StoredMemory]:
+        return iter(())
+
+
+@breaks(EXPORTED)
+class ExportsEverybody(Forgetting):
+    def export(self, scope: Any) -> Iterator[StoredMemory]:
+        return super().export(type(scope)(None, None, None))
+
+
+@breaks("an_export_has_nothing_of_what_was_forgotten")
+class ExportsFromACopy(Forgetting):
+    def export(self, scope: Any) -> Iterator[StoredMemory]:
+        return iter((StoredMemory("I saw a wolpertinger."),))

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from broken import CASES, Broken, Digesting, Retracting, Sound, SoundLookup
+from broken import CASES, Broken, Digesting, Forgetting, Retracting, Sound, SoundLookup
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
 
@@ -72,3 +72,11 @@ def test_a_sound_digest_passes(rule: str, tmp_path: Path) -> None:
 def test_a_sound_retraction_passes(rule: str, tmp_path: Path) -> None:
     """A provider that forgets by event id, owner and lineage satisfies the rules (G8)."""
     getattr(contract_of(Retracting), rule)(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if any(w in rule for w in ("forgotten", "erasure", "export"))]
+)
+def test_a_sound_erasure_passes(rule: str, tmp_path: Path) -> None:
+    """A provider that erases by owner, out of its file too, satisfies the rules."""
+    getattr(contract_of(Forgetting), rule)(tmp_path)

@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
@@ -41,6 +41,22 @@ def _default_data_dir() -> Path:
 
 
 _SLOWEST_BEAT = 2.0
+
+
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls of its write hooks an instance may make, over all workers; 0 is no bound.
+
+    Attributes:
+        calls_per_second: on average; up to a second's worth at once.
+        daily_budget: of each day, UTC.
+    """
+
+    calls_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    daily_budget: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+LIMITS = CallLimits.__struct_fields__
+"""Keys of an instance's table that workers read, and no provider."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,7 +257,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
-        return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
+        table = self.provider.get(name, {})
+        return {k: v for k, v in table.items() if k != "kind" and k not in LIMITS}
+
+    def provider_limits(self, name: str) -> CallLimits:
+        """How many calls one instance may make.
+
+        Raises:
+            ConfigError: a limit is no number, or negative.
+        """
+        table = {k: v for k, v in self.provider.get(name, {}).items() if k in LIMITS}
+        try:
+            return msgspec.convert(table, CallLimits)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"provider {name}: {error}") from error
 
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
@@ -318,6 +347,11 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
         if name in values:
             values[name] = tables(name, values[name])
     return values
+
+
+def is_set(variable: str) -> bool:
+    """Say whether an environment variable has a value in this process."""
+    return bool(os.environ.get(variable))
 
 
 def with_secrets(settings: Settings) -> Settings:

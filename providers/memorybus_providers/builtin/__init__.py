@@ -27,15 +27,19 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
+    Residue,
+    StoredMemory,
     Transaction,
     TransactionalProvider,
     Why,
 )
 from memorybus_providers.builtin.entries import EntryWrite, Outcome, block
+from memorybus_providers.builtin.erasure import belongs
 from memorybus_providers.builtin.files import encodable, readable
+from memorybus_providers.builtin.origins import Origin
 from memorybus_providers.builtin.places import MemoryFile, place_of, places
 from memorybus_providers.builtin.ranking import matched, rank
-from memorybus_providers.builtin.store import BuiltinStore, Origin
+from memorybus_providers.builtin.store import BuiltinStore
 from memorybus_providers.digests import key_of, paired
 
 __all__ = ["BuiltinProvider"]
@@ -59,7 +63,9 @@ class BuiltinProvider(TransactionalProvider):
 
     kind: ClassVar[str] = "builtin"
     placement: ClassVar[Placement] = "local"
-    capabilities: ClassVar[Capabilities] = Capabilities(handles=frozenset({MemoryWritten}))
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        forgets=True, exports=True, handles=frozenset({MemoryWritten})
+    )
     tunable: ClassVar[frozenset[str]] = frozenset({"memory_limit", "user_limit"})
     mirrors: ClassVar[bool] = True
 
@@ -141,12 +147,31 @@ class BuiltinProvider(TransactionalProvider):
             event_id=ctx.event_id,
             session=encodable(ctx.session.id),
             at=ctx.at,
+            scope=_encodable(ctx.scope),
         )
         self._store.write(place_of(event.store, ctx.scope), write)
 
     def outcomes(self) -> Mapping[Outcome, int]:
         """Return how many writes ended in which way (see `entries`)."""
         return self._store.outcomes()
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's files, and what its sessions wrote into the files of others.
+
+        Raises:
+            Transient: another process holds the database.
+            Unavailable: a file or the database cannot be written.
+        """
+        return self._store.erase(scope)
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield the entries that `forget` would erase, file by file."""
+        for place in places(self.config.home, scope.agent, scope.user):
+            for text, origin in self._entries(place):
+                if belongs(place, origin, scope):
+                    yield _stored(place, text, origin)
 
     # -- recall -------------------------------------------------------------------------------
 
@@ -190,6 +215,24 @@ class BuiltinProvider(TransactionalProvider):
     def _block(self, store: StoreName, owner: str, limit: int) -> str:
         place = place_of(store, Scope(agent=owner, user=owner))
         return block(store, tuple(entry for entry, _ in self._entries(place)), limit)
+
+
+def _encodable(scope: Scope) -> Scope:
+    """Return a scope that can be stored, whatever it holds."""
+    agent, user, workspace = map(encodable, (scope.agent, scope.user, scope.workspace))
+    return Scope(agent=agent, user=user, workspace=workspace)
+
+
+def _stored(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
+    """Return an entry as it is exported; whose file it is in, if its writer is not known."""
+    owner = {"memory": "agent", "user": "user"}[place.store]
+    agent, user = (
+        held if held is not None else place.folder if owner == part else ""
+        for part, held in (("agent", origin.agent), ("user", origin.user))
+    )
+    return StoredMemory(
+        text, agent, user, origin.workspace or "", place.store, origin.session, origin.at
+    )
 
 
 def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:

@@ -15,6 +15,8 @@ LOCK_WAIT_MS = 5_000
 LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
 """A memory file, or its folder, that cannot be used: its owner waits, the others go on."""
 
+_OWNER = ("agent text", "user text", "workspace text")
+
 _SCHEMA = """
 create table if not exists pending(
     seq integer primary key autoincrement, store text not null, folder text not null,
@@ -22,7 +24,8 @@ create table if not exists pending(
 );
 create table if not exists origins(
     store text not null, folder text not null, entry text not null, session text not null,
-    at integer not null, primary key (store, folder, entry)
+    at integer not null, agent text, user text, workspace text,
+    primary key (store, folder, entry)
 ) without rowid;
 create table if not exists outcomes(outcome text primary key, n integer not null) without rowid;
 """
@@ -38,11 +41,20 @@ def connect(path: Path) -> sqlite3.Connection:
         # The commit must be on disk before the rename, or a power failure would double writes.
         db.execute("pragma synchronous = full")
         ledger.migrate(db)
+        db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
         db.executescript(_SCHEMA)
+        _add_owners(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _add_owners(db: sqlite3.Connection) -> None:
+    """Add to a database of an earlier release the columns that say whose session wrote an entry."""
+    if "agent" not in {row[1] for row in db.execute("pragma table_info(origins)")}:
+        columns = "".join(f"alter table origins add column {name};" for name in _OWNER)
+        db.executescript(f"begin immediate;{columns}commit;")
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:

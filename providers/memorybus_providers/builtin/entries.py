@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
-from memorybus.events import StoreName, WriteAction
+from memorybus.events import Scope, StoreName, WriteAction
 
 SEPARATOR = "\n§\n"
 
@@ -43,6 +43,7 @@ class EntryWrite(msgspec.Struct, frozen=True):
         event_id: the envelope's id, named in logs instead of the text, which is private.
         session: the session it was written in.
         at: wall time of the event, milliseconds.
+        scope: whose session it was; None if an earlier release noted the write.
     """
 
     action: WriteAction
@@ -51,6 +52,7 @@ class EntryWrite(msgspec.Struct, frozen=True):
     event_id: str = ""
     session: str = ""
     at: int = 0
+    scope: Scope | None = None
 
 
 def parse(text: str) -> Entries:

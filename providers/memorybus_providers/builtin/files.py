@@ -8,9 +8,14 @@ guessed from the texts, which a person may have changed in between.
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from memorybus import private
+
+_ALONE: Final = 0
+"""The number of a token that belongs to no pending write."""
 
 
 def read(file: Path) -> str:
@@ -64,6 +69,21 @@ def consume_token(file: Path, seq: int, text: str | None) -> None:
         _sync(token)
         token.replace(file)
     _sync(file.parent)
+
+
+def put(home: Path, file: Path, text: str) -> None:
+    """Replace a file's text, durably, under the store's write lock."""
+    place_token(home, file, _ALONE)
+    consume_token(file, _ALONE, text)
+
+
+def remove(file: Path) -> None:
+    """Remove a file, if it is there, and its folder, if nothing else is in it."""
+    if file.parent.is_dir():
+        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            file.parent.rmdir()
+            _sync(file.parent.parent)
 
 
 def remove_strays(file: Path) -> None:

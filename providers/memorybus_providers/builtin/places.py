@@ -36,6 +36,11 @@ class MemoryFile(msgspec.Struct, frozen=True):
         """Return the Markdown file."""
         return home / self.store / self.folder / FILES[self.store]
 
+    def left_over(self, home: Path) -> Path | None:
+        """Return the folder if it is there without the file: somebody put other files into it."""
+        file = self.file(home)
+        return file.parent if file.parent.is_dir() and not file.exists() else None
+
 
 def place_of(store: StoreName, scope: Scope) -> MemoryFile:
     """Return where a write of `scope` goes: ``user`` follows the person, ``memory`` the agent."""

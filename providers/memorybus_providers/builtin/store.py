@@ -33,8 +33,8 @@ from memorybus.ids import text_digest
 from memorybus.testing import CrashPoint
 
 from memorybus_providers import ledger
-from memorybus_providers.base import Fence, Progress, Transaction
-from memorybus_providers.builtin import files
+from memorybus_providers.base import Fence, Progress, RecallScope, Residue, Transaction
+from memorybus_providers.builtin import erasure, files
 from memorybus_providers.builtin.database import (
     LOCAL_ERRORS,
     LOCK_WAIT_MS,
@@ -45,24 +45,17 @@ from memorybus_providers.builtin.entries import (
     Entries,
     EntryWrite,
     Outcome,
-    apply,
     fold,
     parse,
     render,
 )
-from memorybus_providers.builtin.places import MemoryFile
+from memorybus_providers.builtin.origins import Origin, Origins
+from memorybus_providers.builtin.places import MemoryFile, places
 
 _log = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[EntryWrite, ...]).decode
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """Where an entry comes from: the session and the time (ms) of the write that made it."""
-
-    session: str = ""
-    at: int = 0
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -108,6 +101,7 @@ class BuiltinStore:
             private.file(self.path)
             self._connection = connect(self.path)
             self._ledger = ledger.Ledger(self._connection)
+            self._origins = Origins(self._connection)
             self._repair_unless_busy()
 
     def close(self) -> None:
@@ -181,7 +175,7 @@ class BuiltinStore:
         before = self.entries(place)
         _, outcomes = fold(before, writes)
         self._count(place, writes, outcomes)
-        self._remember_origins(place, before, writes)
+        self._origins.note(place, before, writes)
         row = self._db.execute(
             "insert into pending(store, folder, writes) values (?, ?, ?)",
             (place.store, place.folder, _encode(writes)),
@@ -201,11 +195,43 @@ class BuiltinStore:
     def _tidy(self, place: MemoryFile) -> None:
         file = place.file(self._home)
         files.remove_strays(file)
-        living = {text_digest(entry) for entry in parse(files.read(file))}
-        self._db.executemany(
-            "delete from origins where store = ? and folder = ? and entry = ?",
-            [(place.store, place.folder, e) for e in self._origin_rows(place) if e not in living],
-        )
+        self._origins.keep_only(place, parse(files.read(file)))
+
+    # -- erasing ------------------------------------------------------------------------------
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Take what is a scope's out of the files and the database, so that no byte is left.
+
+        Raises:
+            Transient: another process holds the database.
+            Unavailable: a file or the database cannot be written.
+        """
+        self.settle()
+        erased, unknown = 0, 0
+        reached = places(self._home, scope.agent, scope.user)
+        try:
+            with reported(self._home), ledger.write_lock(self._db):
+                for place in reached:
+                    gone, doubtful = self._erase_from(place, scope)
+                    erased, unknown = erased + gone, unknown + doubtful
+        except LOCAL_ERRORS as error:
+            raise Unavailable(f"{error}; make it writable, then ask again") from error
+        with reported(self._home):
+            self._db.execute("vacuum")
+            self._db.execute("pragma wal_checkpoint(truncate)")
+        strange = [folder for place in reached if (folder := place.left_over(self._home))]
+        return Residue(erased, erasure.residue(unknown, strange))
+
+    def _erase_from(self, place: MemoryFile, scope: RecallScope) -> tuple[int, int]:
+        """Return how many entries of a file went, and of how many nobody knows whose they are."""
+        origins = self._origins.of(place)
+
+        def is_theirs(entry: str) -> bool | None:
+            return erasure.belongs(place, origins.get(text_digest(entry), Origin()), scope)
+
+        kept, gone = erasure.take_out(self._home, place, lambda entry: is_theirs(entry) is True)
+        self._origins.keep_only(place, kept)
+        return gone, sum(is_theirs(entry) is None for entry in kept)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -234,7 +260,7 @@ class BuiltinStore:
     def origins(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
         with reported(self._home):
-            return self._origin_rows(place)
+            return self._origins.of(place)
 
     def outcomes(self) -> dict[Outcome, int]:
         """Return how many writes ended in which way, since the store began."""
@@ -249,13 +275,6 @@ class BuiltinStore:
 
     def _unwritten(self, rows: Sequence[Pending]) -> list[Pending]:
         return [r for r in rows if files.token_of(r.place.file(self._home), r.seq).exists()]
-
-    def _origin_rows(self, place: MemoryFile) -> dict[str, Origin]:
-        rows = self._db.execute(
-            "select entry, session, at from origins where store = ? and folder = ?",
-            (place.store, place.folder),
-        )
-        return {entry: Origin(session, at) for entry, session, at in rows}
 
     # -- bookkeeping --------------------------------------------------------------------------
 
@@ -273,19 +292,6 @@ class BuiltinStore:
             "excluded.n",
             Counter(outcomes).items(),
         )
-
-    def _remember_origins(
-        self, place: MemoryFile, before: Entries, writes: Sequence[EntryWrite]
-    ) -> None:
-        """Note which write made an entry: the one that it came with, however writes are batched."""
-        for write in writes:
-            for entry in parse(write.content):
-                how = "ignore" if entry in before else "replace"
-                self._db.execute(
-                    f"insert or {how} into origins values (?, ?, ?, ?, ?)",  # noqa: S608
-                    (place.store, place.folder, text_digest(entry), write.session, write.at),
-                )
-            before, _ = apply(before, write)
 
     def _repair_unless_busy(self) -> None:
         # Whoever holds the lock settles for us, and a reader must not wait for a writer.

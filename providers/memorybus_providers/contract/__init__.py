@@ -18,6 +18,7 @@ The rules, each a test with one sentence, by module:
 - ``recalled``: recall finds what is the asker's and nothing else, in time, whatever the text.
 - ``digested``: the digest stands for the state, in any order of keys (G8).
 - ``retracted``: what was taken back is gone, and nothing else is.
+- ``forgotten``: an erasure takes all of a scope and no more; an export yields what it would take.
 
 ``rules`` has what an author supplies or overrides, ``samples`` the events that are fed.
 See ``docs/providers.md``.
@@ -32,6 +33,7 @@ except ImportError as error:
 
 from memorybus_providers.contract.declared import DeclaredRules
 from memorybus_providers.contract.digested import DigestRules
+from memorybus_providers.contract.forgotten import ForgetRules
 from memorybus_providers.contract.once import OnceRules
 from memorybus_providers.contract.recalled import RecallRules
 from memorybus_providers.contract.retracted import RetractRules
@@ -40,7 +42,9 @@ from memorybus_providers.contract.rules import ContractBroken
 __all__ = ["ContractBroken", "ProviderContract"]
 
 
-class ProviderContract(DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules):
+class ProviderContract(
+    DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules, ForgetRules
+):
     """All rules. Define `make_provider`; override `remember` or `state` if they do not fit.
 
     Every test takes pytest's ``tmp_path`` alone and fails with `ContractBroken`, whose message

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybus.errors import MissingProvider
 
-from memorybus_providers.base import Fence, Placement, Progress, ProviderConfig, Transaction
+from memorybus_providers.base import (
+    Fence,
+    Placement,
+    Progress,
+    ProviderConfig,
+    RecallScope,
+    Residue,
+    Transaction,
+)
 from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, options_of
 from memorybus_providers.fact_provider import FactProvider
 from memorybus_providers.holographic.store import HolographicStore
@@ -78,6 +86,16 @@ class HolographicProvider(FactProvider):
     def backup_paths(self) -> Sequence[Path]:
         """Return the database and the two files SQLite may keep beside it."""
         return [self.path.with_name(FILE_NAME + end) for end in ("", "-wal", "-shm")]
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's facts and all that was made of them; what a service was sent is named."""
+        residue = super().forget(scope)
+        if not (residue.erased and self._options.by_service):
+            return residue
+        sent = "the service that embeds facts was sent them; whether it keeps any, it alone knows"
+        return Residue(residue.erased, (*residue.remains, sent))
 
     # -- the lane -----------------------------------------------------------------------------
 

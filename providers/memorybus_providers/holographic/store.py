@@ -10,9 +10,17 @@ from memorybus.clock import Clock
 from memorybus.errors import Transient
 
 from memorybus_providers import ledger
-from memorybus_providers.base import Fence, Progress, RecallScope, Transaction
+from memorybus_providers.base import (
+    Fence,
+    Progress,
+    RecallScope,
+    Residue,
+    StoredMemory,
+    Transaction,
+)
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import digest, schema
+from memorybus_providers.holographic.erasure import Erasure, stored
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import Corrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
@@ -55,6 +63,7 @@ class HolographicStore:
         self.path = path
         self.db = schema.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
+        self._version = 0
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
@@ -78,6 +87,21 @@ class HolographicStore:
         with self.translated():
             yield from digest.pairs(self.db, after)
 
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope; see `holographic.erasure`.
+
+        Raises:
+            Transient: another process holds the database for too long.
+            Unavailable: the disk is full, or the file damaged.
+        """
+        with self.translated():
+            return Erasure(self.db, self.path, self._writing).erase(scope)
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what is kept of a scope."""
+        with self.translated():
+            yield from stored(self.db, scope)
+
     @contextmanager
     def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
         """Read without a lock; inside a lane's transaction, also what came just before."""
@@ -98,6 +122,7 @@ class HolographicStore:
             self._undone_on_failure(),
             self._ledger.transaction(fence) as opened,
         ):
+            self._look_again()
             yield opened
             self.utterances.flush()
 
@@ -124,6 +149,7 @@ class HolographicStore:
             else:
                 self._begin(wait=wait)
                 with self._undone_on_failure():
+                    self._look_again()
                     yield
                     self.utterances.flush()
                     self.db.execute("commit")
@@ -152,6 +178,14 @@ class HolographicStore:
             self._places.forget()
             self.utterances.forget()
             raise
+
+    def _look_again(self) -> None:
+        """Forget cached row numbers if others have written: an erasure removes rows."""
+        (version,) = self.db.execute("pragma data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._places.forget()
+            self.utterances.forget()
 
     def _begin(self, *, wait: bool) -> None:
         seconds = schema.BUSY_SECONDS if wait else 0

@@ -34,12 +34,16 @@ class Where(msgspec.Struct, frozen=True):
     Attributes:
         url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
         schema: the schema.
-        reader: a role to which recalls change; empty for none.
+        password: for the server; empty to let libpq find it.
     """
 
     url: str
     schema: str
-    reader: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out what may hold a password."""
+        return f"Where(schema={self.schema!r})"
 
 
 class Link:
@@ -84,7 +88,7 @@ class Link:
                 self._db.execute(begin)
                 return self._db
             self.close()
-        self._db = db = connected(self._where.url)
+        self._db = db = connected(self._where)
         db.execute(begin)
         return db
 
@@ -96,7 +100,7 @@ class Link:
             self.close()
 
 
-def connected(url: str) -> Connection:
+def connected(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
     return psycopg.connect(url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING)
 

@@ -108,7 +108,7 @@ def migrate(where: Where) -> None:
     Raises:
         Unavailable: the server is away or refuses it, or a newer release wrote the tables.
     """
-    with translated(), connected(where.url) as db:
+    with translated(), connected(where) as db:
         if _number(db, where.schema) == len(MIGRATIONS):
             return
         with db.transaction():

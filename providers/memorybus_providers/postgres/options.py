@@ -8,14 +8,21 @@ from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.postgres.link import Where
+from memorybus_providers.remote.credentials import variable_named
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     {
         "key": "url",
-        "description": "where the server is, as libpq takes it; keep the password in ~/.pgpass "
-        "(0600), a service file, or the variable PGPASSWORD",
+        "description": "where the server is, as libpq takes it, without a password",
         "default": "",
         "hint": "postgresql://memorybus@db.example/memory",
+    },
+    {
+        "key": "password_env",
+        "description": "the name of the environment variable that holds the password; without "
+        "one libpq looks into ~/.pgpass (0600)",
+        "default": "",
+        "secret": True,
     },
     {
         "key": "schema",
@@ -34,12 +41,12 @@ def where(config: ProviderConfig) -> Where:
         ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
     """
     who = f"provider {config.name}"
-    url, schema = (_text(config, option) for option in SCHEMA)
+    url, _, schema = (_text(config, option) for option in SCHEMA)
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigError(
             f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
         )
-    return Where(url, schema)
+    return Where(url, schema, variable_named("password_env", config))
 
 
 def _text(config: ProviderConfig, option: Mapping[str, Any]) -> str:

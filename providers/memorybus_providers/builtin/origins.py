@@ -1,0 +1,73 @@
+"""Where entries come from: a row for each entry that an event brought."""
+
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+from memorybus.ids import text_digest
+
+from memorybus_providers.builtin.entries import Entries, EntryWrite, apply, parse
+from memorybus_providers.builtin.places import MemoryFile
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where an entry comes from: the write that made it.
+
+    Attributes:
+        session: the session.
+        at: when (ms).
+        agent: whose session it was; None if that was not noted, as for the next two.
+        user: with whom.
+        workspace: where.
+    """
+
+    session: str = ""
+    at: int = 0
+    agent: str | None = None
+    user: str | None = None
+    workspace: str | None = None
+
+
+class Origins:
+    """The rows; works inside the transaction its caller has open."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read and write through `db`."""
+        self._db = db
+
+    def of(self, place: MemoryFile) -> dict[str, Origin]:
+        """Return where a file's entries come from, by `text_digest`."""
+        rows = self._db.execute(
+            "select entry, session, at, agent, user, workspace from origins "
+            "where store = ? and folder = ?",
+            (place.store, place.folder),
+        )
+        return {entry: Origin(*origin) for entry, *origin in rows}
+
+    def note(self, place: MemoryFile, before: Entries, writes: Iterable[EntryWrite]) -> None:
+        """Note which write made an entry: the one that it came with, however writes are batched."""
+        for write in writes:
+            for entry in parse(write.content):
+                how = "ignore" if entry in before else "replace"
+                self._db.execute(
+                    f"insert or {how} into origins values (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                    (*_key(place), text_digest(entry), write.session, write.at, *_owner(write)),
+                )
+            before, _ = apply(before, write)
+
+    def keep_only(self, place: MemoryFile, entries: Iterable[str]) -> None:
+        """Forget where entries came from that are in the file no more."""
+        living = {text_digest(entry) for entry in entries}
+        self._db.executemany(
+            "delete from origins where store = ? and folder = ? and entry = ?",
+            [(*_key(place), entry) for entry in self.of(place) if entry not in living],
+        )
+
+
+def _key(place: MemoryFile) -> tuple[str, str]:
+    return place.store, place.folder
+
+
+def _owner(write: EntryWrite) -> tuple[str | None, str | None, str | None]:
+    scope = write.scope
+    return (scope.agent, scope.user, scope.workspace) if scope else (None, None, None)

@@ -1,0 +1,163 @@
+"""Rules of erasure and export: all that is somebody's, and nothing that is another's.
+
+They are skipped for a provider that does not declare `forgets` or `exports`, and where they look
+at recalls for one that recalls nothing, or not word for word.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+from memorybus.events import Scope
+
+from memorybus_providers.base import MemoryProvider, RecallScope, Residue
+from memorybus_providers.contract.rules import Rules, require
+from memorybus_providers.contract.samples import (
+    HERE,
+    OTHER_USER,
+    OTHERS,
+    SampleStep,
+    every_event,
+    feed,
+    recall_context,
+)
+
+_GONE, _KEPT, _LATER = "wolpertinger", "quince", "medlar"
+_PERSON: Final = RecallScope(None, HERE.user, None)
+_ELSEWHERE: Final = msgspec.structs.replace(HERE, agent=OTHERS.agent)
+_ASKED: Final[tuple[tuple[RecallScope, tuple[Scope, ...], Scope], ...]] = (
+    (_PERSON, (HERE, _ELSEWHERE), OTHER_USER),
+    (RecallScope(HERE.agent, None, None), (HERE, OTHER_USER), OTHERS),
+    (RecallScope.own(HERE), (HERE,), OTHER_USER),
+)
+"""What is erased, whose memories that takes, and whose it leaves."""
+
+
+class ForgetRules(Rules):
+    """An erasure takes all of a scope and nothing else; an export shows what it would take."""
+
+    def test_what_is_forgotten_is_not_recalled(self, tmp_path: Path) -> None:
+        """A person's or an agent's memories are erased, also for a later instance; others' stay."""
+        for number, (asked, gone, stays) in enumerate(_ASKED):
+            home = tmp_path / str(number)
+            with self._opened_forgetting(home) as provider:
+                for n, scope in enumerate(gone, 1):
+                    feed(provider, [self._said(provider, n, _GONE, scope)])
+                feed(provider, [self._said(provider, 9, _KEPT, stays)])
+                _forget(provider, asked)
+            with self._opened_forgetting(home) as provider:
+                for scope in gone:
+                    require(not self._recalls(provider, _GONE, scope), f"{asked} left {scope}")
+                require(self._recalls(provider, _KEPT, stays), f"{asked} erased {stays}, too")
+
+    def test_what_is_forgotten_leaves_no_byte(self, tmp_path: Path) -> None:
+        """No file of a local provider holds an erased text, unless the residue says so."""
+        with self._opened_forgetting(tmp_path) as lane:
+            if lane.placement != "local":
+                pytest.skip("its state is no file here")
+            for n, event in enumerate(every_event(f"I saw a {_GONE}."), 1):
+                feed(lane, [SampleStep(n, event)])
+            feed(lane, [self._said(lane, 99, _KEPT, OTHER_USER)])
+            with self._opened_forgetting(tmp_path) as provider:
+                residue = _forget(provider, _PERSON)
+            found = [path for path in _files(tmp_path) if _holds(path, _GONE)]
+        require(residue.remains or not found, f"an erased text is still in {found}")
+
+    def test_a_forgotten_scope_is_as_if_it_had_never_been(self, tmp_path: Path) -> None:
+        """The state is that of a history without the scope's events (G8)."""
+        states: list[object] = []
+        for forgets in (True, False):
+            with self._opened_forgetting(tmp_path / str(forgets)) as provider:
+                feed(provider, [self._said(provider, 1, _KEPT, OTHER_USER)])
+                if forgets:
+                    feed(provider, [self._said(provider, 2, _GONE, HERE)])
+                    _forget(provider, _PERSON)
+                feed(provider, [self._said(provider, 3, _LATER, OTHERS)])
+                digest = provider.digest()
+                kept = [self.state(provider, word) for word in (_GONE, _KEPT, _LATER)]
+                states.append((kept, None if digest is None else list(digest)))
+        require(states[0] == states[1], f"an erasure left {states[0]}, not {states[1]}")
+
+    def test_a_lane_goes_on_after_an_erasure(self, tmp_path: Path) -> None:
+        """What another instance erased stays away, and what is said afterwards is remembered."""
+        with self._opened_forgetting(tmp_path) as lane:
+            feed(lane, [self._said(lane, 1, _GONE, HERE)])
+            with self._opened_forgetting(tmp_path) as provider:
+                _forget(provider, _PERSON)
+            feed(lane, [self._said(lane, 2, _LATER, HERE)])
+            require(not self._recalls(lane, _GONE, HERE), "a lane brings back what was erased")
+            require(self._recalls(lane, _LATER, HERE), "after an erasure a lane remembers nothing")
+
+    def test_an_erasure_may_come_twice(self, tmp_path: Path) -> None:
+        """To erase what is not there, or not there any more, is no error."""
+        with self._opened_forgetting(tmp_path) as provider:
+            _forget(provider, _PERSON)
+            feed(provider, [self._said(provider, 1, _GONE, HERE)])
+            _forget(provider, _PERSON)
+            residue = _forget(provider, _PERSON)
+            require(not residue.erased, f"there was nothing, and {residue.erased} were erased")
+
+    def test_an_export_yields_what_is_kept_of_a_scope(self, tmp_path: Path) -> None:
+        """An export has each text of the scope with its owner, and none of anybody else's."""
+        with self._opened_exporting(tmp_path) as provider:
+            feed(provider, [self._said(provider, 1, _GONE, HERE)])
+            feed(provider, [self._said(provider, 2, _KEPT, OTHER_USER)])
+            found = list(provider.export(_PERSON))
+            texts = [one.text for one in found]
+            require(any(_GONE in text for text in texts), f"the export lacks a text: {texts}")
+            require(not any(_KEPT in text for text in texts), "the export has another's text")
+            owners = {one.user for one in found}
+            require(owners <= {HERE.user, ""}, f"the export of one person names {owners}")
+
+    def test_an_export_has_nothing_of_what_was_forgotten(self, tmp_path: Path) -> None:
+        """After an erasure an export of the same scope is empty."""
+        with self._opened_exporting(tmp_path) as provider:
+            if not provider.capabilities.forgets:
+                pytest.skip("erases nothing")
+            feed(provider, [self._said(provider, 1, _GONE, HERE)])
+            _forget(provider, _PERSON)
+            require(not list(provider.export(_PERSON)), "an export still has what was erased")
+
+    def _said(self, provider: MemoryProvider, n: int, word: str, scope: Scope) -> SampleStep:
+        return SampleStep(n, self.remember(provider, f"I saw a {word}."), scope)
+
+    def _recalls(self, provider: MemoryProvider, word: str, scope: Scope) -> bool:
+        found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
+        return any(word in one.text for one in found)
+
+    @contextmanager
+    def _opened_forgetting(self, home: Path) -> Iterator[MemoryProvider]:
+        """Open an instance, or skip the test if it erases nothing that could be recalled."""
+        home.mkdir(exist_ok=True)
+        with self.opened_recalling(home) as provider:
+            if not provider.capabilities.forgets:
+                pytest.skip("erases nothing")
+            yield provider
+
+    @contextmanager
+    def _opened_exporting(self, home: Path) -> Iterator[MemoryProvider]:
+        """Open an instance, or skip the test if it exports nothing that is known word for word."""
+        with self.opened(home) as provider:
+            if not (provider.capabilities.exports and self.verbatim):
+                pytest.skip("no verbatim export")
+            yield provider
+
+
+def _forget(provider: MemoryProvider, scope: RecallScope) -> Residue:
+    residue = provider.forget(scope)
+    require(isinstance(residue, Residue), f"forget returns a Residue, not {residue!r}")
+    said = " ".join(residue.remains)
+    require(_GONE not in said, f"the residue has an erased text in it: {said}")
+    return residue
+
+
+def _files(home: Path) -> Iterator[Path]:
+    return (path for path in home.rglob("*") if path.is_file())
+
+
+def _holds(path: Path, word: str) -> bool:
+    """Say whether a file holds a word's stem, however it is spelled."""
+    return word[:-2].encode() in path.read_bytes().lower()

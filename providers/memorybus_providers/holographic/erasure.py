@@ -1,0 +1,146 @@
+"""All that the file holds of somebody: given out, or erased so that no byte of it is left.
+
+An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
+long; one that was broken off is begun again. Removed rows are overwritten (``secure_delete``), but
+the full-text index only marks them: its segments are merged until no mark is left. Last, the
+write-ahead log is emptied into the file.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from memorybus_providers.base import RecallScope, Residue, StoredMemory
+from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
+
+_SLICE = 500
+"""Facts that are erased in one transaction."""
+
+_PAGES = 1_000
+"""Pages of the index that are merged in one transaction."""
+
+_SAID = """
+select facts.id from sessions join facts on facts.session = sessions.id
+where sessions.scope = :scope and facts.seq is not null limit :most
+"""
+_KEPT = "select id from facts where scope = :scope and seq is null limit :most"
+_RESULTS = """
+delete from tool_results where event_id in (
+    select event_id from sources
+        where session in (select id from sessions where scope = :scope)
+    union all select event_id from corrections where scope = :scope
+)
+"""
+_MERGE = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
+_REST: Final = (
+    "delete from former where scope = :scope",
+    "delete from corrections where scope = :scope",
+    "delete from judgements where scope = :scope",
+    "delete from entities where scope = :scope",
+    "delete from sources where session in (select id from sessions where scope = :scope)",
+    "delete from sessions where scope = :scope",
+    "delete from scopes where id = :scope",
+)
+_SCOPES = f"select id, agent, user, workspace from scopes where id in ({SCOPES}) order by id"  # noqa: S608
+_HELD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "facts": """
+select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
+    lower(hex(facts.event_id)), 0
+from facts join sessions on sessions.id = facts.session where facts.scope = ?
+order by facts.session, facts.seq is null, facts.seq, facts.id
+""",
+        "former": """
+select content, 'former ' || kind, sessions.name, at, '', lower(hex(event_id)), until
+from former join sessions on sessions.id = former.session where former.scope = ? order by former.id
+""",
+        "corrections": """
+select old, 'correction', sessions.name, at, '', lower(hex(event_id)), at
+from corrections join sessions on sessions.id = corrections.session
+where corrections.scope = ? and old != '' order by event_id
+""",
+        "speakers": """
+select distinct name, 'speaker', '', 0, '', '', 0 from entities
+where scope = ? and kind = 'speaker' order by name
+""",
+    }
+)
+
+
+def stored(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+    """Yield what is kept of a scope, row by row."""
+    for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
+        for query in _HELD.values():
+            for text, *more in db.execute(query, (row,)):
+                yield StoredMemory(text, *owner, *more)
+
+
+class Erasure:
+    """Erases what is kept of scopes.
+
+    Args:
+        db: the database.
+        path: its file.
+        writing: opens a transaction and commits it.
+    """
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        path: Path,
+        writing: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """Erase nothing yet."""
+        self._db = db
+        self._path = path
+        self._writing = writing
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope, out of the file and what lies beside it."""
+        rows = [row[0] for row in self._db.execute(_SCOPES, limits_of(scope)).fetchall()]
+        erased = sum(map(self._erase_scope, rows))
+        self._merge_index()
+        (blocked, *_) = self._db.execute("pragma wal_checkpoint(truncate)").fetchone()
+        return Residue(erased, (self._still_read(),) if blocked else ())
+
+    def _erase_scope(self, row: int) -> int:
+        """Erase a scope's facts by slices, and with the last ones all else; count the facts."""
+        erased, last = 0, False
+        while not last:
+            with self._writing():
+                self._db.execute(_RESULTS, {"scope": row})
+                count = self._erase_slice(row)
+                erased += count
+                last = count < _SLICE
+                for statement in _REST if last else ():
+                    self._db.execute(statement, {"scope": row})
+        return erased
+
+    def _erase_slice(self, row: int) -> int:
+        erased = 0
+        for query in (_SAID, _KEPT):
+            given = {"scope": row, "most": _SLICE - erased}
+            ids = self._db.execute(query, given).fetchall()
+            self._db.executemany("delete from facts where id = ?", ids)
+            erased += len(ids)
+        return erased
+
+    def _merge_index(self) -> None:
+        """Merge all segments of the full-text index into one, without a mark of what is gone."""
+        pages = -_PAGES  # a negative number begins, further ones go on
+        done = False
+        while not done:
+            with self._writing():
+                before = self._db.total_changes
+                self._db.execute(_MERGE, (pages,))
+                done = self._db.total_changes - before < 2  # so says SQLite's manual
+            pages = _PAGES
+
+    def _still_read(self) -> str:
+        return (
+            f"{self._path.name}-wal, beside {self._path}, may still hold what was erased: somebody "
+            "was reading for longer than a write waits; ask again"
+        )
