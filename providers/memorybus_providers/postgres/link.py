@@ -102,7 +102,10 @@ class Link:
 
 def connected(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
-    return psycopg.connect(url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING)
+    given = {"password": where.password} if where.password else {}
+    return psycopg.connect(
+        where.url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING, **given
+    )
 
 
 @contextmanager

@@ -59,8 +59,8 @@ def variable_named(option: str, config: ProviderConfig) -> str:
     found = os.environ.get(variable, "").strip() if variable else ""
     if variable and not found:
         raise ConfigError(
-            f"provider {config.name}: {option} names the environment variable {variable[:100]!r}, which this "
-            "process lacks; set it where the workers run"
+            f"provider {config.name}: {option} names the environment variable "
+            f"{variable[:100]!r}, which this process lacks; set it where the workers run"
         )
     return found
 
