@@ -5,6 +5,7 @@ Where to look:
 - ``provider``: options, and what is its own beside `memorybus_providers.fact_provider`.
 - ``link``: a connection, its transactions, and what its errors mean. ``migrations``: the tables.
 - ``store``: what is open. ``ledger``: lanes and applied events. ``digest``: the state (G8).
+- ``erasure``: what is kept of somebody.
 - ``writing``: ``places`` (scopes and sessions), ``index`` (facts and their words), ``utterances``,
   ``notes``, ``corrections``, ``judgements``, ``results``.
 - ``finding``: ``source`` answers what a search asks, ``rows``: how a fact is read.

@@ -19,6 +19,8 @@ create table applied(                          -- a row of ids for each batch
     lane text not null, seq bigint generated always as identity, ids bytea not null,
     primary key(lane, seq)
 );
+create table erasures(number bigint not null);  -- how many there were, in one row
+insert into erasures values (0);
 create table scopes(
     id bigint generated always as identity primary key,
     key text not null unique,                  -- digest of the three: they may be of any length

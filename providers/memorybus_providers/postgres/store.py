@@ -5,9 +5,17 @@ from contextlib import contextmanager, suppress
 
 from memorybus.errors import ProviderError
 
-from memorybus_providers.base import Fence, Progress, RecallScope, Transaction
+from memorybus_providers.base import (
+    Fence,
+    Progress,
+    RecallScope,
+    Residue,
+    StoredMemory,
+    Transaction,
+)
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres import digest, ledger
+from memorybus_providers.postgres.erasure import Erasure, stored
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
 from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where
@@ -19,7 +27,7 @@ from memorybus_providers.postgres.writing.results import Results
 from memorybus_providers.postgres.writing.utterances import Utterances
 
 _HINT_SECONDS = 0.1
-_DIGEST_SECONDS = 600.0
+_LONG_SECONDS = 600.0
 _RETRIEVED = """
 update facts set retrieval_count = retrieval_count + 1
 where id in (select id from facts where id = any(%s) order by id for update skip locked)
@@ -49,6 +57,7 @@ class PostgresStore:
 
     def __init__(self, where: Where) -> None:
         """Connect to nothing yet."""
+        self._where = where
         self._link = Link(where)
         self._readers = Link(where)
         self._places = Places()
@@ -102,13 +111,23 @@ class PostgresStore:
 
     def digest(self, after: str) -> Iterator[tuple[str, str]]:
         """Return the pairs of `postgres.digest`, from one snapshot."""
-        with self._readers.transaction(_DIGEST_SECONDS, reading=True) as db:
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
             yield from digest.pairs(db, after)
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope."""
+        return Erasure(self._readers, self._where.schema).erase(scope)
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what `erase` would erase, from one snapshot."""
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
+            yield from stored(db, scope)
 
     @contextmanager
     def _transaction(self) -> Iterator[OpenTransaction]:
         try:
             with self._link.transaction(SECONDS) as db:
+                self._places.begin(db)
                 self._open = parts = OpenTransaction(db, self._places)
                 yield parts
                 parts.utterances.flush()

@@ -1,4 +1,8 @@
-"""The rows of scopes and sessions: where a fact belongs."""
+"""The rows of scopes and sessions: where a fact belongs.
+
+Their numbers are known from memory. An erasure removes rows while no transaction is open that
+writes, and counts itself; who finds another count looks all of them up anew.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,6 +30,11 @@ on conflict(key) do nothing
 _SCOPES = "select key, id from scopes where key = any(%s)"
 _SESSIONS = "select key, id from sessions where key = any(%s)"
 
+_WRITING = "select pg_advisory_xact_lock_shared(hashtext(current_schema() || ' erasure'))"
+_ERASING = "select pg_advisory_xact_lock(hashtext(current_schema() || ' erasure'))"
+_COUNT = "select number from erasures"
+_COUNTED = "update erasures set number = number + 1"
+
 Where = tuple[Scope, str, str]
 """A scope, a session's id, and its root."""
 
@@ -48,12 +57,29 @@ def where(ctx: HookContext) -> Where:
     return ctx.scope, ctx.session.id, ctx.session.root
 
 
+def erasing(db: Connection) -> None:
+    """Wait until nobody else writes, and let everybody look up rows anew afterwards."""
+    db.execute(_ERASING)
+    db.execute(_COUNTED)
+
+
 class Places:
     """Finds or makes the rows, in the transaction that is open."""
 
     def __init__(self) -> None:
         """Know none yet."""
         self._known: dict[Where, Place] = {}
+        self._erasures = 0
+
+    def begin(self, db: Connection) -> None:
+        """Begin to write: no row goes before the transaction ends."""
+        with db.pipeline():
+            db.execute(_WRITING)
+            counted = db.execute(_COUNT)
+        row = counted.fetchone()
+        if row is not None and row[0] != self._erasures:
+            self._erasures = row[0]
+            self._known.clear()
 
     def forget(self) -> None:
         """Drop the cached row numbers: a rollback may have removed these rows."""
