@@ -64,14 +64,14 @@ where scope = %s order by 1
 def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield what is kept of a scope, fetched by pages, in the transaction that `db` has open."""
     for row in sorted(PostgresFacts(db).scopes(scope)):
-        owner = db.execute(_OWNER, (row,)).fetchone() or ()
-        names = [shown(name) for name in owner]
+        owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
+        agent, person, workspace = (shown(name) for name in owner)
         for query in _HELD:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
                 for found in cursor.execute(query, (row,)):
                     text, *more = (shown(one) if isinstance(one, str) else one for one in found)
-                    yield StoredMemory(text, *names, *more)
+                    yield StoredMemory(text, agent, person, workspace, *more)
 
 
 class Erasure:

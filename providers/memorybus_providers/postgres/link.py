@@ -102,7 +102,7 @@ class Link:
 
 def connected(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
-    given = {"password": where.password} if where.password else {}
+    given: dict[str, Any] = {"password": where.password} if where.password else {}
     return psycopg.connect(
         where.url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING, **given
     )

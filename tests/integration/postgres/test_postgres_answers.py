@@ -98,7 +98,7 @@ QUESTIONS = (
     "Where do I live?",
     "Where does my sister work?",
     "What does she drink?",
-    "when is the meetin",
+    "where is the Petrle",
     "the Petrel",
     "quokka",
     "What did Ann say?",
