@@ -113,6 +113,7 @@ def _offer(options: argparse.Namespace, settings: Settings) -> int:
 
 def _try(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.clock import SYSTEM
+    from memorybus.events import Scope
     from memorybus.ids import new_id
 
     from memorybus_workers.hosting.instances import make
@@ -122,7 +123,8 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     name, changed = options.name or options.provider, _options(options)
     kind = "" if name == options.provider else options.provider
     instance = partial(make, settings, name, SYSTEM, kind=kind, options=changed)
-    trial = Trial(instance, settings, SYSTEM, new_id, options.wait)
+    scope = Scope(options.agent, options.user)
+    trial = Trial(instance, settings, SYSTEM, new_id, options.wait, scope)
     for step in tried(trial, options.provider, HUNG + options.wait):
         say(msgspec.to_builtins(step))
     return 0
@@ -208,6 +210,8 @@ def _parser() -> argparse.ArgumentParser:
         "trial", help="open an instance, write to it, ask it, as JSON lines"
     )
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
+    trial.add_argument("--agent", required=True, help="whose memories it writes: the agent")
+    trial.add_argument("--user", required=True, help="the person")
     kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 from rich.table import Table
 
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.registry.description import KindOffer, TrialStep
+from memorybus.registry.description import KindOffer, TrialStep, TrialTerms
 from memorybus.surfaces.cli import setup_answers
 from memorybus.surfaces.cli.dialogue import Dialogue, chosen
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
@@ -75,19 +75,34 @@ def run_setup(
     output = common.output()
     if not yes and not sys.stdin.isatty():
         raise ConfigError("standard input is no terminal: say --yes, and options with --set")
-    flow = _Setup(common, output, None if yes else Dialogue(output.err), test=test, wait=wait)
+    flow = Setup(common, output, None if yes else Dialogue(output.err), test=test, wait=wait)
     done = flow.run(instances, change or (), secret or ())
     if output.json:
         output.result(done)
     return 0
 
 
-class _Setup:
-    """One run of the command; without a dialogue flags alone speak."""
+class Setup:
+    """One run of the command; without a dialogue flags alone speak.
+
+    Args:
+        common: the settings that are meant.
+        output: where results go.
+        dialogue: asks a person; None to ask nobody.
+        test: whether an instance is tried before it is written.
+        wait: seconds until it must recall.
+    """
 
     def __init__(
-        self, common: Common, output: Output, dialogue: Dialogue | None, *, test: bool, wait: float
+        self,
+        common: Common,
+        output: Output,
+        dialogue: Dialogue | None,
+        *,
+        test: bool = True,
+        wait: float = 10.0,
     ) -> None:
+        """Ask nothing yet."""
         self._common = common
         self._output = output
         self._dialogue = dialogue
@@ -95,15 +110,29 @@ class _Setup:
         self._wait = wait
 
     def run(
-        self, words: Sequence[str], changes: Sequence[str], secrets: Sequence[str]
+        self,
+        words: Sequence[str],
+        changes: Sequence[str],
+        secrets: Sequence[str],
+        lines: TextIO | None = None,
     ) -> list[dict[str, Any]]:
-        """Set up each instance, one whole after the other; return what was done."""
+        """Set up each instance, one whole after the other; return what was done.
+
+        Args:
+            words: instances, as the command takes them; a person is asked if none.
+            changes: words ``key=value``.
+            secrets: options whose values stand on `lines`.
+            lines: where secrets are read; standard input if None.
+
+        Raises:
+            MemoryBusError: one does not work, or cannot be written; those before it are.
+        """
         from memorybus.operations.providers import setup
 
         settings = self._common.settings()
         wanted = setup.targets(settings, words or self._choose(settings))
         offers = setup.offers(settings, wanted)
-        given = setup_answers.given(wanted, offers, changes, secrets, sys.stdin)
+        given = setup_answers.given(wanted, offers, changes, secrets, lines or sys.stdin)
         done = []
         for target in wanted:
             offer, said = offers[target.kind], given[target.name]
@@ -164,7 +193,7 @@ class _Setup:
             if not self._test:
                 return []
             self._output.note(f"testing {what.target.name} …")
-            return shown(self._output, trial(then, what.target.name, self._wait))
+            return shown(self._output, trial(then, what.target.name, TrialTerms(self._wait)))
 
     def _agreed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
         """Return whether it is to be written; what failed, only if a person insists."""
