@@ -138,6 +138,18 @@ def tried(
             raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
 
 
+def erased(
+    settings: Settings, names: Sequence[str], agent: str, user: str
+) -> dict[str, tuple[str, ...]]:
+    """Let a child erase what an owner has in some instances; return what is left, by instance."""
+    words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
+    left = dict.fromkeys(names, ("nothing is known of what was written there",))
+    with running(module_command(_WORKERS, "erase", *words), settings) as child:
+        while (report := child.report()) is not None:
+            left[report["name"]] = tuple(report["remains"])
+    return {name: remains for name, remains in left.items() if remains}
+
+
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
     """Let a child take this process's place: same process id, same terminal."""
     sys.stdout.flush()

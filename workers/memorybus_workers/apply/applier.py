@@ -20,6 +20,7 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
+from memorybus_workers.calls.allowance import Allowance, Unbounded
 from memorybus_workers.calls.log_fields import of_event
 from memorybus_workers.calls.retry import (
     BackendDown,
@@ -53,6 +54,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
         slot: the call that its own thread is busy with.
         troubles: its failing events.
         breaker: holds its calls back while its backend is down.
+        allowance: bounds its calls.
     """
 
     context: InstanceContext
@@ -60,6 +62,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
     slot: Slot
     troubles: Troubles
     breaker: Breaker
+    allowance: Allowance = Unbounded()
 
 
 class Applier:
@@ -84,6 +87,7 @@ class Applier:
         self._slot = instance.slot
         self._troubles = instance.troubles
         self._breaker = instance.breaker
+        self._allowance = instance.allowance
         self._isolation = worker.isolation
         self._lookup = instance.provider.delivery == "lookup"
         retracting = partial(forget_warm_results, context) if context.role.answering else None
@@ -145,6 +149,8 @@ class Applier:
         """
         if self._is_paused():
             raise Unavailable("the provider is paused")
+        if self._not_allowed(event):
+            raise Unavailable("the provider has made the calls it may make for now")
         lane.check(self._settings.call_timeout)
         if self._hung_before(event):
             return self._failure(event, HUNG)
@@ -203,7 +209,17 @@ class Applier:
     # -- one event --------------------------------------------------------------------------------
 
     def _is_paused(self) -> bool:
-        return self._clock.monotonic() < self._breaker.until
+        return self._clock.monotonic() < max(self._breaker.until, self._allowance.until)
+
+    def _not_allowed(self, event: LoggedEvent) -> RetryAt | None:
+        """Take one of the calls that may be made; return until when to wait if there is none.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        if not (self._allowance.bounded and self._apply.handles(type(event.envelope.event))):
+            return None
+        return None if self._allowance.take() else RetryAt(self._allowance.until)
 
     def _once(self, lane: Lane, event: LoggedEvent) -> None:
         """Apply one event on this thread; a ``lookup`` backend is asked first if it is in doubt."""

@@ -144,6 +144,11 @@ class BulkApplier(SerialApplier):
         Raises:
             LeaseLost: the lane has another owner.
         """
+        wait = self._not_allowed(run[0])
+        if wait is not None:
+            for event in run:
+                outcome.note(event, wait)
+            return
         try:
             found = sorted_out(run, self._send(lane, run))
         except LeaseLost:

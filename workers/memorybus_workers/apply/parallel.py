@@ -130,6 +130,9 @@ class ParallelApplier(Applier):
                 wait = max(self._breaker.until, now + _PROBE)
             if wait is not None:
                 window.postpone(event, wait)
+            elif refused := self._not_allowed(event):
+                self._breaker.released()
+                window.postpone(event, refused.at)
             else:
                 self._submit(lane, event)
 
