@@ -216,6 +216,7 @@ class ParallelApplier(Applier):
             self._breaker.succeeded()
             lane.crash("lane.after_apply")
             lane.window.finish(event)
+            self._instance.settled([event], done.took, lane.may_repeat)
             lane.answers.given(event, done.said)
             return
         self._put_back(lane, event, self._after(done.task, done.error))

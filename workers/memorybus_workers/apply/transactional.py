@@ -14,6 +14,7 @@ from memorybus_workers.apply.serial import Outcome, SerialApplier
 from memorybus_workers.calls.log_fields import at_calls
 from memorybus_workers.calls.retry import reason
 from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.window import StartPoint
 
 
@@ -61,7 +62,7 @@ class TransactionalApplier(SerialApplier):
                 transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
             self._slot.interrupted()
-            raise LeaseLost(str(error)) from error
+            raise WriteFenced(str(error)) from error
         except Exception as error:
             self._slot.interrupted()
             raise _down(error) from error
@@ -95,7 +96,7 @@ class TransactionalApplier(SerialApplier):
                 self._breaker.succeeded()
         except StaleEpoch as error:
             self._slot.interrupted()
-            raise LeaseLost(str(error)) from error
+            raise WriteFenced(str(error)) from error
         except LeaseLost:
             self._slot.interrupted()
             raise
