@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -41,6 +41,22 @@ def _default_data_dir() -> Path:
 
 
 _SLOWEST_BEAT = 2.0
+
+
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls of its write hooks an instance may make, over all workers; 0 is no bound.
+
+    Attributes:
+        calls_per_second: on average; up to a second's worth at once.
+        daily_budget: of each day, UTC.
+    """
+
+    calls_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    daily_budget: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+LIMITS = CallLimits.__struct_fields__
+"""Keys of an instance's table that workers read, and no provider."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,10 +257,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
-        return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
+        table = self.provider.get(name, {})
+        return {k: v for k, v in table.items() if k != "kind" and k not in LIMITS}
+
+    def provider_limits(self, name: str) -> CallLimits:
+        """How many calls one instance may make.
+
+        Raises:
+            ConfigError: a limit is no number, or negative.
+        """
+        table = {k: v for k, v in self.provider.get(name, {}).items() if k in LIMITS}
+        try:
+            return msgspec.convert(table, CallLimits)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"provider {name}: {error}") from error
 
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
+
+Origin = Literal["beside", "file", "environment", "argument"]
+"""Where a value comes from; ``beside``: a secrets file that lies beside the file of settings."""
 
 
 def load(
@@ -267,13 +299,44 @@ def load(
         UnknownSetting: there is no setting of that name; the message names the nearest one.
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
+    values: dict[str, Any] = {}
+    for layer in layers(environ=environ, directory=directory, file=file, **overrides):
+        values |= layer.values
+    return converted(values, Settings)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """Values of one origin, over those of the layers before it.
+
+    Attributes:
+        kind: where they come from.
+        path: the file, if they come from one.
+        values: settings by name, as they were written.
+    """
+
+    kind: Origin
+    values: Mapping[str, Any]
+    path: Path | None = None
+
+
+def layers(
+    *,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    file: Path | None = None,
+    **overrides: Any,
+) -> list[Layer]:
+    """Return what `load` reads, with its arguments and errors: of the layers, the last one wins."""
     env = os.environ if environ is None else environ
     path = file or config_path(env, directory)
-    values = _beside(path) | _from_file(path)
-    values |= _from_environ(env)
     given = {name: value for name, value in overrides.items() if value is not None}
     check_names(given, "argument", FIELDS)
-    return converted(values | given, Settings)
+    return [
+        Layer("beside", _beside(path), path and path.absolute().with_name(SECRETS_NAME)),
+        Layer("file", _from_file(path), path),
+        Layer("environment", _from_environ(env)),
+        Layer("argument", given),
+    ]
 
 
 def config_path(
@@ -318,6 +381,11 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
         if name in values:
             values[name] = tables(name, values[name])
     return values
+
+
+def is_set(variable: str) -> bool:
+    """Say whether an environment variable has a value in this process."""
+    return bool(os.environ.get(variable))
 
 
 def with_secrets(settings: Settings) -> Settings:

@@ -6,7 +6,7 @@ delays no recall for long. Pause both instances before you compare them.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from redis import Redis
@@ -53,21 +53,24 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: 32 hex digits; the reply is found by it.
         provider: whose recall processes are asked.
         instance: it, or a copy of it.
-        asks: for a page of the digest, for a recall, or which events are there.
+        asks: for a page of the digest, for a recall, which events are there, or for a page of what
+            it keeps of somebody.
         after: of the digest, the keys above this one.
         keys: of the digest, only these; empty for all.
-        want: the recall.
+        want: the recall; of what is kept, whose (the rest of it is not looked at).
         sent: the events.
+        skip: of what is kept, so many that the asker has.
     """
 
     id: str
     provider: str
     instance: str
-    asks: Literal["digest", "recall", "known"]
+    asks: Literal["digest", "recall", "known", "kept"]
     after: str = ""
     keys: tuple[str, ...] = ()
     want: Want | None = None
     sent: tuple[Sent, ...] = ()
+    skip: int = 0
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,6 +103,20 @@ class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: tuple[str, ...] = ()
     unused: int = 0
     unasked: int = 0
+
+
+class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of what an instance keeps of somebody.
+
+    Attributes:
+        given: whether the provider can say (`Capabilities.exports`).
+        memories: each with the fields of a provider's `StoredMemory` that are not empty.
+        more: whether there may be others.
+    """
+
+    given: bool = True
+    memories: tuple[dict[str, Any], ...] = ()
+    more: bool = False
 
 
 class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -156,6 +173,18 @@ class InstanceInspector:
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
         return msgspec.json.decode(self._answer(found), type=KnownEvents)
+
+    def kept(self, provider: str, instance: str, whose: Want, skip: int) -> KeptPage:
+        """Return what an instance keeps of somebody behind the first `skip` memories."""
+        found = Inspection(
+            id=self._make_id(),
+            provider=provider,
+            instance=instance,
+            asks="kept",
+            want=whose,
+            skip=skip,
+        )
+        return msgspec.json.decode(self._answer(found), type=KeptPage)
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT

@@ -1,19 +1,27 @@
-"""``memorybus export``: the events of a person, as lines that `memorybus ingest` reads."""
+"""``memorybus export``: a person's events, or what a provider keeps of a person, as JSON lines."""
 
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from memorybus import private
+from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
 from memorybus.events import Envelope
 from memorybus.ids import new_mark
+from memorybus.jobs.inspect import InstanceInspector
 from memorybus.operations import journal
+from memorybus.operations.copies.generations import provider_of
 from memorybus.operations.ingest.event_lines import EventLines
+from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
+from memorybus.recall.model import Want
+from memorybus.registry.instances import live_name
 
 NAMED = 1_000
 """Events that cannot be written and are named each; later ones are only counted (G10)."""
@@ -24,14 +32,18 @@ class Exported(msgspec.Struct, kw_only=True):
 
     Attributes:
         file: where it is; "" for standard output.
-        events: lines written.
+        provider: whose memories were asked for; "" for events.
+        events: events written.
+        memories: memories of a provider written.
         left_out: ids of events that a line cannot hold unchanged, and why: the first `NAMED`.
         left_out_events: how many there are.
         unread: what of the past could not be read, each part with its reason.
     """
 
     file: str = ""
+    provider: str = ""
     events: int = 0
+    memories: int = 0
     left_out: dict[str, str] = {}
     left_out_events: int = 0
     unread: list[str] = []
@@ -83,6 +95,60 @@ def lines(
             continue
         done.events += 1
         yield line + b"\n"
+
+
+def memories(
+    settings: Settings, name: str, query: Query, done: Exported, step: Callable[[], None]
+) -> Iterator[bytes]:
+    """Yield what an instance of a provider keeps, a line each, as the instance has it now.
+
+    It is asked page by page while its lanes go on: what is written or erased meanwhile may be
+    missing or there twice; pause the provider for an exact picture.
+
+    Args:
+        settings: which log.
+        name: a provider, of which the one that serves is asked, or an instance.
+        query: whose: its people, agents and workspaces; everyone's where it names none.
+        done: counts them.
+        step: called for each.
+
+    Raises:
+        ConfigError: nobody knows the name, or the provider cannot say what it keeps.
+        InspectionFailed: it cannot be asked.
+    """
+    with Stores(settings) as stores:
+        stores.check()
+        sight = stores.instances.look()
+        provider = provider_of(name, sight, settings.providers)
+    instance = live_name(provider, sight.live) if name == provider else name
+    inspector = InstanceInspector(settings, SYSTEM)
+    for whose in _everybody(query):
+        for memory in _kept(inspector, provider, instance, whose):
+            step()
+            done.memories += 1
+            yield msgspec.json.encode(memory) + b"\n"
+
+
+def _everybody(query: Query) -> Iterator[Want]:
+    """Yield each person with each agent in each workspace; None where a query names none."""
+    for user in query.users or (None,):
+        for agent in query.agents or (None,):
+            for workspace in query.workspaces or (None,):
+                yield Want(query="", agent=agent, user=user, workspace=workspace)
+
+
+def _kept(
+    inspector: InstanceInspector, provider: str, instance: str, whose: Want
+) -> Iterator[dict[str, Any]]:
+    skip, more = 0, True
+    while more:
+        page = inspector.kept(provider, instance, whose, skip)
+        if not page.given:
+            raise ConfigError(
+                f"{instance} cannot say what it keeps; without --provider its events are exported"
+            )
+        yield from page.memories
+        skip, more = skip + len(page.memories), page.more
 
 
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.processes.child import running
-from memorybus.registry.description import Described, KindOffer, TrialStep
+from memorybus.registry.description import Described, KindOffer, TrialStep, TrialTerms
 
 LogForm = Literal["text", "json"]
 
@@ -115,7 +115,7 @@ def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
 
 
 def tried(
-    settings: Settings, provider: str, name: str, options: Mapping[str, Any], wait: float
+    settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:
     """Let a child try an instance, or the copy `name` that serves it; yield each step.
 
@@ -124,12 +124,13 @@ def tried(
         provider: the instance of the settings.
         name: the instance, or its copy.
         options: what differs in the copy.
-        wait: seconds for which what was written may stay unknown to recalls.
+        terms: see there.
 
     Raises:
         MemoryBusError: the child ended without a word.
     """
-    words = ["--provider", provider, "--name", name, "--wait", str(wait)]
+    words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
+    words += ["--agent", terms.agent, "--user", terms.user]
     given = msgspec.json.encode(options).decode()
     command = module_command(_WORKERS, "trial", *words, "--options", given)
     with running(command, settings) as child:
@@ -139,6 +140,18 @@ def tried(
             yield msgspec.convert(report, TrialStep)
         if not told:
             raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
+
+
+def erased(
+    settings: Settings, names: Sequence[str], agent: str, user: str
+) -> dict[str, tuple[str, ...]]:
+    """Let a child erase what an owner has in some instances; return what is left, by instance."""
+    words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
+    left = dict.fromkeys(names, ("nothing is known of what was written there",))
+    with running(module_command(_WORKERS, "erase", *words), settings) as child:
+        while (report := child.report()) is not None:
+            left[report["name"]] = tuple(report["remains"])
+    return {name: remains for name, remains in left.items() if remains}
 
 
 def become(command: Sequence[str], settings: Settings) -> NoReturn:

@@ -227,6 +227,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "`held`): a write is refused without it. Expires a little earlier.",
     ),
     KeyDoc(
+        "{ns}:budget:{<provider>}",
+        "hash",
+        False,
+        "How many calls the provider may still make, where `calls_per_second` or `daily_budget` "
+        "bounds them.",
+    ),
+    KeyDoc(
         "{ns}:paused:{<provider>}",
         "string",
         False,

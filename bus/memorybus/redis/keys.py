@@ -121,6 +121,10 @@ class Keys:
         """Return the marks that change when something of an owner's was retracted."""
         return f"{self.namespace}:retracted:{{{owner}}}"
 
+    def budget(self, provider: str) -> str:
+        """Return how many calls a provider instance has made, where that is bounded."""
+        return f"{self.namespace}:budget:{{{provider}}}"
+
     def recalls(self, provider: str) -> str:
         """Return how a provider's last recalls went."""
         return f"{self.namespace}:recalls:{{{provider}}}"

@@ -53,6 +53,7 @@ _NOTE = _load("note")
 _CHANGE = _load("change")
 _PROLONG = _load("prolong")
 _WANT = _load("want")
+_SPEND = _load("spend")
 _WARM = _load("warm")
 _LOOK = _load("look")
 _AUDIT = _load("audit")
@@ -578,3 +579,26 @@ def renumber(
     """
     where = (keys.log(partition), keys.state(partition), *lanes)
     return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), int)
+
+
+class CallWait(msgspec.Struct, frozen=True):
+    """Whether a call may be made.
+
+    Attributes:
+        seconds: after which to ask again; 0 if it may be made now, and counts as made.
+        spent_today: whether that is because the day's calls are made.
+    """
+
+    seconds: float
+    spent_today: bool = False
+
+
+def spend(keys: Keys, provider: str, per_second: float, per_day: int) -> ScriptCall[CallWait]:
+    """Take one of the calls that a provider instance may make; 0 is no bound."""
+    return ScriptCall(
+        _SPEND, (keys.budget(provider),), (f"{per_second:.9f}", per_day), _read_call_wait
+    )
+
+
+def _read_call_wait(reply: Any) -> CallWait:
+    return CallWait(abs(int(reply)) / 1000, spent_today=int(reply) < 0)

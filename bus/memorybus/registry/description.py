@@ -91,6 +91,19 @@ class Described(msgspec.Struct, frozen=True):
     tunable: tuple[str, ...] = ()
 
 
+class TrialTerms(msgspec.Struct, frozen=True):
+    """How an instance is tried.
+
+    Attributes:
+        wait: seconds for which what was written may stay unknown to recalls.
+        agent, user: whose memories it writes; nobody's if not given.
+    """
+
+    wait: float = 10.0
+    agent: str = "provider-test"
+    user: str = "provider-test"
+
+
 class TrialStep(msgspec.Struct, frozen=True):
     """One step of a trial of an instance, as the process that made it tells.
 

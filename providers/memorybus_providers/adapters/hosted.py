@@ -1,27 +1,22 @@
 """How an adapter calls what it hosts: options, coroutines, deadlines, errors."""
 
-import asyncio
 import inspect
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memorybus.clock import Clock
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
-
-_T = TypeVar("_T")
+from memorybus_providers.remote.loop import PrivateLoop
 
 _PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
 """What HTTP libraries call an error that may not come again; not all of them are an `OSError`."""
 
 _STATUSES = (408, 425, 429)
-
-_ENDING = 2.0
-"""Seconds that cancelled coroutines have to end."""
 
 
 def options(config: ProviderConfig) -> dict[str, Any]:
@@ -77,10 +72,7 @@ class Caller:
 
     def __init__(self, name: str) -> None:
         """Name the thread of the loop after the instance."""
-        self._name = name
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loop = PrivateLoop(name)
 
     def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:
         """Return what a method returns, awaited within `deadline` seconds if it is awaitable.
@@ -92,55 +84,13 @@ class Caller:
         """
         try:
             result = method(*args)
-            return self._awaited(result, deadline) if inspect.isawaitable(result) else result
+            return self._loop.awaited(result, deadline) if inspect.isawaitable(result) else result
         except Exception as error:
             raise classified(error, what) from error
 
     def close(self) -> None:
         """Stop the loop, cancelling what still runs; safe to call twice."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-            thread, self._thread = self._thread, None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(_ENDING)
-
-    def _awaited(self, waiting: Awaitable[_T], deadline: float) -> _T:
-        future = asyncio.run_coroutine_threadsafe(_awaited(waiting), self._running())
-        try:
-            return future.result(deadline)
-        except TimeoutError:
-            future.cancel()
-            raise
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_run, args=(self._loop,), name=f"{self._name}-loop", daemon=True
-                )
-                self._thread.start()
-            return self._loop
-
-
-async def _awaited(waiting: Awaitable[_T]) -> _T:
-    return await waiting
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped, then cancel what it still has."""
-    try:
-        loop.run_forever()
-        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
-    finally:
-        loop.close()
-
-
-async def _cancelled(tasks: Iterable["asyncio.Task[Any]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        self._loop.close()
 
 
 def side_by_side(

@@ -116,7 +116,7 @@ class Backend:
         self._released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def misbehave(self, misdeed: str, times: int) -> None:
         """Do a misdeed at the next so many calls."""

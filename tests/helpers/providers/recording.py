@@ -9,13 +9,13 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.errors import Permanent, Transient, Unavailable
+from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_providers import ledger
 from memorybus_providers.base import (
@@ -29,6 +29,7 @@ from memorybus_providers.base import (
     RecallScope,
     Recollection,
     TransactionalProvider,
+    TurnCall,
 )
 from memorybus_providers.digests import paired
 
@@ -257,6 +258,59 @@ class DeafSide(KeyedSide):
 
 class LookupSide(Lookup):
     """As `Lookup`, called for several keys at once."""
+
+    capabilities = _SIDE_BY_SIDE
+
+
+class InBulk(Recording):
+    """Takes turns in bulk: it remembers them up to the first that it refuses, and names that one.
+
+    A text of `LOST` loses the answer to the whole call, after all of it is stored; the option
+    ``whole`` names a misdeed of each call for several.
+    """
+
+    bulk_turns = 20
+
+    def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
+        """Record turns."""
+        self._note(f"bulk {len(turns)}")
+        misbehave(str(self.config.options.get("whole", "")))
+        failed: dict[str, ProviderError] = {}
+        broken: set[str] = set()
+        for event, ctx in turns:
+            if ctx.session.root not in broken:
+                try:
+                    misbehave(event.user)
+                    self._keep(event.user, ctx)
+                except ProviderError as error:
+                    failed[ctx.event_id] = error
+                    broken.add(ctx.session.root)
+        self.config.crash("recording.after_bulk")
+        for event, _ in turns:
+            lose_answer(event.user)
+        return failed
+
+
+class KeyedBulk(InBulk, Keyed):
+    """As `Keyed`, in bulk."""
+
+
+class LookupBulk(InBulk, Lookup):
+    """As `Lookup`, in bulk."""
+
+
+class BlindBulk(InBulk, Recording):
+    """As `Recording`, which is never called in bulk."""
+
+
+class KeyedBulkSide(KeyedBulk):
+    """As `KeyedBulk`, called for several keys at once."""
+
+    capabilities = _SIDE_BY_SIDE
+
+
+class LookupBulkSide(LookupBulk):
+    """As `LookupBulk`, called for several keys at once."""
 
     capabilities = _SIDE_BY_SIDE
 

@@ -1,9 +1,11 @@
 """A service that embeds deterministically: words of one meaning are one direction.
 
 A text's vector is the sum of its words' directions, each drawn from the digest of the word, or of
-the meaning that `MEANINGS` gives it. Small words have none.
+the meaning that `MEANINGS` gives it. Small words have none. Asked for `dimensions` or base64, it
+answers so, as OpenAI does.
 """
 
+import base64
 import hashlib
 import json
 import re
@@ -90,9 +92,17 @@ class _Handler(FakeHandler):
             if server.refused & set(asked["input"]):
                 return self.tell(400, {"error": "too long"})
             server.asked += asked["input"]
-        rows = embed(asked["input"], server.size).tolist()
-        data = [{"index": i, "embedding": row, "object": "embedding"} for i, row in enumerate(rows)]
-        return self.tell(200, {"object": "list", "model": asked["model"], "data": data})
+        rows = embed(asked["input"], int(asked.get("dimensions") or server.size))
+        vectors = map(_packed, rows) if asked.get("encoding_format") == "base64" else rows.tolist()
+        data = [{"index": i, "embedding": v, "object": "embedding"} for i, v in enumerate(vectors)]
+        usage = {"prompt_tokens": 0, "total_tokens": 0}
+        model = asked["model"]
+        return self.tell(200, {"object": "list", "model": model, "data": data, "usage": usage})
+
+
+def _packed(row: np.ndarray) -> str:
+    """Return a vector as clients of OpenAI ask for it: little-endian floats in base64."""
+    return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
 def embedding_server() -> AbstractContextManager[EmbeddingServer]:

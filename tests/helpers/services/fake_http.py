@@ -66,7 +66,7 @@ class FakeHandler(BaseHTTPRequestHandler):
 def serving(server: S) -> Iterator[S]:
     """Serve while the block runs."""
     with server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield server
         server.shutdown()

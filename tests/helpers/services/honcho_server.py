@@ -1,13 +1,19 @@
-"""A fake Honcho server on loopback: the routes of API v3 that honcho-ai and Hermes's plugin use.
+"""A fake Honcho server on loopback: the routes of API v3 that honcho-ai calls, by its public docs.
 
 It derives nothing: a peer's representation is what that peer has said in the workspace, a session's
 summary is what was said in it. So whatever falls together in Honcho is seen to fall together here.
+It refuses what the server refuses: names and texts that are too long or of other characters, a
+workspace that is deleted while it has sessions.
 """
 
+import itertools
 import json
+import re
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from helpers.services.fake_http import FailingServer, FakeHandler, serving
@@ -24,6 +30,9 @@ class Said(NamedTuple):
         peer: who said it.
         content: the text.
         metadata: what came with it.
+        at: when it was said, as the client put it.
+        reasoned: whether anything may be derived of it.
+        id: the server's.
     """
 
     workspace: str
@@ -31,6 +40,9 @@ class Said(NamedTuple):
     peer: str
     content: str
     metadata: Mapping[str, Any]
+    at: str = _BORN
+    reasoned: bool = True
+    id: str = ""
 
 
 class Conclusion(NamedTuple):
@@ -41,6 +53,25 @@ class Conclusion(NamedTuple):
     observer: str
     observed: str
     content: str
+    id: str = ""
+
+
+class Fault(NamedTuple):
+    """How a request fails.
+
+    Attributes:
+        path: what the request's path ends with.
+        kind: a status that is answered instead; ``lose``: it is done, and the connection is cut;
+            ``half``: it is done, and half of the answer comes; ``late``: it is done, and the answer
+            waits until the server ends.
+        headers: of a status.
+        body: of a status.
+    """
+
+    path: str
+    kind: int | Literal["lose", "half", "late"]
+    headers: Mapping[str, str] = {}
+    body: Mapping[str, Any] = {"detail": "the fake is told to fail"}
 
 
 class HonchoServer(FailingServer):
@@ -52,6 +83,11 @@ class HonchoServer(FailingServer):
         uploads: the paths of file uploads; the files themselves are not kept.
         members: the peers of each (workspace, session).
         asked: method and path of every request.
+        bodies: the body of every request.
+        keys: what every request was authorised with.
+        metadata: of each workspace, (workspace,), and session, (workspace, session).
+        faults: how the next requests fail to which they fit, each once.
+        answers: what its model says next; without one, a representation.
     """
 
     def __init__(self) -> None:
@@ -63,6 +99,29 @@ class HonchoServer(FailingServer):
         self.members: dict[tuple[str, str], dict[str, Any]] = {}
         self.cards: dict[tuple[str, str, str], list[str]] = {}
         self.asked: list[tuple[str, str]] = []
+        self.bodies: list[Any] = []
+        self.keys: list[str] = []
+        self.metadata: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.faults: list[Fault] = []
+        self.answers: deque[str] = deque()
+        self.ended = threading.Event()
+        self.numbers = itertools.count()
+
+    def server_close(self) -> None:
+        """Let go of those that wait for a late answer."""
+        self.ended.set()
+        super().server_close()
+
+    def fault_of(self, path: str) -> Fault | None:
+        """Return how this request fails, and take that off the list."""
+        found = next((one for one in self.faults if path.endswith(one.path)), None)
+        if found:
+            self.faults.remove(found)
+        return found
+
+    def workspaces(self) -> list[str]:
+        """Return the names of the workspaces that are there, sorted."""
+        return sorted(key[0] for key in self.metadata if len(key) == 1)
 
     def contents(self, peer: str | None = None) -> list[str]:
         """Return the texts of all messages, or of one peer's, in the order stored."""
@@ -88,11 +147,7 @@ class _Lost(Exception):
 
 
 class _Refused(Exception):
-    """The server is not available for this."""
-
-
-class _Unknown(Exception):
-    """There is no such route."""
+    """What was asked is not done: a status, and why."""
 
 
 class _Handler(FakeHandler):
@@ -121,16 +176,42 @@ class _Handler(FakeHandler):
         request = _Request(method, parts, dict(parse_qsl(address.query)), body)
         with self.server.lock:
             self.server.asked.append((method, address.path))
+            self.server.bodies.append(body)
+            self.server.keys.append(self.headers.get("Authorization", ""))
+            fault = self.server.fault_of(address.path)
+            if fault and isinstance(fault.kind, int):
+                self._refuse(fault)
+                return
             try:
                 status, value = 200, _answer(self.server, request)
-            except _Refused:
-                status, value = 503, {"detail": "the fake is told to refuse"}
-            except _Unknown:
-                status, value = 404, {"detail": f"the fake knows no {method} {address.path}"}
+            except _Refused as refusal:
+                status, value = refusal.args
             except _Lost:
                 self.close_connection = True
                 return
-        self.tell(status, value)
+        if fault:
+            self._fail(fault, value)
+        else:
+            self.tell(status, value)
+
+    def _refuse(self, fault: Fault) -> None:
+        body = json.dumps(fault.body).encode()
+        self.send_response(int(fault.kind))
+        for name, text in {**fault.headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, text)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _fail(self, fault: Fault, value: Any) -> None:
+        self.close_connection = True
+        if fault.kind == "late":
+            self.server.ended.wait(30)
+        if fault.kind == "half":
+            body = json.dumps(value).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2])
 
     def _json(self) -> Any:
         raw = self.body()
@@ -144,39 +225,109 @@ def _answer(server: HonchoServer, request: _Request) -> Any:
     Raises:
         _Lost: it is done, and the answer is lost.
         _Refused: nothing is done.
-        _Unknown: there is no such route.
     """
     version, kind, *rest = request.parts
     if (version, kind) != ("v3", "workspaces"):
-        raise _Unknown
+        raise _unknown(request)
     if not rest:
-        return _thing(request.body["id"])
+        return _thing(server, (_named(request),), request.body)
     workspace, things, name, *below = (*rest, "", "")[: max(3, len(rest))]
-    route = (request.method, things, *below[:1], *below[1:][-1:])
+    last = below[1:][-1:]
+    if request.method == "PUT" and below[:1] == ["messages"]:
+        last = ["m"]  # a message's id
+    route = (request.method, things, *below[:1], *last)
+    if rest == ["list"]:
+        return _workspaces(server, request)
     if route not in _ROUTES:
-        raise _Unknown
+        raise _unknown(request)
+    if (workspace,) not in server.metadata:
+        raise _Refused(404, {"detail": "no such workspace"})
     return _ROUTES[route](server, request, workspace, name)
 
 
-def _thing(name: str, workspace: str = "") -> dict[str, Any]:
-    """Return a workspace, peer or session as the API shows it."""
+def _unknown(request: _Request) -> _Refused:
+    path = "/".join(request.parts)
+    return _Refused(404, {"detail": f"the fake knows no {request.method} {path}"})
+
+
+def _named(request: _Request) -> str:
+    """Return the name that a body gives a thing."""
+    name = str(request.body["id"])
+    if not re.fullmatch("[a-zA-Z0-9_-]{1,100}", name):
+        raise _invalid("a name is 1 to 100 letters, digits, _ and -", name)
+    return name
+
+
+def _invalid(why: str, given: str) -> _Refused:
+    return _Refused(422, {"detail": [{"loc": ["body"], "msg": why, "input": given}]})
+
+
+def _thing(server: HonchoServer, key: tuple[str, ...], body: Any = None) -> dict[str, Any]:
+    """Return a workspace or session as the API shows it; it is made if it is not there."""
+    known = server.metadata.setdefault(key, {})
+    if body and body.get("metadata") is not None:
+        server.metadata[key] = known = dict(body["metadata"])
+    return _shown(key[-1], key[0] if len(key) > 1 else "", known)
+
+
+def _shown(name: str, workspace: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": name,
         "workspace_id": workspace,
         "created_at": _BORN,
         "is_active": True,
-        "metadata": {},
+        "metadata": dict(metadata),
         "configuration": {},
     }
 
 
-def _created(_: HonchoServer, request: _Request, workspace: str, __: str) -> Any:
-    return _thing(request.body["id"], workspace)
+def _workspaces(server: HonchoServer, request: _Request) -> Any:
+    wanted = _wanted(request.body)
+    found = [(key, known) for key, known in server.metadata.items() if len(key) == 1]
+    items = [_shown(key[0], "", known) for key, known in found if wanted.items() <= known.items()]
+    return _page(items[::-1] if request.query.get("reverse") == "true" else items, request)
+
+
+def _wanted(body: Any) -> dict[str, Any]:
+    """Return the metadata that is asked for."""
+    return dict(((body or {}).get("filters") or {}).get("metadata") or {})
+
+
+def _update(server: HonchoServer, request: _Request, workspace: str, name: str) -> Any:
+    return _thing(server, (workspace, name) if name else (workspace,), request.body)
+
+
+def _sessions(server: HonchoServer, request: _Request, workspace: str, name: str) -> Any:
+    if name == "list":
+        found = [key for key in server.metadata if key[0] == workspace and len(key) == 2]
+        return _page([_thing(server, key) for key in found], request)
+    session = _named(request)
+    _join(server, request._replace(body=request.body.get("peers") or {}), workspace, session)
+    return _thing(server, (workspace, session), request.body)
+
+
+def _peer(server: HonchoServer, request: _Request, workspace: str, _: str) -> Any:
+    return _shown(_named(request), workspace, {})
+
+
+def _drop_workspace(server: HonchoServer, request: _Request, workspace: str, _: str) -> Any:
+    if any(key[0] == workspace and len(key) == 2 for key in server.metadata):
+        raise _Refused(409, {"detail": "active session(s) remain. Delete all sessions first."})
+    del server.metadata[workspace,]
+    server.conclusions = [one for one in server.conclusions if one.workspace != workspace]
+    server.cards = {key: card for key, card in server.cards.items() if key[0] != workspace}
+
+
+def _drop_session(server: HonchoServer, request: _Request, workspace: str, name: str) -> Any:
+    del server.metadata[workspace, name]
+    place = (workspace, name)
+    server.messages = [one for one in server.messages if one[:2] != place]
+    server.conclusions = [one for one in server.conclusions if one[:2] != place]
 
 
 def _join(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
     server.members.setdefault((workspace, session), {}).update(request.body)
-    return _thing(session, workspace)
+    return _thing(server, (workspace, session))
 
 
 def _membership(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
@@ -187,36 +338,58 @@ def _membership(server: HonchoServer, request: _Request, workspace: str, session
 def _store(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
     if server.refuse:
         server.refuse -= 1
-        raise _Refused
-    first = len(server.messages)
-    server.messages.extend(
-        Said(workspace, session, one["peer_id"], one["content"], one.get("metadata") or {})
-        for one in request.body["messages"]
-    )
-    for one in server.messages[first:]:  # who says something takes part
+        raise _Refused(503, {"detail": "the fake is told to refuse"})
+    stored = [_stored(server, one, workspace, session) for one in request.body["messages"]]
+    if not 1 <= len(stored) <= 100:
+        raise _invalid("1 to 100 messages", "")
+    server.messages.extend(stored)
+    for one in stored:  # who says something takes part
         server.members.setdefault((workspace, session), {}).setdefault(one.peer, {})
+    server.metadata.setdefault((workspace, session), {})
     if server.lose:
         server.lose -= 1
         raise _Lost
-    return [_message(server, number) for number in range(first, len(server.messages))]
+    return [_message(one) for one in stored]
 
 
-def _message(server: HonchoServer, number: int) -> dict[str, Any]:
-    one = server.messages[number]
+def _stored(server: HonchoServer, one: Any, workspace: str, session: str) -> Said:
+    content = one["content"]
+    if len(content) > 25_000 or "\0" in content:
+        raise _invalid("content has 25,000 characters at most, and no NUL", content)
+    reasoning = (one.get("configuration") or {}).get("reasoning") or {}
+    return Said(
+        workspace,
+        session,
+        one["peer_id"],
+        content,
+        one.get("metadata") or {},
+        one.get("created_at") or _BORN,
+        reasoning.get("enabled") is not False,
+        f"m{next(server.numbers)}",
+    )
+
+
+def _message(one: Said) -> dict[str, Any]:
     return {
-        "id": f"m{number}",
+        "id": one.id,
         "content": one.content,
         "peer_id": one.peer,
         "session_id": one.session,
         "workspace_id": one.workspace,
         "metadata": dict(one.metadata),
-        "created_at": _BORN,
+        "created_at": one.at,
         "token_count": len(one.content.split()),
     }
 
 
+def _mark(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
+    (number,) = [n for n, one in enumerate(server.messages) if one.id == request.parts[6]]
+    server.messages[number] = server.messages[number]._replace(metadata=request.body["metadata"])
+    return _message(server.messages[number])
+
+
 def _found(server: HonchoServer, wanted: Callable[[Said], bool]) -> list[dict[str, Any]]:
-    return [_message(server, n) for n, one in enumerate(server.messages) if wanted(one)]
+    return [_message(one) for one in server.messages if wanted(one)]
 
 
 def _listed(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
@@ -287,7 +460,8 @@ def _peer_context(server: HonchoServer, request: _Request, workspace: str, peer:
 
 def _peer_text(server: HonchoServer, request: _Request, workspace: str, peer: str) -> Any:
     text = _representation(server, workspace, request.body.get("target") or peer)
-    return {"content": text, "representation": text}
+    said = server.answers.popleft() if server.answers else text
+    return {"content": said, "representation": text}
 
 
 def _card(server: HonchoServer, request: _Request, workspace: str, peer: str) -> Any:
@@ -298,73 +472,85 @@ def _card(server: HonchoServer, request: _Request, workspace: str, peer: str) ->
 
 
 def _searched(server: HonchoServer, request: _Request, workspace: str, peer: str) -> Any:
-    """Answer the messages of a peer's sessions, or of all, in which one word asked for stands."""
-    words = request.body["query"].lower().split()
+    """Answer the messages of a peer's sessions, or of all, that share most words with a query."""
+    words = set(re.findall(r"\w+", request.body["query"].lower()))
     viewer = peer or (request.body.get("filters") or {}).get("peer_perspective")
+
+    def shared(one: dict[str, Any]) -> int:
+        return len(words.intersection(re.findall(r"\w+", one["content"].lower())))
 
     def wanted(one: Said) -> bool:
         seen = viewer is None or viewer in server.members.get((one.workspace, one.session), {})
-        return one.workspace == workspace and seen and any(w in one.content.lower() for w in words)
+        return one.workspace == workspace and seen
 
-    return _found(server, wanted)[: request.body.get("limit", 10)]
+    found = [one for one in _found(server, wanted) if shared(one)]
+    return sorted(found, key=shared, reverse=True)[: request.body.get("limit", 10)]
 
 
 def _concluded(server: HonchoServer, request: _Request, workspace: str, _: str) -> Any:
-    """Store conclusions, or answer those of an observer and an observed."""
-    if "conclusions" in request.body:
-        first = len(server.conclusions)
-        server.conclusions.extend(
+    """Store conclusions, or answer those that are asked for."""
+    if "conclusions" in (request.body or {}):
+        stored = [
             Conclusion(
                 workspace,
                 one.get("session_id", ""),
                 one["observer_id"],
                 one["observed_id"],
                 one["content"],
+                f"c{next(server.numbers)}",
             )
             for one in request.body["conclusions"]
-        )
-        return _conclusions(server)[first:]
-    of = request.body["filters"]
-    found = [
-        shown
-        for one, shown in zip(server.conclusions, _conclusions(server), strict=True)
-        if (one.workspace, one.observer, one.observed)
-        == (workspace, of["observer_id"], of["observed_id"])
-    ]
-    return found if "query" in request.body else _page(found, request)
+        ]
+        server.conclusions.extend(stored)
+        return [_conclusion(one) for one in stored]
+    asked = (request.body or {}).get("filters") or {}
+    shown = [_conclusion(one) for one in server.conclusions if one.workspace == workspace]
+    found = [one for one in shown if asked.items() <= one.items()]
+    if "query" not in (request.body or {}):
+        return _page(found, request)
+    words = re.findall(r"\w+", request.body["query"].lower())
+    near = [one for one in found if any(word in one["content"].lower() for word in words)]
+    return near[: request.body["top_k"]]
 
 
-def _conclusions(server: HonchoServer) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"c{number}",
-            "content": one.content,
-            "observer_id": one.observer,
-            "observed_id": one.observed,
-            "session_id": one.session,
-            "created_at": _BORN,
-        }
-        for number, one in enumerate(server.conclusions)
-    ]
+def _conclusion(one: Conclusion) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "content": one.content,
+        "observer_id": one.observer,
+        "observed_id": one.observed,
+        "session_id": one.session,
+        "created_at": _BORN,
+    }
+
+
+def _drop_conclusion(server: HonchoServer, request: _Request, workspace: str, name: str) -> Any:
+    server.conclusions = [one for one in server.conclusions if one.id != name]
 
 
 _ROUTES: Mapping[tuple[str, ...], Callable[[HonchoServer, _Request, str, str], Any]] = {
-    ("POST", "peers"): _created,
+    ("PUT", ""): _update,
+    ("DELETE", ""): _drop_workspace,
+    ("POST", "peers"): _peer,
     ("POST", "peers", "chat"): _peer_text,
     ("POST", "peers", "representation"): _peer_text,
     ("POST", "peers", "search"): _searched,
     ("GET", "peers", "card"): _card,
     ("PUT", "peers", "card"): _card,
     ("GET", "peers", "context"): _peer_context,
-    ("POST", "sessions"): _created,
+    ("POST", "sessions"): _sessions,  # "list" stands where a name does
+    ("PUT", "sessions"): _update,
+    ("DELETE", "sessions"): _drop_session,
     ("POST", "sessions", "peers"): _join,
     ("GET", "sessions", "peers", "config"): _membership,
     ("POST", "sessions", "messages"): _store,
     ("POST", "sessions", "messages", "list"): _listed,
+    ("PUT", "sessions", "messages", "m"): _mark,
     ("POST", "sessions", "messages", "upload"): _uploaded,
     ("GET", "sessions", "context"): _session_context,
     ("POST", "search"): _searched,
     ("POST", "conclusions"): _concluded,  # "list" and "query" stand where a name does
+    ("DELETE", "conclusions"): _drop_conclusion,
 }
 """By method and the path's parts below a workspace, the names of peers and sessions left out."""
 

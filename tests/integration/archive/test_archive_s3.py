@@ -137,7 +137,7 @@ def test_a_store_that_writes_over_files_is_refused(monkeypatch: pytest.MonkeyPat
     with ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
         for name, value in environment(f"http://127.0.0.1:{server.server_port}").items():
             monkeypatch.setenv(name, value)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             with pytest.raises(ArchiveUnavailable, match="knows conditional writes"):

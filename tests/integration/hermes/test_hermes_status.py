@@ -1,6 +1,7 @@
 """`memorybus hermes status`, and what Hermes's own status shows: the truth, and soon."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,12 +9,15 @@ from typing import Any
 
 import pytest
 from conftest import MakeServer, MakeSettings
+from helpers.fake_hermes import PLUGINS, python_of
 from helpers.processes.stalls import Witness
+from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until
+from helpers.services.honcho_server import honcho_server
 from helpers.stories.scenario import recorded, thread_worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings, to_environ
+from memorybus.config.settings import Settings, load, to_environ
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install import install, status
 from memorybus.surfaces.hermes.install.install import PythonCheck
@@ -137,6 +141,100 @@ def test_a_backup_has_what_the_home_has_not(
     assert str(settings.spool_dir) in paths
     assert str(settings.sessions_path) in paths
     assert str(settings.data_dir / "providers") in paths
+
+
+def test_a_person_is_asked_what_to_take_over(tmp_path: Path, short_dir: Path) -> None:
+    """Each is shown with what was read; what is refused is left, and what goes on is tried."""
+    home = tmp_path / "hermes"
+    shutil.copytree(PLUGINS / "recorder", home / "plugins" / "recorder")
+    (home / "config.yaml").write_text("memory:\n  provider: recorder\n")
+    (home / "mem0.json").write_text('{"host": "http://ann:hunter2hunter2@localhost:9"}')
+    env = {"MEMORYBUS_DATA_DIR": str(short_dir / "data"), "HOME": str(tmp_path), "TERM": "dumb"}
+    words = ("hermes", "install", "--home", str(home), "--python", str(python_of(short_dir)))
+    terminal = Terminal([sys.executable, "-m", "memorybus.surfaces.cli", *words], env, short_dir)
+    try:
+        terminal.see("Hermes's memory provider is recorder")
+        terminal.type("")
+        terminal.see("more options")
+        terminal.type("")
+        terminal.see("Write it?")
+        terminal.type("y")
+        terminal.see("http://***@localhost:9")
+        terminal.type("no")
+        assert terminal.end() == 1, terminal.seen  # this Hermes lacks the package
+    finally:
+        terminal.close()
+    assert "hunter2" not in terminal.seen
+    providers = load(environ={}, directory=short_dir).providers
+    assert providers == ("builtin", "holographic", "recorder")
+
+
+def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
+    """A plugin goes on hosted, in the same home, once it was seen to work; a key is not shown."""
+    home = tmp_path / "hermes"
+    shutil.copytree(PLUGINS / "recorder", home / "plugins" / "recorder")
+    (home / "config.yaml").write_text("memory:\n  provider: recorder\n")
+    (home / ".env").write_text("MEM0_API_KEY=m0-hunter2-hunter2\n")
+    env = to_environ(Settings(data_dir=short_dir), {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    del env["MEMORYBUS_PROVIDERS"], env["MEMORYBUS_PROVIDER"]
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        named = ("--home", str(home), "--python", str(python_of(short_dir)))
+        return subprocess.run(
+            [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", "install", *named, *words],
+            env=env,
+            cwd=short_dir,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    told = run()
+    assert "--take-over hermes:recorder" in told.stdout
+    assert "--take-over hermes:mem0" in told.stdout
+    assert "hunter2" not in told.stdout + told.stderr
+
+    done = run("--take-over", "hermes:recorder", "--json")
+    report = json.loads(done.stdout)
+    assert [one["plugin"] for one in report["providers"]] == ["recorder", "mem0"]
+    (taken,) = report["taken_over"]
+    assert all(step["ok"] for step in taken["steps"]), taken
+    options = load(environ={}, directory=short_dir).provider_options("recorder")
+    assert options["hermes_home"] == str(home)
+    assert "hunter2" not in done.stdout + (short_dir / "memorybus.toml").read_text()
+    refused = run("--take-over", "hermes:honcho")
+    assert "there are: recorder, mem0" in refused.stderr
+
+
+def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Path) -> None:
+    """Address and key of `honcho.json` are taken over, the key into the secrets file alone."""
+    pytest.importorskip("honcho", reason="needs the extra honcho")
+    key = "hch-v3-correct-horse"
+    home = tmp_path / "hermes"
+    home.mkdir()
+    env = to_environ(Settings(data_dir=short_dir), {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    del env["MEMORYBUS_PROVIDERS"], env["MEMORYBUS_PROVIDER"], env["MEMORYBUS_SECRETS_FILE"]
+    words = ("hermes", "install", "--home", str(home), "--take-over", "honcho", "--json")
+    with honcho_server() as server:
+        config = {"baseUrl": server.url, "apiKey": key, "enabled": True}
+        (home / "honcho.json").write_text(json.dumps(config))
+        done = subprocess.run(
+            [sys.executable, "-m", "memorybus.surfaces.cli", *words],
+            env=env,
+            cwd=short_dir,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (taken,) = json.loads(done.stdout)["taken_over"]
+    assert all(step["ok"] for step in taken["steps"]), taken
+    assert server.messages == []
+    assert any(key in sent for sent in server.keys)
+    options = load(environ={}, directory=short_dir).provider_options("honcho")
+    assert options == {"base_url": server.url, "api_key_env": "HONCHO_API_KEY"}
+    assert key in (short_dir / "memorybus.secrets.toml").read_text()
+    assert key not in done.stdout + done.stderr + (short_dir / "memorybus.toml").read_text()
 
 
 def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -> None:

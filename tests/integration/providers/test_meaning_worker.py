@@ -41,9 +41,10 @@ def test_a_worker_fills_in_what_a_dead_embedder_left_out(
             )
             with server.lock:
                 server.refuse = 0
+            # Only then: the answer of before, which was by words alone, would stay warm.
+            wait_until(lambda: not read_status(settings).providers[0].reports, "nothing lacks", 60)
             asked = "Which vehicle?"
             wait_until(lambda: "sedan" in session.prefetch(asked), "it is found by meaning", 60)
-            wait_until(lambda: not read_status(settings).providers[0].reports, "nothing lacks")
 
 
 @pytest.mark.timeout(240)

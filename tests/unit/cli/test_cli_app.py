@@ -57,7 +57,7 @@ def test_every_command_explains_itself(command, capsys):
 COMPLETE = (
     *(["demo"], ["up"], ["worker"], ["ingest"], ["recall"], ["status"], ["replay"], ["doctor"]),
     *(["events", "ls"], ["events", "tail"], ["sessions", "tree"]),
-    *(["provider", "ls"], ["provider", "move"], ["provider", "test"]),
+    *(["provider", "ls"], ["provider", "move"], ["provider", "setup"], ["provider", "test"]),
     *(["dlq", name] for name in ("ls", "show", "retry", "edit", "discard")),
 )
 

@@ -3,9 +3,11 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import ProviderConfig, RecallScope
 from memorybus_providers.contract.samples import SampleStep, feed, recall_context
+from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.provider import HolographicProvider
 from memorybus_providers.holographic.store import HolographicStore
 
@@ -67,10 +69,10 @@ def test_a_scope_of_many_slices_is_erased_whole(tmp_path: Path) -> None:
     provider.shutdown()
 
 
-def test_a_reader_that_stays_is_named(tmp_path: Path) -> None:
+def test_a_reader_that_stays_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While somebody reads an older state the log beside the file stays: the residue says so."""
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.01)
     provider = opened(tmp_path)
-    store_of(provider).db.execute("pragma busy_timeout = 10")
     feed(provider, turns(ANN, "quince", count=2))
     reader = sqlite3.connect(tmp_path / "holographic.db", isolation_level=None)
     reader.execute("begin")

@@ -23,6 +23,18 @@ def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     assert not abandoned_calls.among(LANE)
 
 
+def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
+    """G4: of a call about several events none is sent again before it has returned."""
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    slot.begin_several(["e", "f"], LANE)
+    abandoned_calls.note(slot)
+    assert abandoned_calls.look_again_at(LANE, "f") is not None
+    slot.begin("g", LANE)
+    assert abandoned_calls.look_again_at(LANE, "f") is None
+    abandoned_calls.note(slot)
+    assert abandoned_calls.look_again_at(LANE, "f") is None
+
+
 def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     """G10: `LONGEST` call time-outs after it began it is waited for no more."""
     slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)

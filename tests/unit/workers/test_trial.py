@@ -9,7 +9,7 @@ import pytest
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, Transient, Unavailable
-from memorybus.events import SessionStarted, TurnCompleted
+from memorybus.events import Scope, SessionStarted, TurnCompleted
 from memorybus.ids import new_id
 from memorybus.registry.description import TrialStep
 from memorybus.testing import FakeClock
@@ -183,6 +183,23 @@ def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
     assert "not asked" in steps[2].found
 
 
+def test_somebodys_own_memories_are_not_erased(tmp_path: Path) -> None:
+    """Who is named as a trial's owner loses nothing: erasing takes all that is kept of a scope."""
+    kept: list[tuple[Any, str]] = [(Scope("a", "ann"), "I like tea.")]
+
+    def make() -> MemoryProvider:
+        return Remembering(ProviderConfig(name="mine", home=tmp_path), kept)
+
+    ann = Scope("a", "ann")
+    trial = Trial(make, Settings(data_dir=tmp_path), FakeClock(), new_id, 1.0, ann)
+
+    steps = list(tried(trial, "mine"))
+
+    assert all(step.ok for step in steps)
+    assert "all of ann" in steps[-1].found
+    assert [scope for scope, _ in kept] == [ann, ann]
+
+
 class Keeping(Remembering):
     """Cannot erase anything, and writes down for whom it was told something."""
 
@@ -202,11 +219,12 @@ def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> 
     [
         (MissingProvider("no"), "open", "install"),
         (OSError("no"), "open", "start its backend"),
-        (ValueError("no"), "write", "correct its options"),
+        (ValueError("no"), "write", "correct its options or secrets"),
         (TrialFailed("no"), "recall", "--wait"),
     ],
 )
 def test_advice_goes_by_the_error(error: Exception, step: str, said: str) -> None:
     """What to do follows from the kind of failure and names the instance."""
     assert said in advice(error, step, "mine")
-    assert "provider test mine" in advice(error, step, "mine")
+    assert "memorybus provider " in advice(error, step, "mine")
+    assert "mine" in advice(error, step, "mine")

@@ -20,6 +20,7 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
+from memorybus_workers.calls.allowance import Allowance, Unbounded
 from memorybus_workers.calls.log_fields import of_event
 from memorybus_workers.calls.retry import (
     BackendDown,
@@ -54,6 +55,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
         slot: the call that its own thread is busy with.
         troubles: its failing events.
         breaker: holds its calls back while its backend is down.
+        allowance: bounds its calls.
     """
 
     context: InstanceContext
@@ -61,6 +63,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
     slot: Slot
     troubles: Troubles
     breaker: Breaker
+    allowance: Allowance = Unbounded()
 
 
 class Applier:
@@ -86,6 +89,7 @@ class Applier:
         self._slot = instance.slot
         self._troubles = instance.troubles
         self._breaker = instance.breaker
+        self._allowance = instance.allowance
         self._isolation = worker.isolation
         self._lookup = instance.provider.delivery == "lookup"
         retracting = partial(forget_warm_results, context) if context.role.answering else None
@@ -147,6 +151,8 @@ class Applier:
         """
         if self._is_paused():
             raise Unavailable("the provider is paused")
+        if self._not_allowed(event):
+            raise Unavailable("the provider has made the calls it may make for now")
         lane.check(self._settings.call_timeout)
         if self._hung_before(event):
             return self._failure(event, HUNG)
@@ -205,7 +211,17 @@ class Applier:
     # -- one event --------------------------------------------------------------------------------
 
     def _is_paused(self) -> bool:
-        return self._clock.monotonic() < self._breaker.until
+        return self._clock.monotonic() < max(self._breaker.until, self._allowance.until)
+
+    def _not_allowed(self, event: LoggedEvent) -> RetryAt | None:
+        """Take one of the calls that may be made; return until when to wait if there is none.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        if not (self._allowance.bounded and self._apply.handles(type(event.envelope.event))):
+            return None
+        return None if self._allowance.take() else RetryAt(self._allowance.until)
 
     def _once(self, lane: Lane, event: LoggedEvent) -> None:
         """Apply one event on this thread; a ``lookup`` backend is asked first if it is in doubt."""
@@ -224,6 +240,12 @@ class Applier:
         """Whether an earlier try, owner or log may have brought it to the backend already."""
         known = self._troubles.of(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
+
+    def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Whether an event was never tried, as far as that matters, and its key is not parked."""
+        known = self._troubles.of(event.envelope.id) is not None
+        in_doubt = self._lookup and self._in_doubt(lane, event)
+        return not (known or in_doubt or event.envelope.key in lane.parked.keys)
 
     def _call(self, lane: Lane, event: LoggedEvent) -> str | None:
         """Call the hook of an event; return what it replies."""

@@ -4,12 +4,14 @@ What is done out of order is kept in the checkpoint's done-set, so that a crash 
 was not done. Before a ``lookup`` provider gets an event, the checkpoint says that it may have it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, takewhile
 
-from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
+from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, StaleEpoch, Transient
 from memorybus.log.entry import LoggedEvent
 
 from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
+from memorybus_workers.apply.bulk import is_turn, send, sorted_out, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
 from memorybus_workers.calls.blame import own
@@ -28,6 +30,15 @@ _DEATHS = 2
 """Deaths of owners in a row after which a lane's events go one by one, which is slow."""
 
 
+class PartlyFailed(BaseException):
+    """Raised for a call for several turns of which some failed, named by event id."""
+
+    def __init__(self, failed: Mapping[str, BaseException]) -> None:
+        """Keep them."""
+        super().__init__(f"{len(failed)} turns failed")
+        self.failed = failed
+
+
 class ParallelApplier(Applier):
     """For ``keyed`` and ``lookup`` providers whose hooks may be called from several threads.
 
@@ -44,6 +55,7 @@ class ParallelApplier(Applier):
         self._leaving: set[Lane] = set()
         self._failed: dict[Lane, Exception] = {}
         self._committed_at: dict[Lane, float] = {}
+        self._bulk = takes_turns_in_bulk(instance.provider)
 
     def suspects(self, deaths: int) -> int:
         """Return the whole window after two deaths; one may be due to anything."""
@@ -118,6 +130,9 @@ class ParallelApplier(Applier):
                 wait = max(self._breaker.until, now + _PROBE)
             if wait is not None:
                 window.postpone(event, wait)
+            elif refused := self._not_allowed(event):
+                self._breaker.released()
+                window.postpone(event, refused.at)
             else:
                 self._submit(lane, event)
 
@@ -130,10 +145,23 @@ class ParallelApplier(Applier):
         if verdict is None:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             probes = not self._breaker.closed
-            self.pool.submit(Task(lane, event, self._troubles.served, probes))
+            behind = self._with(lane, event)
+            self.pool.submit(Task(lane, event, self._troubles.served, probes, behind))
         else:
             self._breaker.released()
             self._put_back(lane, event, verdict)
+
+    def _with(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
+        """Return the turns of an event's key that go in one call with it."""
+        if not self._bulk or lane.careful or not self._breaker.closed:
+            return ()
+        most = islice(lane.window.waiting(event), self._provider.bulk_turns)
+        run = list(takewhile(lambda one: is_turn(one) and self._is_fresh(lane, one), most))
+        if len(run) < 2:
+            return ()
+        for one in run:  # whatever becomes of the call, what is not answered goes alone
+            self._troubles.doubted(one.envelope.id)
+        return tuple(run[1:])
 
     def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
         """Keep an event open for another try; or, if it is parked, pass it with its whole key."""
@@ -156,9 +184,12 @@ class ParallelApplier(Applier):
 
     def _run(self, task: Task, slot: Slot) -> str | None:
         lane, event = at_lane(task.lane), task.event
-        at_calls(slot, (event,))
+        at_calls(slot, task.events)
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
+        if task.behind:
+            self._run_several(task, slot)
+            return None
         event_id, context = event.envelope.id, self._context(event)
         asks = self._lookup and self._in_doubt(lane, event)
         lane.check(self._settings.call_timeout)
@@ -171,6 +202,13 @@ class ParallelApplier(Applier):
         if type(event.envelope.event) in self._limits:
             return self._call_at_length(lane, event, slot)
         return self._apply(event.envelope.event, context)
+
+    def _run_several(self, task: Task, slot: Slot) -> None:
+        task.lane.check(self._settings.call_timeout)
+        slot.begin_several([one.envelope.id for one in task.events], self._sends(task.lane))
+        failed = send(self._provider, task.events, self._context)
+        if failed:
+            raise PartlyFailed(failed)
 
     # -- what came back ---------------------------------------------------------------------------
 
@@ -208,18 +246,37 @@ class ParallelApplier(Applier):
         self._survived(lane, event)
         if isinstance(done.error, Withdrawn):
             self._release(done.task)
+            self._troubles.forget(one.envelope.id for one in done.task.behind and done.task.events)
             lane.window.postpone(event, self._breaker.until)
-            return
-        if done.error is None:
-            self._troubles.served += 1
-            self._troubles.settled(event.envelope.id)
-            self._breaker.succeeded()
+        elif isinstance(done.error, PartlyFailed):
+            self._settle_several(lane, done, done.error.failed)
+        elif done.error is None:
+            self._succeeded(lane, done.task.events, done.took)
             lane.crash("lane.after_apply")
-            lane.window.finish(event)
-            self._instance.settled([event], done.took, lane.may_repeat)
+            lane.window.finish_first(done.task.events[:-1])
+            lane.window.finish(done.task.events[-1])
             lane.answers.given(event, done.said)
-            return
-        self._put_back(lane, event, self._after(done.task, done.error))
+        else:
+            self._put_back(lane, event, self._after(done.task, done.error))
+
+    def _settle_several(
+        self, lane: Lane, done: CallResult, failed: Mapping[str, BaseException]
+    ) -> None:
+        """Finish the turns before the first that failed; what is behind it goes alone later."""
+        task = done.task
+        found = sorted_out(task.events, failed)
+        if found.done:
+            self._succeeded(lane, found.done, done.took)
+            lane.window.finish_first(found.done)
+        ((event, why),) = found.failed
+        self._put_back(lane, event, self._judge(lane, event, why, task.served))
+
+    def _succeeded(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:
+        self._instance.settled(events, took, lane.may_repeat)
+        self._troubles.served += len(events)
+        for event in events:
+            self._troubles.settled(event.envelope.id)
+        self._breaker.succeeded()
 
     def _release(self, task: Task) -> None:
         if task.probes:
@@ -228,6 +285,8 @@ class ParallelApplier(Applier):
     def _after(self, task: Task, error: BaseException) -> Parked | RetryAt:
         """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
+        if task.behind and not isinstance(error, Transient | OSError | StaleEpoch):
+            return RetryAt(self._clock.monotonic())  # one of them is at fault: each goes alone
         if not isinstance(error, ProviderHung):
             return self._judge(task.lane, task.event, error, served)
         self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)

@@ -31,12 +31,19 @@ class Task(msgspec.Struct, frozen=True):
         event: what the call is about.
         served: the calls that had succeeded before.
         probes: whether it finds out if the backend is there again.
+        behind: further turns of the event's key, in order, if it is a call for several.
     """
 
     lane: Lane
     event: LoggedEvent
     served: int
     probes: bool
+    behind: tuple[LoggedEvent, ...] = ()
+
+    @property
+    def events(self) -> tuple[LoggedEvent, ...]:
+        """All that the call is about."""
+        return (self.event, *self.behind)
 
 
 class CallResult(msgspec.Struct, frozen=True):

@@ -211,7 +211,13 @@ class SerialApplier(Applier):
 
     def _is_calm(self, lane: Lane) -> bool:
         """Say whether nothing has to be looked at before or after a call."""
-        uneasy = self._lookup or self._troubles or self._breaker.uneasy or not self.rests(lane)
+        uneasy = (
+            self._lookup
+            or self._allowance.bounded
+            or self._troubles
+            or self._breaker.uneasy
+            or not self.rests(lane)
+        )
         return not (uneasy or lane.careful or lane.parked.keys or self._limits)
 
     def _call_quickly(
@@ -275,6 +281,7 @@ class SerialApplier(Applier):
             return PARKED
         uneasy = lane.careful or bool(self._troubles) or not self.rests(lane)
         verdict = self._decided_before(lane, event) if uneasy else None
+        verdict = verdict or self._not_allowed(event)
         if verdict is not None:
             return verdict
         try:

@@ -11,6 +11,7 @@ from memorybus_providers.base import Fence, Progress, Transaction, Transactional
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.serial import Outcome, SerialApplier
+from memorybus_workers.calls.allowance import Unbounded
 from memorybus_workers.calls.log_fields import at_calls
 from memorybus_workers.calls.retry import reason
 from memorybus_workers.lanes.lane import Lane
@@ -28,6 +29,7 @@ class TransactionalApplier(SerialApplier):
         """Bind the provider's hooks."""
         super().__init__(instance)
         self._store = store
+        self._allowance = Unbounded()  # its calls go to no service
         self._whole = False
 
     def floor(self, partition: int) -> int:

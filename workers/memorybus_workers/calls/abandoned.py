@@ -29,7 +29,8 @@ class AbandonedCalls:
         """Note the call that an abandoned slot is sending; a second time changes nothing."""
         sending = slot.sending()
         if sending is not None:
-            self._calls[sending.lane, sending.event_id] = (slot, sending)
+            for event_id in (sending.event_id, *sending.others):
+                self._calls[sending.lane, event_id] = (slot, sending)
 
     def look_again_at(self, lane: str, event_id: str) -> float | None:
         """Return when to look again whether an event may be sent (monotonic), None if it may now.

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from memorybus.clock import Clock
@@ -19,12 +19,14 @@ class Sending(msgspec.Struct, frozen=True):
         event_id: what it is about.
         since: when it began (monotonic).
         limit: seconds that it may take; 0 if that is `call_timeout`.
+        others: further events that it is about.
     """
 
     lane: str
     event_id: str
     since: float
     limit: float = 0.0
+    others: tuple[str, ...] = ()
 
 
 class Slot:
@@ -44,6 +46,7 @@ class Slot:
         self.abandoned = False
         self._since = 0.0
         self._limit = 0.0
+        self._others: tuple[str, ...] = ()
         self._turn = threading.Lock()
 
     def begin(self, event_id: str, lane: str = "", limit: float = 0.0) -> float:
@@ -59,6 +62,7 @@ class Slot:
         """
         self._since = now = self._monotonic()
         self._limit = limit
+        self._others = ()
         self.in_hook = True
         self._lane = lane
         self._name = event_id
@@ -66,6 +70,15 @@ class Slot:
             self._name = ""
             raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
+
+    def begin_several(self, event_ids: Sequence[str], lane: str = "") -> None:
+        """Note that a hook is about to be called for several events; see `begin`.
+
+        Raises:
+            LeaseLost: the thread was given up.
+        """
+        self.begin(event_ids[0], lane)
+        self._others = tuple(event_ids[1:])
 
     def go_on(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
         """Begin a further call for the event whose last one has just returned; see `begin`.
@@ -111,7 +124,7 @@ class Slot:
         name, lane = self._name, self._lane
         if not (name and lane and self.in_hook):
             return None
-        return Sending(lane, name, self._since, self._limit)
+        return Sending(lane, name, self._since, self._limit, self._others)
 
     def hanging(self, timeout: float) -> str:
         """Return the call that has taken longer than its limit, else `timeout` seconds, or ""."""

@@ -48,6 +48,7 @@ def make(
         ConfigError: wrong options, or one that may not come out of Redis.
     """
     configured = kind or name
+    settings.provider_limits(configured)  # a wrong one is told of before anything is served
     own = settings.provider_options(name) if kind else {}
     mirrors = load(settings.provider_kind(configured)).mirrors
     config = ProviderConfig(

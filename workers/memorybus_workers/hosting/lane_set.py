@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 
+import msgspec
 from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unavailable
 from memorybus.redis.connect import connect_redis, translated
 from memorybus.redis.keys import Keys
@@ -13,6 +14,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.choice import applier_for
+from memorybus_workers.calls.allowance import allowance_for
 from memorybus_workers.calls.blame import own
 from memorybus_workers.calls.log_fields import at_lane, at_partition
 from memorybus_workers.dead_letters.redo import Redo
@@ -57,6 +59,7 @@ class LaneSet:
     Attributes:
         unfinished: partitions known to have more.
         applier: what applies their events.
+        allowance: bounds its calls.
     """
 
     def __init__(
@@ -81,9 +84,15 @@ class LaneSet:
         self._redis = connect_redis(self._settings, single=True)
         self._shared = LaneContext.of(context, self._redis)
         self._pace = self._shared.pace
-        self.applier = applier_for(instance, wake)
-        self._redo = Redo(self._shared, self.applier)
         keys = Keys(self._settings.namespace)
+        limits = self._settings.provider_limits(context.role.provider)
+        self.allowance = allowance_for(
+            self._redis, keys, context.role.provider, limits, self._clock
+        )
+        self.applier = applier_for(
+            msgspec.structs.replace(instance, allowance=self.allowance), wake
+        )
+        self._redo = Redo(self._shared, self.applier)
         self._halts = Halts(self._redis, keys, self._name, self._clock)
         self._tried_at = self._redone_at = self._looked_at = -_NEVER
         self._redo_more = False
@@ -219,7 +228,7 @@ class LaneSet:
         if self._breaker.failures - self._failures >= REOPEN:
             self._failures = self._breaker.failures
             raise Unavailable("the backend stays down; the instance is opened anew")
-        if now < self._breaker.until:
+        if now < self._held_until:
             return
         self._pace.share(lane.ended for lane in self._lanes.values())
         due = sorted(self._halts.free(self._due()), key=lambda p: (p <= self._last, p))
@@ -230,9 +239,14 @@ class LaneSet:
                 self.unfinished.update(due[index:])
                 break
             self._last = partition
-            if self._turn(partition) or self._clock.monotonic() < self._breaker.until:
+            if self._turn(partition) or self._clock.monotonic() < self._held_until:
                 self.unfinished.add(partition)
         self._redo_some(now, redo)
+
+    @property
+    def _held_until(self) -> float:
+        """Before when no call is made (monotonic): the backend is down, or calls are bounded."""
+        return max(self._breaker.until, self.allowance.until)
 
     def _note(self, news: set[int], now: float) -> None:
         """Note which lanes may have something to do."""
@@ -245,7 +259,7 @@ class LaneSet:
     def _is_held_back(self, until: float) -> bool:
         """Say whether no lane gets a turn now: time is up, or calls or reads have to wait."""
         now = self._clock.monotonic()
-        over = now >= until or now < self._breaker.until or self._pace.wait() > 0
+        over = now >= until or now < self._held_until or self._pace.wait() > 0
         return over or self._stop.is_set()
 
     def _turn(self, partition: int) -> bool:
@@ -287,8 +301,8 @@ class LaneSet:
     def rest(self) -> float:
         """Return how long there is nothing to do unless somebody brings news, in seconds."""
         now = self._clock.monotonic()
-        if now < self._breaker.until:
-            return min(LOOK_AROUND, self._breaker.until - now)
+        if now < self._held_until:
+            return min(LOOK_AROUND, self._held_until - now)
         free = {p: self._lanes[p] for p in self._halts.free(self._lanes)}
         if self.unfinished & free.keys() or self._redo_more:
             return min(LOOK_AROUND, self._pace.wait())

@@ -97,7 +97,9 @@ class Runner:
     @property
     def report(self) -> str:
         """What the open instance says of itself; "" if it says nothing, or none is open."""
-        provider = self._provider
+        provider, lanes = self._provider, self._lanes
+        if lanes and lanes.allowance.why:
+            return lanes.allowance.why
         try:
             return provider.report() if provider else ""
         except Exception as error:  # a provider of anybody's

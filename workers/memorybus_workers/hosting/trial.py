@@ -12,7 +12,7 @@ from typing import Final
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MissingProvider, ProviderError, Unavailable
+from memorybus.errors import MissingProvider, Permanent, ProviderError, Unavailable
 from memorybus.events import (
     Event,
     MemoryWritten,
@@ -24,7 +24,7 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.ids import NewId
-from memorybus.registry.description import TrialStep
+from memorybus.registry.description import TrialStep, TrialTerms
 from memorybus.text.redact import described
 from memorybus_providers.base import (
     Fence,
@@ -38,7 +38,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.dispatch import bind
 
-SCOPE: Final = Scope(agent="provider-test", user="provider-test")
+SCOPE: Final = Scope(TrialTerms().agent, TrialTerms().user)
 """Whose memories a trial writes: nobody's."""
 
 LANE: Final = "test"
@@ -64,6 +64,7 @@ class Trial:
         clock: time.
         make_id: of the events.
         wait: seconds for which what was written may stay unknown to recalls.
+        scope: whose memories it writes.
     """
 
     def __init__(
@@ -73,8 +74,10 @@ class Trial:
         clock: Clock,
         make_id: NewId,
         wait: float,
+        scope: Scope = SCOPE,
     ) -> None:
         """Open nothing yet."""
+        self._scope = scope
         self.settings = settings
         self.clock = clock
         self._make = make
@@ -119,7 +122,8 @@ class Trial:
         else:
             self._call(writer, events, ids)
         what = " and ".join(type(event).__name__ for event in events)
-        return f"{what or 'nothing: it hears of no turns'} (agent and user {SCOPE.user})"
+        whose = f"agent {self._scope.agent}, user {self._scope.user}"
+        return f"{what or 'nothing: it hears of no turns'} ({whose})"
 
     def _commit(
         self, writer: TransactionalProvider, events: Sequence[Event], ids: Sequence[str]
@@ -135,7 +139,8 @@ class Trial:
         for n, (event, event_id) in enumerate(zip(events, ids, strict=True), 1):
             at, begun = self.clock.now_ms(), self.clock.monotonic()
             position = Position(0, f"{at}-{n}", n)
-            apply(event, HookContext(SCOPE, session, event_id, position, at, self._deadline))
+            context = HookContext(self._scope, session, event_id, position, at, self._deadline)
+            apply(event, context)
             if (seconds := self.clock.monotonic() - begun) > self._deadline:
                 raise TrialFailed(
                     f"{type(event).__name__} took {seconds:.1f} s: a worker abandons a call after "
@@ -160,6 +165,8 @@ class Trial:
         )
 
     def _forget(self) -> str:
+        if self._scope != SCOPE:
+            return f"not asked, since it would take all of {self._scope.user}: a turn stays"
         if not self._opened[0].capabilities.forgets:
             return f"it cannot: what was written stays, under agent and user {SCOPE.user}"
         asked = self._opened[-1]
@@ -173,7 +180,7 @@ class Trial:
         return any(self._word in one.text for one in found)
 
     def _answer(self, asked: MemoryProvider) -> Sequence[Recollection]:
-        context = RecallContext(scope=RecallScope.own(SCOPE), deadline=self._deadline)
+        context = RecallContext(scope=RecallScope.own(self._scope), deadline=self._deadline)
         return asked.prefetch(f"Which boat is called {self._word}?", context)
 
 
@@ -241,10 +248,12 @@ def advice(error: Exception, step: str, name: str) -> str:
     """Return what to do about a step that failed (pure)."""
     again = f"then: memorybus provider test {name}"
     if isinstance(error, MissingProvider):
-        return f"install what is missing, {again}"
+        return f"install what is missing; {again}"
     if isinstance(error, TrialFailed):
         longer = f"memorybus provider test {name} --wait 60"
         return f"if it needs time to think it over: {longer}" if step == "recall" else ""
+    if isinstance(error, Permanent):
+        return f"if it serves one person alone: memorybus provider test {name} --user NAME"
     if isinstance(error, Unavailable | OSError):
-        return f"start its backend, or correct in memorybus.toml where it is; {again}"
-    return f"correct its options in memorybus.toml, or its secrets; {again}"
+        return f"start its backend, or correct where it is: memorybus provider setup {name}"
+    return f"correct its options or secrets: memorybus provider setup {name}; {again}"

@@ -1,9 +1,10 @@
-"""The job that looks into one instance: a page of its digest, a recall, which events it knows."""
+"""The job that looks into an instance: its digest, recalls, the events it knows, what it keeps."""
 
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,7 +14,15 @@ from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import EVENT_TYPES, Position
 from memorybus.jobs import replies
-from memorybus.jobs.inspect import PARTITION, DigestPage, Inspection, KnownEvents, Recalled, Sent
+from memorybus.jobs.inspect import (
+    PARTITION,
+    DigestPage,
+    Inspection,
+    KeptPage,
+    KnownEvents,
+    Recalled,
+    Sent,
+)
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
@@ -25,7 +34,7 @@ from redis import Redis
 from memorybus_workers.jobs.prefetch import rendered
 
 MOST = 2_000
-"""Pairs of a page, and events of one question."""
+"""Pairs or memories of a page, and events of one question."""
 
 _MOST_BYTES = 1 << 18
 """Of a page (G10)."""
@@ -72,13 +81,15 @@ class Inspecting:
             raise
         self._put(asked, reply)
 
-    def _answer(self, asked: Inspection) -> DigestPage | KnownEvents | Recalled:
+    def _answer(self, asked: Inspection) -> DigestPage | KnownEvents | KeptPage | Recalled:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
             if asked.asks == "digest":
                 return self._page(provider, asked, until)
             if asked.asks == "known":
                 return self._found(provider, asked.sent, until)
+            if asked.asks == "kept":
+                return self._kept(provider, asked, until)
             return self._recalled(provider, asked)
 
     def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
@@ -114,6 +125,21 @@ class Inspecting:
                 missing.append(one.id)
         unused = asked - there - len(missing)
         return KnownEvents(True, there, tuple(missing), unused, len(sent) - asked)
+
+    def _kept(self, provider: MemoryProvider, asked: Inspection, until: float) -> KeptPage:
+        """Return the next memories; what the asker has is passed over, for as long as it takes."""
+        if not provider.capabilities.exports or asked.want is None:
+            return KeptPage(given=False)
+        whose = RecallScope(asked.want.agent, asked.want.user, asked.want.workspace)
+        page: list[dict[str, Any]] = []
+        size = 0
+        for memory in islice(provider.export(whose), asked.skip, None):
+            page.append(msgspec.to_builtins(memory))
+            size += len(memory.text)
+            spent = size > _MOST_BYTES or self._clock.monotonic() > until
+            if spent or len(page) >= MOST:
+                return KeptPage(memories=tuple(page), more=True)
+        return KeptPage(memories=tuple(page))
 
     def _context(self, one: Sent) -> HookContext:
         position = Position(one.partition, one.entry, one.n)

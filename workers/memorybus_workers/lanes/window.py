@@ -226,6 +226,16 @@ class LaneWindow:
             self._emptied(key)
         self._advance()
 
+    def finish_first(self, events: Sequence[LoggedEvent]) -> None:
+        """Note that a taken event and some behind it are done; their key stays busy, if it goes on.
+
+        Args:
+            events: the first of their key, in order.
+        """
+        for event in events:
+            self._pass(self._queues[event.envelope.key].popleft())
+        self._advance()
+
     def _emptied(self, key: str) -> None:
         if key in self._skipped:
             self._hungry.append(key)

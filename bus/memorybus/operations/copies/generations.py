@@ -92,6 +92,21 @@ def _state(
     return "filling" if candidate is not None and candidate.name == one.name else "unused"
 
 
+def provider_of(name: str, sight: InstancesView, configured: Sequence[str]) -> str:
+    """Return the provider that an instance is of; pure.
+
+    Raises:
+        ConfigError: it is none, or was dropped.
+    """
+    every = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
+    known = {name: one for name, one in every.items() if not is_dropped(name, sight)}
+    if name in every and name not in known:
+        raise ConfigError(f"{name} was dropped; there are: {', '.join(known)}")
+    if name not in known:
+        raise ConfigError(f"no instance is called {name!r}; there are: {', '.join(known)}")
+    return known[name].provider
+
+
 def is_dropped(name: str, sight: InstancesView) -> bool:
     """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
     one, hold, known = sight.all.get(name), sight.pauses.get(name), sight.live.get(name)

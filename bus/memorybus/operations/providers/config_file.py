@@ -12,6 +12,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from memorybus import private
+from memorybus.config.secrets_file import SECRETS_NAME, read_secrets
 from memorybus.config.settings import FILE_NAME, Settings, config_path, load
 from memorybus.errors import ConfigError
 
@@ -71,6 +72,51 @@ def adding(settings: Settings, name: str, kind: str, options: Mapping[str, Any])
     return Edit(str(path), before, tomlkit.dumps(document))
 
 
+def setting_up(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> Edit:
+    """Return the edit that gives an instance these options, and adds it if it is new.
+
+    What else stands in its table stays, and so do its comments and its order.
+
+    Raises:
+        ConfigError: the file cannot be read, or the instance is of another kind.
+    """
+    if name in settings.providers and settings.provider_kind(name) != kind:
+        raise ConfigError(
+            f"{name} is a {settings.provider_kind(name)!r}: choose another name for a {kind!r}"
+        )
+    path, before, document = _opened()
+    if name not in document.get("provider", {}) and name not in settings.providers:
+        return adding(settings, name, kind, options)
+    if options:
+        tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
+        if name not in tables:
+            tables[name] = tomlkit.table()
+        for option, value in options.items():
+            tables[name][option] = value
+    if name not in settings.providers:
+        _name_providers(document, [*settings.providers, name])
+    return Edit(str(path), before, tomlkit.dumps(document))
+
+
+def keeping_secrets(path: Path, variables: Mapping[str, str]) -> Edit:
+    """Return the edit that puts variables into a secrets file; its diff is for nobody's eyes.
+
+    Raises:
+        ConfigError: the file cannot be read, or others may read it.
+    """
+    read_secrets(path)
+    _, before, document = _opened(path)
+    for name, value in variables.items():
+        document[name] = value
+    return Edit(str(path), before, tomlkit.dumps(document))
+
+
+def secrets_path(settings: Settings) -> Path:
+    """Return where secrets are kept: the file that is named, or the one beside the settings."""
+    named = settings.secrets_file
+    return Path(named).expanduser() if named else _path().with_name(SECRETS_NAME)
+
+
 def removing(settings: Settings, name: str) -> Edit:
     """Return the edit that takes an instance out: from the list, and its table.
 
@@ -88,8 +134,12 @@ def removing(settings: Settings, name: str) -> Edit:
     return Edit(str(path), before, tomlkit.dumps(document))
 
 
-def _opened() -> tuple[Path, str, tomlkit.TOMLDocument]:
-    path = (config_path() or Path.cwd() / FILE_NAME).resolve()
+def _path() -> Path:
+    return (config_path() or Path.cwd() / FILE_NAME).resolve()
+
+
+def _opened(at: Path | None = None) -> tuple[Path, str, tomlkit.TOMLDocument]:
+    path = at or _path()
     try:
         text = path.read_text() if path.exists() else ""
         return path, text, tomlkit.parse(text)
@@ -133,10 +183,13 @@ def write(edit: Edit) -> None:
     if (path.read_text() if path.exists() else "") != edit.before:
         raise ConfigError(f"{path} was changed meanwhile; run the command again")
     fresh = path.with_name(f".{path.name}.new")
-    with open(fresh, "w", opener=private.opener) as file:
-        file.write(edit.after)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        fresh.chmod(path.stat().st_mode & 0o777)
-    fresh.replace(path)
+    try:
+        with open(fresh, "w", opener=private.opener) as file:
+            file.write(edit.after)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            fresh.chmod(path.stat().st_mode & 0o777)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -8,15 +8,12 @@ from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.known_providers import check_configured
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import tried
-from memorybus.registry.description import TrialStep
+from memorybus.registry.description import TrialStep, TrialTerms
 from memorybus.registry.homes import elsewhere
 from memorybus.registry.instances import Instance, live_name
 
-WAIT = 10.0
-"""Seconds for which what was written may stay unknown to recalls."""
 
-
-def trial(settings: Settings, name: str, wait: float = WAIT) -> Iterator[TrialStep]:
+def trial(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
     """Try the instance that serves `name`; yield each step when it is done.
 
     It needs no Redis. Where there is one, it is asked which copy serves, and where its state lies.
@@ -27,7 +24,7 @@ def trial(settings: Settings, name: str, wait: float = WAIT) -> Iterator[TrialSt
     """
     check_configured(settings, name)
     serves = _serving(settings, name)
-    yield from tried(settings, name, serves.name, serves.options, wait)
+    yield from tried(settings, name, serves.name, serves.options, terms)
 
 
 def _serving(settings: Settings, name: str) -> Instance:

@@ -42,18 +42,24 @@ def run_export(
     until: Annotated[
         str | None, Parameter(help="Only what happened before this time.", validator=a_time)
     ] = None,
+    provider: Annotated[
+        str | None,
+        Parameter(help="What this provider, or this instance of one, keeps, in place of events."),
+    ] = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write a person's events as JSON lines that `memorybus ingest` reads.
 
     They keep their ids, times and order, so that ingesting them twice adds nothing, in this log or
     another. FILE is written whole or not at all, and only you can read it. What is forgotten is not
-    in it. Exit code 1 if a part of the past cannot be read.
+    in it. Exit code 1 if a part of the past cannot be read. With --provider a worker tells what a
+    provider keeps now, a memory a line, with its times and the events that brought it, if known.
 
     For example:
 
     - `memorybus export ana.jsonl --user ana`
     - `memorybus export --user ana --since 2026-01-01 | gzip > ana.jsonl.gz`
+    - `memorybus export facts.jsonl --user ana --provider holographic`
     """
     from memorybus.operations import export
     from memorybus.query.query import Query
@@ -62,13 +68,24 @@ def run_export(
     if output.json and file is None:
         output.note("export: --json tells what was done; name a FILE for the events", "red")
         return 2
+    if provider is not None and (since or until):
+        output.note("export: --since and --until choose events; leave out --provider", "red")
+        return 2
     query = Query(users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ()))
-    done = export.Exported(file=str(file or ""))
-    first, end = (None if text is None else stamp(text) for text in (since, until))
-    found = export.events(common.settings(), query, first, end, done.unread)
-    with output.progress("events") as bar:
+    done = export.Exported(file=str(file or ""), provider=provider or "")
+    settings = common.settings()
+    with output.progress("lines") as bar:
         task = bar.add_task("export", total=None)
-        lines = export.lines(found, done, lambda: bar.advance(task))
+
+        def step() -> None:
+            bar.advance(task)
+
+        if provider is not None:
+            lines = export.memories(settings, provider, query, done, step)
+        else:
+            first, end = (None if text is None else stamp(text) for text in (since, until))
+            found = export.events(settings, query, first, end, done.unread)
+            lines = export.lines(found, done, step)
         if file is not None:
             export.write_whole(file, lines)
         else:
@@ -88,4 +105,5 @@ def _show(output: Output, done: "Exported") -> None:
     if output.json:
         output.result(done)
     else:
-        output.note(f"{done.events} events written{f' to {done.file}' if done.file else ''}")
+        what = f"{done.memories} memories" if done.provider else f"{done.events} events"
+        output.note(f"{what} written{f' to {done.file}' if done.file else ''}")

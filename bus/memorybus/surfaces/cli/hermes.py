@@ -1,11 +1,15 @@
 """``memorybus hermes``: the plugin in a Hermes home, and what its Hermes has stored."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
+from memorybus.surfaces.cli.dialogue import Dialogue
+from memorybus.surfaces.cli.hermes_takeover import Takeover, report
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
@@ -13,6 +17,7 @@ from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.surfaces.hermes.install.install import PythonCheck
+    from memorybus.surfaces.hermes.install.previous import PreviousProvider
 
 Home = Annotated[
     Path | None, Parameter(help="The Hermes home; HERMES_HOME, else ~/.hermes, if not given.")
@@ -52,36 +57,62 @@ def run_install(
     activate: Annotated[
         bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
     ] = False,
+    take_over: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            consume_multiple=False,
+            help="Also set up a provider that Hermes has: hermes:honcho as it is, with what it "
+            "has, or honcho as the bus's own. At a terminal it is asked.",
+        ),
+    ] = None,
     common: Common = DEFAULT,
 ) -> int:
     """Put the plugin into a Hermes home. Doing it again changes nothing.
 
     Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
+    Memory providers that Hermes has configured are shown, and taken over if you say so.
 
     For example:
 
     - `memorybus hermes install`
     - `memorybus hermes install --home ~/.hermes/profiles/coder --activate`
+    - `memorybus hermes install --take-over hermes:honcho`
     """
     from memorybus.surfaces.hermes.config import active_provider
-    from memorybus.surfaces.hermes.home import environment, find
-    from memorybus.surfaces.hermes.install import install
+    from memorybus.surfaces.hermes.home import environment, find, user_home
+    from memorybus.surfaces.hermes.install import install, previous
 
     output, where = common.output(), find(home)
+    found = previous.read(where, user_home())
     changed = install.write(where)
     named = python or install.hermes_python()
     check = install.check_python(named)
     if activate and not check.remedy:
         install.activate(where, named, environment())
     active = active_provider(where.config)
-    if output.json:
-        output.result(
-            {"home": str(where.path), "changed": changed, "python": check, "active": active}
-        )
-    else:
+    if not output.json:
         output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
+    taken = _take_over(Takeover(where, named, common, output), output, found, take_over or ())
+    if output.json:
+        told = {"home": str(where.path), "changed": changed, "python": check, "active": active}
+        output.result(told | {"providers": list(map(report, found)), "taken_over": taken})
+    else:
         _say_next(output, check, active)
     return 1 if check.remedy else 0
+
+
+def _take_over(
+    takeover: Takeover, output: Output, found: "list[PreviousProvider]", kinds: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Take over what the flags say; without any, ask a person, and tell others."""
+    if kinds:
+        return [done for kind in kinds for done in takeover.take(found, kind)]
+    if output.is_live and sys.stdin.isatty():
+        takeover.ask(found, Dialogue(output.err))
+    elif not output.json:
+        takeover.tell(found)
+    return []
 
 
 def _say_next(output: Output, check: "PythonCheck", active: str) -> None:

@@ -1,6 +1,6 @@
 """Ingest with a progress bar: parse everything, publish, wait until Redis has it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,8 +9,12 @@ from rich.progress import Progress
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable
+from memorybus.events import Envelope, Scope
 from memorybus.log.stream import EventLog
 from memorybus.operations.ingest import event_lines, ingest
+from memorybus.operations.ingest.foreign.enveloping import Owner
+from memorybus.operations.ingest.foreign.model import ForeignError
+from memorybus.operations.ingest.foreign.sources import read_file
 from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
 from memorybus.operations.ingest.new_events import Imported, publish_new
 from memorybus.operations.ingest.transcripts import TranscriptError
@@ -91,24 +95,65 @@ def _events(
         with output.progress("events") as bar:
             read = bar.add_task("read", total=None)
             count = sum(1 for _ in bar.track(event_lines.events_of(path), task_id=read))
-            task = bar.add_task("publish", total=count)
-            found = event_lines.events_of(path)
-            done = publish_new(settings, found, lambda: bar.advance(task), execute=True)
-    except (TranscriptError, LogUnavailable) as error:
+    except TranscriptError as error:
         return _refusing(report, [RefusedInput(str(path), str(error))])
+    return _published(settings, str(path), event_lines.events_of(path), count, output, report)
+
+
+def ingest_from(
+    settings: Settings,
+    source: str,
+    files: Sequence[Path],
+    user: str | None,
+    agent: str | None,
+    output: Output,
+) -> IngestReport:
+    """Publish what exports of another memory hold; a record that is none is left out by name."""
+    scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    owner = Owner(scope, agent=agent, user=user)
+    before = events_in_log(settings)
+    report = IngestReport(level="logged")
+    for path in files:
+        try:
+            found, skipped = read_file(source, path, owner)
+        except ForeignError as error:
+            report = _refusing(report, [RefusedInput(str(path), str(error))])
+            continue
+        report = msgspec.structs.replace(report, skipped=report.skipped + skipped)
+        report = _refusing(report, found.refused)
+        count = len(found.envelopes)
+        report = _published(settings, str(path), found.envelopes, count, output, report)
+    return _with_growth(settings, report, before)
+
+
+def _published(
+    settings: Settings,
+    name: str,
+    envelopes: Iterable[Envelope],
+    count: int,
+    output: Output,
+    report: IngestReport,
+) -> IngestReport:
+    """Publish the events of a file that the log never had, and add them to the report."""
+    try:
+        with output.progress("events") as bar:
+            task = bar.add_task("publish", total=count)
+            done = publish_new(settings, envelopes, lambda: bar.advance(task), execute=True)
+    except (TranscriptError, LogUnavailable) as error:
+        return _refusing(report, [RefusedInput(name, str(error))])
     report = msgspec.structs.replace(
         report,
         files=report.files + 1,
         events=report.events + done.events,
         level=report.level if done.logged else "spooled",
     )
-    return _refusing(report, _refused_events(path, done))
+    return _refusing(report, _refused_events(name, done))
 
 
-def _refused_events(path: Path, done: Imported) -> list[RefusedInput]:
-    named = [RefusedInput(f"{path}: event {known}", why) for known, why in done.refused.items()]
+def _refused_events(name: str, done: Imported) -> list[RefusedInput]:
+    named = [RefusedInput(f"{name}: event {known}", why) for known, why in done.refused.items()]
     unnamed = done.refused_events - len(named)
-    more = [RefusedInput(str(path), f"{unnamed} more events were refused")] if unnamed else []
+    more = [RefusedInput(name, f"{unnamed} more events were refused")] if unnamed else []
     return named + more
 
 

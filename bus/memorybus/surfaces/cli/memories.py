@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -81,6 +81,10 @@ AsOf = Annotated[
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
 User = Annotated[str | None, Parameter(help="The person.")]
 Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
+SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta"]
+Source = Annotated[
+    SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
+]
 
 
 def register(app: App) -> None:
@@ -90,26 +94,36 @@ def register(app: App) -> None:
 
 
 def run_ingest(
-    *files: Path, user: User = None, agent: Agent = None, common: Common = DEFAULT
+    *files: Path,
+    user: User = None,
+    agent: Agent = None,
+    source: Source = None,
+    common: Common = DEFAULT,
 ) -> int:
     """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.
 
     The same file twice adds nothing. A file that cannot be read whole is reported and the others
     go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`. What `memorybus export`
-    wrote says itself whose each event is.
+    wrote says itself whose each event is. With --from, FILE is what another memory exported:
+    a record that is not as it documents it is left out by name, and the others go on.
 
     For example:
 
     - `memorybus ingest chat.jsonl --user ana`
     - `memorybus ingest conversations/*.json`
+    - `memorybus ingest --from mem0 memories.json`
     """
-    from memorybus.surfaces.cli.ingest import ingest_all
+    from memorybus.surfaces.cli.ingest import ingest_all, ingest_from
 
     output = common.output()
     if not files:
         output.note("ingest: name at least one FILE; see: memorybus ingest --help", "red")
         return 2
-    report = ingest_all(common.settings(), files, user, agent, output)
+    settings = common.settings()
+    if source is None:
+        report = ingest_all(settings, files, user, agent, output)
+    else:
+        report = ingest_from(settings, source, files, user, agent, output)
     _show_report(output, report)
     return 1 if report.refused else 0
 

@@ -53,33 +53,48 @@ def register(app: App) -> None:
     app.command(run_worker, name="worker", group=RUN)
 
 
-def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def run_demo(
+    *,
+    providers: Annotated[
+        str | None,
+        Parameter(
+            help="Instances of your settings, or kinds, by comma; builtin and holographic if none.",
+            validator=some_names,
+        ),
+    ] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
     """See the whole system work, on a Redis of its own, in a few seconds.
 
-    An agent plays a conversation over two sessions; a worker feeds two providers; a third session
-    asks a question and gets its memories from the warm cache. Nothing is left behind.
+    An agent plays a conversation over two sessions; a worker feeds the providers; a third session
+    asks a question and gets its memories from the warm cache. Nothing is left behind: what a server
+    got under the demo's own person is erased there, or it is told what could not be.
 
     For example:
 
     - `memorybus demo`
+    - `memorybus demo --providers builtin,holographic,postgres`
     - `memorybus demo --json | jq .applied`
 
     Parameters
     ----------
     json
-        Print one JSON object: published, applied, recalled, seconds.
+        Print one JSON object: published, applied, caught_up, recalled, silent, left, seconds.
     """
+    from memorybus.config.settings import load
     from memorybus.operations.demo import demo
     from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
+    who = demo.chosen(load(), names(providers)) if providers else demo.TWO
     if json:
-        result = demo.run(lambda *_: None, lambda *_: None)
-        fields = ("published", "applied", "recalled", "seconds")
+        result = demo.run(lambda *_: None, lambda *_: None, providers=who)
+        fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
-        result = demo.run(view.show, view.progress, PAUSE if output.is_live else 0.0)
+        pause = PAUSE if output.is_live else 0.0
+        result = demo.run(view.show, view.progress, pause, providers=who)
     view.conclude(result)
     return 0
 

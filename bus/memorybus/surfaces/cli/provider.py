@@ -8,6 +8,7 @@ from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.cli.provider_life import run_add, run_pause, run_remove, run_resume
+from memorybus.surfaces.cli.provider_setup import run_setup
 from memorybus.surfaces.cli.provider_trial import run_test
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
@@ -21,6 +22,7 @@ def register(app: App) -> None:
     provider = App(name="provider", help="Provider instances and their homes.", group=CARE)
     provider.command(run_provider_ls, name="ls")
     provider.command(run_provider_move, name="move")
+    provider.command(run_setup, name="setup")
     provider.command(run_test, name="test")
     provider.command(run_add, name="add")
     provider.command(run_pause, name="pause")

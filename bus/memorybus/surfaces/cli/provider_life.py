@@ -20,7 +20,7 @@ Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
 
-_RESTART = "workers that run do not know it: restart `memorybus up`, or `memorybus worker`"
+RESTART = "workers that run do not know it: restart `memorybus up`, or `memorybus worker`"
 
 
 def run_add(
@@ -77,7 +77,7 @@ def _show_added(output: Output, what: "Addition") -> None:
     where = begins.get(what.since) or moment_text(str(moment_of(what.since)))
     kind = f"{what.kind}, {what.delivery}, {what.placement}"
     output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
-    output.note(_RESTART if what.executed else NOTHING_DONE, "yellow")
+    output.note(RESTART if what.executed else NOTHING_DONE, "yellow")
 
 
 def run_pause(

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from memorybus.health.finding import Check
-from memorybus.registry.description import TrialStep
+from memorybus.registry.description import TrialStep, TrialTerms
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
@@ -23,6 +23,12 @@ def run_test(
             validator=not_negative,
         ),
     ] = 10.0,
+    agent: Annotated[
+        str, Parameter(help="Whose memories it writes; nobody's, who are erased again.")
+    ] = "provider-test",
+    user: Annotated[
+        str, Parameter(help="Whose, for a provider that serves one person; a turn stays then.")
+    ] = "provider-test",
     common: Common = DEFAULT,
 ) -> int:
     """Open an instance as a worker does, write to it, recall what was written, and erase it.
@@ -38,7 +44,7 @@ def run_test(
     from memorybus.operations.providers.trial import trial
 
     output = common.output()
-    steps = shown(output, trial(common.settings(), name, wait))
+    steps = shown(output, trial(common.settings(), name, TrialTerms(wait, agent, user)))
     ok = all(step.ok for step in steps)
     if output.json:
         output.result({"provider": name, "ok": ok, "steps": steps})

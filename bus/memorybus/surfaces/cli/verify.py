@@ -102,7 +102,7 @@ def _show_keys(output: Output, found: "Verified", compared: "Compared") -> None:
 
 def run_diff(
     first: Annotated[str, Parameter(help="An instance of a provider.")],
-    second: Annotated[str, Parameter(help="Another instance of the same provider.")],
+    second: Annotated[str, Parameter(help="Another instance, of this provider or another.")],
     /,
     *,
     query: Annotated[
@@ -116,7 +116,7 @@ def run_diff(
     ] = 2_000,
     common: Common = DEFAULT,
 ) -> int:
-    """Show what two generations or copies of a provider would recall, side by side.
+    """Show what two providers, or generations or copies of one, would recall, side by side.
 
     For example:
 
@@ -124,17 +124,18 @@ def run_diff(
     - `memorybus diff holographic holographic@1 --queries questions.txt --json`
     """
     from memorybus.jobs.inspect import InstanceInspector
-    from memorybus.operations.rebuild.diff import differing, provider_of
+    from memorybus.operations.copies.generations import provider_of
+    from memorybus.operations.rebuild.diff import differing
     from memorybus.recall.model import Want
 
     output, settings = common.output(), common.settings()
     asked = _questions(query, queries)
-    names = (first, second)
     with checked_stores(settings) as stores:
-        provider = provider_of(names, stores.instances.look(), settings.providers)
+        sight = stores.instances.look()
+        one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
-    found = differing(InstanceInspector(settings, SYSTEM), provider, names, wants)
+    found = differing(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)
     return 0
 

@@ -100,6 +100,11 @@ def find(given: Path | None = None, environ: Mapping[str, str] | None = None) ->
     return HermesHome(path, profile_of(path, native))
 
 
+def user_home() -> Path:
+    """Return the person's home directory."""
+    return Path(os.environ.get("HOME") or Path.home())
+
+
 def environment() -> Mapping[str, str]:
     """Return this process's environment, for a Hermes that is started."""
     return os.environ

@@ -1,0 +1,62 @@
+"""Hindsight: the memories of a bank, as ``list_memories`` returns them.
+
+Read in hindsight-client 1.1.0 (``hindsight_client_api/models/memory_unit_list_item.py`` and
+``list_memory_units_response.py``): ``{"items": [{"id", "text", "date", "fact_type", "document_id",
+"mentioned_at", "occurred_start", "metadata", "state", "invalidated_at", …}], "total", "limit",
+"offset"}``. The ZIP archive of ``export_bank`` is not read.
+"""
+
+from memorybus.operations.ingest.foreign.model import (
+    Found,
+    Kept,
+    Parsed,
+    Record,
+    parsed,
+    text_of,
+    time_of,
+)
+from memorybus.operations.ingest.foreign.reading import records
+
+LISTS = ("items", "memories")
+_DERIVED = "observation"
+
+
+def parse(data: bytes, name: str) -> Parsed:
+    """Return the facts of an export.
+
+    Observations are left out: Hindsight makes them of facts that come, too. A bank is not a person:
+    a memory whose ``metadata`` has a ``user_id`` is that person's.
+
+    Raises:
+        ForeignError: the file cannot be read.
+    """
+    return parsed(records(data, name, LISTS), _fact)
+
+
+def _fact(record: Record) -> Found:
+    kind = text_of(record, "fact_type", default="")
+    if kind == _DERIVED:
+        return None
+    at = time_of(record, "mentioned_at", "date", "occurred_start")
+    told = record.value.get("metadata")
+    return Kept(
+        id=text_of(record, "id"),
+        text=text_of(record, "text"),
+        at=at,
+        until=_until(record, at),
+        user=_text(told, "user_id"),
+        agent=_text(told, "agent_id"),
+        session=text_of(record, "document_id", default=""),
+        kind=kind,
+    )
+
+
+def _until(record: Record, at: int | None) -> int | None:
+    if record.value.get("state") != "invalidated":
+        return None
+    return time_of(record, "invalidated_at", "updated_at") or at or 0
+
+
+def _text(told: object, name: str) -> str:
+    value = told.get(name) if isinstance(told, dict) else None
+    return value if isinstance(value, str) else ""

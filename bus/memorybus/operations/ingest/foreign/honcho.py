@@ -1,0 +1,61 @@
+"""Honcho: messages of its sessions, and conclusions about its peers.
+
+Read in honcho-ai 2.7.0 (``honcho/api_types.py``): ``MessageResponse`` has ``id``, ``content``,
+``peer_id``, ``session_id``, ``created_at``; ``ConclusionResponse`` has ``id``, ``content``,
+``observer_id``, ``observed_id``, ``session_id``, ``created_at``. A page of either is ``{"items":
+[…], "page", "size", "total", "pages"}`` (``honcho/pagination.py``). Honcho has no export of its
+own: a file has such pages, or their items, in any mixture.
+"""
+
+from memorybus.operations.ingest.foreign.model import (
+    Found,
+    Kept,
+    Parsed,
+    Record,
+    Said,
+    parsed,
+    text_of,
+    time_of,
+)
+from memorybus.operations.ingest.foreign.reading import records
+
+LISTS = ("items", "messages", "conclusions")
+
+
+def parse(data: bytes, name: str) -> Parsed:
+    """Return the messages and the conclusions of an export.
+
+    Honcho's peers have no roles: whoever is not known as an agent counts as a person.
+
+    Raises:
+        ForeignError: the file cannot be read.
+    """
+    return parsed(records(data, name, LISTS), _found)
+
+
+def _found(record: Record) -> Found:
+    return _conclusion(record) if "observed_id" in record.value else _message(record)
+
+
+def _message(record: Record) -> Said:
+    return Said(
+        id=text_of(record, "id"),
+        speaker="user",
+        text=text_of(record, "content"),
+        session=text_of(record, "session_id"),
+        at=time_of(record, "created_at"),
+        user=text_of(record, "peer_id"),
+    )
+
+
+def _conclusion(record: Record) -> Kept:
+    observer, observed = text_of(record, "observer_id"), text_of(record, "observed_id")
+    return Kept(
+        id=text_of(record, "id"),
+        text=text_of(record, "content"),
+        at=time_of(record, "created_at"),
+        user=observed,
+        agent=observer if observer != observed else "",
+        session=text_of(record, "session_id", default=""),
+        kind="conclusion",
+    )

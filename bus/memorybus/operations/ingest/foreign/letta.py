@@ -1,0 +1,132 @@
+"""Letta: an agent file (``.af``).
+
+Read in letta 0.16.8, the last server (``letta/schemas/agent_file.py``): ``{"agents": [{"name",
+"block_ids", "messages": [{"id", "role", "content", "tool_calls", "name", "created_at"}]}],
+"blocks": [{"id", "label", "value"}], "created_at"}``. A person's message may be packed as JSON
+(``letta/system.py``, ``package_user_message``), and an answer may be the argument of the tool
+``send_message``. Ids in the file are its own (``message-0``). Passages of archival memory are not
+in it.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from memorybus.operations.ingest.foreign.model import (
+    ForeignError,
+    Found,
+    Kept,
+    Parsed,
+    Record,
+    Said,
+    parsed,
+    text_of,
+    time_of,
+)
+from memorybus.operations.ingest.foreign.reading import document
+
+_ABOUT_PERSON = "human"
+_ANSWER = "send_message"
+_PACKED = "user_message"
+
+
+def parse(data: bytes, name: str) -> Parsed:
+    """Return the conversations and the memory blocks of the agents in a file.
+
+    The block ``human`` is the person's, all others are the agent's own notes. System and tool
+    messages, heartbeats and alerts are left out.
+
+    Raises:
+        ForeignError: the file is no agent file.
+    """
+    try:
+        whole = document(data)
+    except ForeignError as error:
+        raise ForeignError(f"{name}: {error}") from error
+    if not isinstance(whole, dict) or not isinstance(whole.get("agents"), list):
+        raise ForeignError(f"{name}: an agent file has a list 'agents'")
+    return parsed(_records(whole, name), _found)
+
+
+def _records(whole: dict[str, Any], name: str) -> Iterator[Record]:
+    """Yield blocks and messages, each with its agent's name and the file's time."""
+    blocks = {one["id"]: one for one in _objects(whole, "blocks", name) if "id" in one}
+    for agent in _objects(whole, "agents", name):
+        told = {"agent": agent.get("name"), "file_time": whole.get("created_at")}
+        for known in agent.get("block_ids") or ():
+            yield Record(f"{name}: block {known}", blocks.get(known, {}) | told)
+        for message in _objects(agent, "messages", name):
+            yield Record(f"{name}: message {message.get('id')}", message | told)
+
+
+def _objects(whole: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
+    found = whole.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ForeignError(f"{name}: {key!r} must be a list of objects")
+    return found
+
+
+def _found(record: Record) -> Found:
+    return _message(record) if "role" in record.value else _block(record)
+
+
+def _block(record: Record) -> Kept:
+    agent, label = text_of(record, "agent"), text_of(record, "label")
+    return Kept(
+        id=f"{agent}:{label}",
+        text=text_of(record, "value"),
+        at=time_of(record, "file_time"),
+        agent=agent,
+        store="user" if label == _ABOUT_PERSON else "memory",
+        kind=label,
+    )
+
+
+def _message(record: Record) -> Found:
+    agent, role = text_of(record, "agent"), text_of(record, "role")
+    at, own = time_of(record, "created_at"), f"{agent}:{text_of(record, 'id')}"
+    name = text_of(record, "name", default="")
+    if role == "user":
+        said = _unpacked(_content(record))
+        return Said(id=f"{own}:{at}", speaker="user", text=said, session=agent, at=at, name=name)
+    if role == "assistant":
+        said = _answer(record) or _content(record)
+        return Said(
+            id=f"{own}:{at}", speaker="assistant", text=said, session=agent, at=at, agent=agent
+        )
+    return None
+
+
+def _content(record: Record) -> str:
+    content = record.value.get("content")
+    if isinstance(content, list):
+        texts = [one.get("text") for one in content if isinstance(one, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return text_of(record, "content", default="")
+
+
+def _unpacked(text: str) -> str:
+    """Return what a person said of a packed message; nothing of a heartbeat and the like."""
+    packed = _json_object(text)
+    if packed is None or not isinstance(packed.get("type"), str):
+        return text
+    said = packed.get("message")
+    return said if packed["type"] == _PACKED and isinstance(said, str) else ""
+
+
+def _answer(record: Record) -> str:
+    """Return what the agent said by its tool for that; "" if it used none."""
+    for call in record.value.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and function.get("name") == _ANSWER:
+            said = (_json_object(str(function.get("arguments"))) or {}).get("message")
+            return said if isinstance(said, str) else ""
+    return ""
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

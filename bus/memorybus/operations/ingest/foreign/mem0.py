@@ -1,0 +1,44 @@
+"""Mem0: what ``get_all`` returns, or ``GET /memories`` of its server.
+
+Read in mem0ai 2.2.1 (``mem0/memory/main.py``, ``_get_all_from_vector_store``; ``MemoryItem`` of
+``mem0/configs/base.py``): ``{"results": [{"id", "memory", "hash", "metadata", "created_at",
+"updated_at", "user_id", "agent_id", "run_id", "actor_id", "role"}]}``. ``get_all`` returns 20
+memories unless ``top_k`` says more.
+"""
+
+from memorybus.operations.ingest.foreign.model import (
+    Found,
+    Kept,
+    Parsed,
+    Record,
+    parsed,
+    text_of,
+    time_of,
+)
+from memorybus.operations.ingest.foreign.reading import records
+
+LISTS = ("results", "memories")
+
+
+def parse(data: bytes, name: str) -> Parsed:
+    """Return the memories of an export.
+
+    A memory with an agent and no person is the agent's own.
+
+    Raises:
+        ForeignError: the file cannot be read.
+    """
+    return parsed(records(data, name, LISTS), _memory)
+
+
+def _memory(record: Record) -> Found:
+    user, agent = text_of(record, "user_id", default=""), text_of(record, "agent_id", default="")
+    return Kept(
+        id=text_of(record, "id"),
+        text=text_of(record, "memory"),
+        at=time_of(record, "updated_at", "created_at"),
+        user=user,
+        agent=agent,
+        store="memory" if agent and not user else "user",
+        session=text_of(record, "run_id", default=""),
+    )

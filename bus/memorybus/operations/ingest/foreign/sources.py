@@ -1,0 +1,29 @@
+"""Which sources there are, and how an export of each is read."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from memorybus.operations.ingest.foreign import hindsight, honcho, letta, mem0, mentisdb, zep
+from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
+from memorybus.operations.ingest.foreign.model import ForeignError, Parsed
+
+PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
+    "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
+    "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
+})  # fmt: skip
+"""By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
+
+
+def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
+    """Return the events of an exported file, and how many of its records were left out.
+
+    Raises:
+        ForeignError: it cannot be read.
+    """
+    try:
+        data, modified = path.read_bytes(), path.stat().st_mtime_ns // 1_000_000
+    except OSError as error:
+        raise ForeignError(f"{path}: {error.strerror or error}") from error
+    found = PARSERS[source](data, str(path))
+    return enveloped(source, str(path), found, owner, modified), found.skipped

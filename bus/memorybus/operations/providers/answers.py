@@ -1,0 +1,87 @@
+"""What a person or a script answers for an option, as a value of its schema. Pure."""
+
+import re
+import tomllib
+from typing import Any
+
+from memorybus.config.secrets_file import is_variable
+from memorybus.errors import ConfigError
+from memorybus.registry.description import OptionField
+
+_FLAGS = {
+    **dict.fromkeys(("yes", "y", "true", "on", "1"), True),
+    **dict.fromkeys(("no", "n", "false", "off", "0"), False),
+}
+_ENDS = re.compile(r"_(env|var|variable)$")
+_UNSAFE = re.compile(r"[^A-Z0-9]+")
+
+
+def value_of(field: OptionField, text: str) -> Any:
+    """Return the value that a text stands for.
+
+    A choice may be given by its number in the list, from 1.
+
+    Raises:
+        ConfigError: it is none; the message says what is wanted, and repeats no secret.
+    """
+    if field.secret:
+        return _variable(field, text)
+    if field.choices:
+        return _choice(field, text)
+    match field.kind_of_value:
+        case "flag":
+            return _flag(field, text)
+        case "number":
+            return _number(field, text)
+        case "list":
+            return _list(text)
+    return text
+
+
+def _variable(field: OptionField, text: str) -> str:
+    name = text.removeprefix("$")
+    if not is_variable(name):
+        raise ConfigError(
+            f"{field.key} takes the name of an environment variable, of letters, digits and _, and "
+            f"no secret itself: that belongs into the secrets file (see --secret)"
+        )
+    return name
+
+
+def _choice(field: OptionField, text: str) -> Any:
+    by_text = {str(choice): choice for choice in field.choices}
+    by_number = {str(n): choice for n, choice in enumerate(field.choices, 1)}
+    if text not in by_number | by_text:
+        raise ConfigError(f"{field.key} must be one of: {', '.join(by_text)}")
+    return (by_number | by_text)[text]
+
+
+def _flag(field: OptionField, text: str) -> bool:
+    if text.lower() not in _FLAGS:
+        raise ConfigError(f"{field.key} must be yes or no")
+    return _FLAGS[text.lower()]
+
+
+def _number(field: OptionField, text: str) -> int | float:
+    try:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        found = None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise ConfigError(f"{field.key} must be a number")
+    return found
+
+
+def _list(text: str) -> list[Any]:
+    if text.startswith("["):
+        try:
+            return list(tomllib.loads(f"value = {text}")["value"])
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f'{text!r} must read ["a", "b"], or a, b') from error
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def variable_for(instance: str, field: OptionField) -> str:
+    """Return the environment variable that a secret of an instance is kept under by default."""
+    words = _UNSAFE.sub("_", f"{instance}_{_ENDS.sub('', field.key)}".upper()).strip("_")
+    return words if is_variable(words) else f"MB_{words}"

@@ -1,0 +1,150 @@
+"""``memorybus hermes install``: the providers that Hermes has are offered to the bus."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from memorybus.errors import ConfigError
+from memorybus.surfaces.cli.dialogue import Dialogue
+from memorybus.surfaces.cli.options import Common
+from memorybus.surfaces.cli.provider_setup import Setup
+from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.install.previous import PreviousProvider
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.redact import masked
+
+if TYPE_CHECKING:
+    from memorybus.config.settings import Settings
+    from memorybus.registry.description import KindOffer
+
+HOSTED: Final = "hermes:"
+
+_SPELLINGS: Final[Mapping[str, Sequence[str]]] = {
+    "base_url": ("base_url", "url", "api_url", "host"),
+    "workspace": ("workspace", "workspace_id", "tenant"),
+    "bank": ("bank", "bank_id"),
+    "user_id": ("user_id", "peer"),
+    "mode": ("mode",),
+}
+"""How options of providers may call what the plugins call so; the schema says which there is."""
+
+
+class Takeover:
+    """Sets up what Hermes had, one provider after the other.
+
+    Args:
+        home: the Hermes.
+        python: what runs it; "" if unknown.
+        common: the settings that are meant.
+        output: where it is told.
+    """
+
+    def __init__(self, home: HermesHome, python: str, common: Common, output: Output) -> None:
+        """Do nothing yet."""
+        self._home = home
+        self._python = python
+        self._common = common
+        self._output = output
+
+    def tell(self, found: Sequence[PreviousProvider]) -> None:
+        """Say what was found, and the command that takes it over."""
+        for one in found:
+            self._output.show(described(one))
+            command = f"memorybus hermes install --take-over {HOSTED}{one.plugin}"
+            self._output.show(visible(f"    {command}"))
+
+    def ask(self, found: Sequence[PreviousProvider], dialogue: Dialogue) -> None:
+        """Ask for each how it is to go on, and set it up."""
+        from memorybus.processes.commands import offered
+
+        settings = self._common.settings()
+        native = {one.kind for one in offered(settings) if not one.missing}
+        for one in found:
+            if _is_taken(settings, one.plugin):
+                continue
+            dialogue.say(described(one))
+            choices = f"{HOSTED}{one.plugin}, " + (
+                f"{one.plugin}, " if one.plugin in native else ""
+            )
+            dialogue.say(
+                f"  {HOSTED}{one.plugin} goes on as Hermes has it, with what it has", "dim"
+            )
+            answer = dialogue.ask(f"Take it over? ({choices}no)", f"{HOSTED}{one.plugin}")
+            if answer not in ("no", "n"):
+                self.take(found, answer, dialogue)
+
+    def take(
+        self, found: Sequence[PreviousProvider], kind: str, dialogue: Dialogue | None = None
+    ) -> list[dict[str, Any]]:
+        """Set up one of them: as it is, hosted (``hermes:NAME``), or by the bus's own provider.
+
+        Raises:
+            ConfigError: Hermes has nothing of that name.
+            MemoryBusError: it does not work; nothing is written.
+        """
+        from memorybus.operations.providers.setup import Target, offers
+
+        plugin = kind.removeprefix(HOSTED)
+        one = next((known for known in found if known.plugin == plugin), None)
+        if one is None:
+            listed = ", ".join(known.plugin for known in found) or "none"
+            raise ConfigError(f"this Hermes has no {plugin!r} configured; there are: {listed}")
+        settings = self._common.settings()
+        name = plugin if plugin not in settings.providers else f"hermes-{plugin}"
+        flow = Setup(self._common, self._output, dialogue)
+        if kind != plugin:
+            return flow.run([f"{name}={self._kind(plugin)}"], self._hosted(), ())
+        offer = offers(settings, [Target(name, kind)])[kind]
+        secret = _secret(offer, one)
+        lines = io.StringIO("\n".join(one.secrets.values()) + "\n")
+        return flow.run([f"{name}={kind}"], native_options(offer, one), secret, lines)
+
+    def _kind(self, plugin: str) -> str:
+        own = self._home.path / "plugins" / plugin
+        return f"{HOSTED}{own if (own / '__init__.py').is_file() else plugin}"
+
+    def _hosted(self) -> list[str]:
+        python = [f"hermes_python={self._python}"] if self._python else []
+        return [f"hermes_home={self._home.path}", *python]
+
+
+def described(one: PreviousProvider) -> str:
+    """Return what Hermes has configured in one line, without secrets."""
+    facts = [f"{name} {one_line(masked(value), 100)}" for name, value in one.settings.items()]
+    keys = [f"a key ({name})" for name in one.secrets]
+    what = "Hermes's memory provider is" if one.active else "Hermes has"
+    return visible(f"{what} {one.plugin} ({', '.join([*facts, *keys, one.source])})")
+
+
+def report(one: PreviousProvider) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {
+        "plugin": one.plugin,
+        "source": one.source,
+        "active": one.active,
+        "settings": {name: masked(value) for name, value in one.settings.items()},
+        "secrets": sorted(one.secrets),
+    }
+
+
+def native_options(offer: "KindOffer", one: PreviousProvider) -> list[str]:
+    """Return what is taken over as options of a provider, by the names in its schema (pure)."""
+    keys = {option.key for option in offer.options or ()}
+    words = []
+    for name, value in one.settings.items():
+        key = next((key for key in _SPELLINGS.get(name, ()) if key in keys), None)
+        if key:
+            words.append(f"{key}={value}")
+    return words
+
+
+def _secret(offer: "KindOffer", one: PreviousProvider) -> list[str]:
+    options = [option.key for option in offer.options or () if option.secret]
+    return options[:1] if one.secrets else []
+
+
+def _is_taken(settings: "Settings", plugin: str) -> bool:
+    kinds = {settings.provider_kind(name) for name in settings.providers}
+    hosted = {kind.removeprefix(HOSTED).rpartition("/")[2] for kind in kinds if HOSTED in kind}
+    return plugin in hosted or (plugin in kinds and plugin != "holographic")

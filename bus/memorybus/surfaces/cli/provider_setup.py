@@ -1,0 +1,244 @@
+"""``memorybus provider setup``: a dialogue, or flags, then a trial, then the files."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.registry.description import KindOffer, TrialStep, TrialTerms
+from memorybus.surfaces.cli import setup_answers
+from memorybus.surfaces.cli.dialogue import Dialogue, chosen
+from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.provider_life import RESTART
+from memorybus.surfaces.cli.provider_trial import shown
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import add_row, grid
+from memorybus.surfaces.views.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.config.settings import Settings
+    from memorybus.operations.providers.setup import Draft, Target, Wish
+
+_LOCAL = "one host"
+
+
+class NotSetUp(MemoryBusError):
+    """An instance does not work as it was answered; nothing was written for it."""
+
+
+def run_setup(
+    *instances: Annotated[
+        str, Parameter(help="Kinds, NAME=KIND, or instances there are; asked for if none.")
+    ],
+    change: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--set",
+            negative="",
+            consume_multiple=False,
+            help="An option: key=value, of several instances name.key=value.",
+        ),
+    ] = None,
+    secret: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            consume_multiple=False,
+            help="An option whose secret is read from standard input, a line each.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, Parameter(negative="", help="Ask nothing: what --set does not say stays as it is.")
+    ] = False,
+    test: Annotated[bool, Parameter(help="Write only what was seen to work.")] = True,
+    wait: Annotated[
+        float,
+        Parameter(help="Seconds until the test must recall.", validator=not_negative),
+    ] = 10.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Set up provider instances: choose, answer, test; then memorybus.toml and the secrets file.
+
+    An instance that does not pass its test is not written. Secrets are not echoed and go into a
+    file that only you may read; memorybus.toml keeps its comments and its order.
+
+    For example:
+
+    - `memorybus provider setup`
+    - `memorybus provider setup honcho hindsight`
+    - `memorybus provider setup work=honcho --set base_url=http://localhost:8000 --yes`
+    - `pass honcho | memorybus provider setup honcho --secret api_key_env --yes`
+    """
+    output = common.output()
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("standard input is no terminal: say --yes, and options with --set")
+    flow = Setup(common, output, None if yes else Dialogue(output.err), test=test, wait=wait)
+    done = flow.run(instances, change or (), secret or ())
+    if output.json:
+        output.result(done)
+    return 0
+
+
+class Setup:
+    """One run of the command; without a dialogue flags alone speak.
+
+    Args:
+        common: the settings that are meant.
+        output: where results go.
+        dialogue: asks a person; None to ask nobody.
+        test: whether an instance is tried before it is written.
+        wait: seconds until it must recall.
+    """
+
+    def __init__(
+        self,
+        common: Common,
+        output: Output,
+        dialogue: Dialogue | None,
+        *,
+        test: bool = True,
+        wait: float = 10.0,
+    ) -> None:
+        """Ask nothing yet."""
+        self._common = common
+        self._output = output
+        self._dialogue = dialogue
+        self._test = test
+        self._wait = wait
+
+    def run(
+        self,
+        words: Sequence[str],
+        changes: Sequence[str],
+        secrets: Sequence[str],
+        lines: TextIO | None = None,
+    ) -> list[dict[str, Any]]:
+        """Set up each instance, one whole after the other; return what was done.
+
+        Args:
+            words: instances, as the command takes them; a person is asked if none.
+            changes: words ``key=value``.
+            secrets: options whose values stand on `lines`.
+            lines: where secrets are read; standard input if None.
+
+        Raises:
+            MemoryBusError: one does not work, or cannot be written; those before it are.
+        """
+        from memorybus.operations.providers import setup
+
+        settings = self._common.settings()
+        wanted = setup.targets(settings, words or self._choose(settings))
+        offers = setup.offers(settings, wanted)
+        given = setup_answers.given(wanted, offers, changes, secrets, lines or sys.stdin)
+        done = []
+        for target in wanted:
+            offer, said = offers[target.kind], given[target.name]
+            if self._dialogue:
+                said = self._asked(self._dialogue, target, offer, said)
+            done.append(self._set_up(said))
+        if any(one["written"] for one in done):
+            self._output.note(RESTART, "yellow")
+        return done
+
+    def _choose(self, settings: "Settings") -> list[str]:
+        from memorybus.processes.commands import offered
+
+        if self._dialogue is None:
+            raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
+        found = offered(settings)
+        self._output.err.print(_promises(found, settings))
+        names = [one.kind for one in found]
+        return self._dialogue.ask_until(
+            "Which ones? (numbers or names)", "", lambda answer: chosen(answer, names)
+        )
+
+    def _asked(
+        self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "Wish"
+    ) -> "Wish":
+        settings = self._common.settings()
+        dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
+        now = settings.provider_options(target.name)
+        return setup_answers.asked(dialogue, settings, offer.options or (), now, said)
+
+    def _set_up(self, wish: "Wish") -> dict[str, Any]:
+        from memorybus.operations.providers import setup
+        from memorybus.surfaces.cli.options import operator
+
+        settings, given = self._common.settings(), self._common.given()
+        what = setup.draft(settings, wish)
+        steps = self._tried(what)
+        written = what.changes and self._agreed(what, steps)
+        if written:
+            setup.keep(settings, what, operator(), given)
+        self._tell(what, wish, written=written)
+        return {
+            "name": wish.target.name,
+            "kind": wish.target.kind,
+            "file": what.edit.path,
+            "secrets_file": what.secrets.path if wish.secrets else "",
+            "variables": sorted(wish.secrets),
+            "steps": steps,
+            "written": written,
+        }
+
+    def _tried(self, what: "Draft") -> list[TrialStep]:
+        from memorybus.operations.providers import setup
+        from memorybus.operations.providers.trial import trial
+
+        with setup.rehearsed(what, self._common.given()) as then:
+            setup.check(then, what)
+            if not self._test:
+                return []
+            self._output.note(f"testing {what.target.name} …")
+            return shown(self._output, trial(then, what.target.name, TrialTerms(self._wait)))
+
+    def _agreed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
+        """Return whether it is to be written; what failed, only if a person insists."""
+        failed = next((step for step in steps if not step.ok), None)
+        if self._dialogue is None:
+            if failed:
+                raise NotSetUp(
+                    f"{what.target.name} does not {failed.name}: {failed.found}; nothing was "
+                    f"written for it. {failed.fix or '--no-test writes it anyway'}"
+                )
+            return True
+        if what.edit.diff:
+            self._output.err.print(visible(what.edit.diff), soft_wrap=True)
+        question = "It does not work yet. Write it anyway?" if failed else "Write it?"
+        return self._dialogue.agrees(question, default=not failed)
+
+    def _tell(self, what: "Draft", wish: "Wish", *, written: bool) -> None:
+        if self._output.json:
+            return
+        if not written:
+            self._output.show(visible(f"{what.target.name}: nothing to write, nothing written"))
+            return
+        kept = f"; {', '.join(wish.secrets)} into {what.secrets.path}" if wish.secrets else ""
+        self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
+
+
+def _promises(found: Sequence[KindOffer], settings: "Settings") -> Table:
+    table = grid("", "kind", "delivery", "state", "can", "what it is")
+    for number, one in enumerate(found, 1):
+        if one.missing:
+            add_row(table, number, one.kind, None, None, None, one.missing)
+            continue
+        state = _LOCAL if one.placement == "local" else "any worker"
+        here = "; here already" if one.kind in settings.providers else ""
+        row = (number, one.kind, one.delivery, state, can(one), one.summary + here)
+        add_row(table, *row)
+    return table
+
+
+def can(one: KindOffer) -> str:
+    """Return what a kind can do, in words."""
+    able: Mapping[str, bool] = {
+        "recall": one.recall,
+        "tools": one.tools,
+        "as of": one.as_of,
+        "retract": one.retracts,
+    }
+    return ", ".join(word for word, does in able.items() if does)

@@ -1,0 +1,180 @@
+"""What is answered for an instance's options: by flags, and by a person who is asked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
+
+from memorybus.errors import ConfigError
+from memorybus.registry.description import KindOffer, OptionField
+from memorybus.surfaces.cli.dialogue import Dialogue, shown
+from memorybus.surfaces.cli.key_values import given as key_values
+
+if TYPE_CHECKING:
+    from memorybus.config.settings import Settings
+    from memorybus.operations.providers.setup import Target, Wish
+
+
+def given(
+    wanted: Sequence["Target"],
+    offers: Mapping[str, KindOffer],
+    changes: Sequence[str],
+    secrets: Sequence[str],
+    lines: TextIO,
+) -> dict[str, "Wish"]:
+    """Return what flags say, by instance.
+
+    Args:
+        wanted: the instances.
+        offers: what their kinds promise, by kind.
+        changes: words ``key=value`` or ``name.key=value``.
+        secrets: options, likewise, whose values stand on `lines`.
+        lines: where secrets are read.
+
+    Raises:
+        ConfigError: a word that fits no instance or no option, or a line that is missing.
+    """
+    from memorybus.operations.providers.answers import variable_for
+    from memorybus.operations.providers.setup import Wish
+
+    wishes = {target.name: Wish(target, {}, {}) for target in wanted}
+    for word in changes:
+        name, key, text = _split(word, wishes)
+        wish = wishes[name]
+        wish.options[key] = _value(offers[wish.target.kind], key, text)
+    for word in secrets:
+        name, key, _ = _split(f"{word}=", wishes)
+        wish = wishes[name]
+        field = _field(offers[wish.target.kind], key)
+        if field is None or not field.secret:
+            raise ConfigError(f"--secret {word}: {wish.target.kind} has no such secret")
+        variable = str(wish.options.get(key) or variable_for(name, field))
+        wish.options[key] = variable
+        wish.secrets[variable] = _line(lines, word)
+    return wishes
+
+
+def _split(word: str, wishes: Mapping[str, "Wish"]) -> tuple[str, str, str]:
+    """Return instance, option and value of a word."""
+    left, equals, text = word.partition("=")
+    if not (left and equals):
+        raise ConfigError(f"--set {word!r} must read key=value")
+    if len(wishes) == 1:
+        (name,) = wishes
+        return name, left.removeprefix(f"{name}."), text
+    name = next((one for one in wishes if left.startswith(f"{one}.")), "")
+    if not name:
+        raise ConfigError(
+            f"--set {left}: say whose option it is: {', '.join(f'{one}.{left}' for one in wishes)}"
+        )
+    return name, left.removeprefix(f"{name}."), text
+
+
+def _field(offer: KindOffer, key: str) -> OptionField | None:
+    return next((one for one in offer.options or () if one.key == key), None)
+
+
+def _value(offer: KindOffer, key: str, text: str) -> Any:
+    from memorybus.operations.providers.answers import value_of
+
+    field = _field(offer, key)
+    return key_values([f"{key}={text}"])[key] if field is None else value_of(field, text)
+
+
+def _line(lines: TextIO, what: str) -> str:
+    found = lines.readline().rstrip("\r\n")
+    if not found:
+        raise ConfigError(f"--secret {what}: standard input holds no line for it")
+    return found
+
+
+# -- a person --------------------------------------------------------------------------------------
+
+
+def asked(
+    dialogue: Dialogue,
+    settings: "Settings",
+    fields: Sequence[OptionField],
+    now: Mapping[str, Any],
+    said: "Wish",
+) -> "Wish":
+    """Ask for options that flags left open: first those that matter, then the others if wanted.
+
+    Args:
+        dialogue: asks.
+        settings: says which secrets there are already.
+        fields: the options.
+        now: what stands in the settings.
+        said: what flags said.
+    """
+    options, secrets = dict(said.options), dict(said.secrets)
+    for field in _to_ask(dialogue, [one for one in fields if one.key not in options]):
+        if field.secret:
+            variable, value = _ask_secret(dialogue, settings, said.target.name, field, now)
+            options |= {field.key: variable} if variable else {}
+            secrets |= {variable: value} if value else {}
+            continue
+        before = now.get(field.key, field.default)
+        answer = _ask(dialogue, field, shown(before))
+        if answer != before and answer is not None:
+            options[field.key] = answer
+    return msgspec.structs.replace(said, options=options, secrets=secrets)
+
+
+def _to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterator[OptionField]:
+    first = [one for one in fields if one.required or one.secret or one.choices or one.hint]
+    yield from first
+    others = [one for one in fields if one not in first]
+    if others and dialogue.agrees(f"{len(others)} more options: change any?", default=False):
+        yield from others
+
+
+def _ask(dialogue: Dialogue, field: OptionField, before: str) -> Any:
+    """Return the answer as a value; None for none."""
+    from memorybus.operations.providers.answers import value_of
+
+    _explain(dialogue, field)
+
+    def meant(text: str) -> Any:
+        if text:
+            return value_of(field, text)
+        if field.required:
+            raise ConfigError(f"{field.key} is required")
+        return None
+
+    return dialogue.ask_until(field.key, before, meant)
+
+
+def _ask_secret(
+    dialogue: Dialogue,
+    settings: "Settings",
+    name: str,
+    field: OptionField,
+    now: Mapping[str, Any],
+) -> tuple[str, str]:
+    """Return the variable and the value of a secret; "" for none, or for one that stays."""
+    from memorybus.config.secrets_file import read_secrets
+    from memorybus.config.settings import is_set
+    from memorybus.operations.providers.answers import value_of, variable_for
+    from memorybus.operations.providers.config_file import secrets_path
+
+    _explain(dialogue, field)
+    variable = str(now.get(field.key) or variable_for(name, field))
+    kept = variable in read_secrets(secrets_path(settings))
+    if is_set(variable):
+        dialogue.say(f"  {variable} is set in this environment, which goes before the file", "dim")
+    stays = f"Enter: {variable} stays" if kept or is_set(variable) else "Enter: none"
+    said = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
+    if said.startswith("$"):
+        return value_of(field, said), ""
+    if said:
+        return variable, said
+    return (variable, "") if kept or is_set(variable) else ("", "")
+
+
+def _explain(dialogue: Dialogue, field: OptionField) -> None:
+    hint = f" ({field.hint})" if field.hint else ""
+    dialogue.say(f"  {field.description}{hint}", "dim")
+    if field.choices:
+        listed = ", ".join(f"{n} {one}" for n, one in enumerate(field.choices, 1))
+        dialogue.say(f"  one of: {listed}", "dim")

@@ -1,0 +1,259 @@
+"""Hindsight's client behind the bus's errors, deadlines and pauses.
+
+hindsight-client 1.1.0 is made for coroutines: they run on a loop in a thread of its own. Its
+writes are never sent twice, and its reads are not with ``max_attempts`` 1: the bus decides.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+from hindsight_client import Hindsight
+from hindsight_client_api.exceptions import ApiException
+from hindsight_client_api.models.bank_list_item import BankListItem
+from hindsight_client_api.models.features_info import FeaturesInfo
+from hindsight_client_api.models.recall_result import RecallResult
+from memorybus.clock import Clock
+from memorybus.errors import ProviderError, Transient
+
+from memorybus_providers.hindsight.documents import Document, Kept
+from memorybus_providers.hindsight.options import Options
+from memorybus_providers.remote import failures, truce
+from memorybus_providers.remote.loop import PrivateLoop
+
+_T = TypeVar("_T")
+
+_SHARE = 0.9
+"""Of a hook's deadline that its requests may take together: the hook itself says the end."""
+
+_PAGE = 100
+
+_ABSENT = re.compile(r"(?:Bank|Document) .*not found|Document not found")
+"""What Hindsight says of a bank or document that is not there; a wrong address says otherwise."""
+
+
+class Service:
+    """A server. May be used from several threads."""
+
+    def __init__(self, name: str, options: Options, key: str, clock: Clock) -> None:
+        """Connect to nothing yet; `name` is the instance's."""
+        self._loop = PrivateLoop(name)
+        self._key, self._clock = key, clock
+        self._truce = truce.Truce(clock)
+        self._client = Hindsight(
+            options.base_url, api_key=key or None, user_agent="memorybus", max_attempts=1
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        with suppress(TimeoutError, OSError):
+            closing: Coroutine[Any, Any, None] = self._client.aclose()  # type: ignore[no-untyped-call]
+            self._loop.awaited(closing, 2.0)
+        self._loop.close()
+
+    def within(self, deadline: float) -> "Calls":
+        """Return the calls of one hook, which share its deadline in seconds."""
+        return Calls(self, self._clock.monotonic() + _SHARE * deadline)
+
+    def answer(self, call: Callable[[Hindsight], Awaitable[_T]], until: float) -> _T:
+        """Return what the client answers until then, by the clock.
+
+        Raises:
+            Unavailable, Transient, Permanent: see `remote.failures`.
+        """
+        self._truce.check("Hindsight")
+        left = until - self._clock.monotonic()
+        if left <= 0:
+            raise Transient("Hindsight: no time is left before the deadline")
+        try:
+            return self._loop.awaited(call(self._client), left)
+        except ApiException as error:
+            raise self._refusal(error) from error
+        except TimeoutError as error:
+            raise Transient(f"Hindsight did not answer within {left:.1f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            said = failures.quoted(str(error), self._key)
+            raise failures.of_connection(error, f"Hindsight: {said}") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            kind = type(error).__name__
+            raise Transient(f"Hindsight's answer is none that its client reads: {kind}") from error
+
+    def _refusal(self, error: ApiException) -> ProviderError:
+        status = int(error.status or 0)
+        said = failures.quoted(_complaint(error.body), self._key)
+        if status == 404 and _ABSENT.search(said):
+            return _Absent(said)
+        asked = truce.seconds_of((error.headers or {}).get("Retry-After"), self._clock.now_ms())
+        if status == 429 or (status == 503 and asked is not None):
+            self._truce.asked(asked)
+        return failures.of_status(status, f"Hindsight answers {status}: {said}")
+
+
+class Calls:
+    """Requests that share a deadline; each raises what `Service.answer` raises."""
+
+    def __init__(self, service: Service, until: float) -> None:
+        """Ask nothing yet."""
+        self._service, self._until = service, until
+
+    def retain(self, bank: str, documents: Sequence[Document], operation: str = "") -> None:
+        """Store documents, each in the place of one of the same name.
+
+        Args:
+            bank: it is made if it is missing.
+            documents: of distinct names.
+            operation: the id under which Hindsight shall queue them; "" to have it done now.
+        """
+        items = [_item(one) for one in documents]
+        self._asked(
+            lambda client: client.aretain_batch(
+                bank, items, retain_async=bool(operation), operation_id=operation or None
+            )
+        )
+
+    def recall(
+        self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int
+    ) -> list[RecallResult]:
+        """Return memories that have all of the tags, best first; none if there is no such bank."""
+        try:
+            answer = self._asked(
+                lambda client: client.arecall(
+                    bank,
+                    query,
+                    budget=budget,
+                    max_tokens=tokens,
+                    tags=list(tags),
+                    tags_match="all_strict",
+                )
+            )
+        except _Absent:
+            return []
+        return list(answer.results)
+
+    def reflect(self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int) -> str:
+        """Return the answer of Hindsight's model from memories that have all of the tags."""
+        try:
+            answer = self._asked(
+                lambda client: client.areflect(
+                    bank,
+                    query,
+                    budget=budget,
+                    max_tokens=tokens,
+                    tags=list(tags),
+                    tags_match="all_strict",
+                )
+            )
+        except _Absent:
+            return ""
+        return answer.text
+
+    def document(self, bank: str, name: str) -> Kept | None:
+        """Return a document; None if there is none of that name."""
+        try:
+            found = self._asked(lambda client: client.documents.get_document(bank, name))
+        except _Absent:
+            return None
+        metadata = {str(k): str(v) for k, v in (found.document_metadata or {}).items()}
+        return Kept(found.id, found.original_text or "", metadata, tuple(found.tags or ()))
+
+    def names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
+        """Yield the names of documents that have all of the tags, and a text in name or content."""
+        offset = 0
+        while page := self._page(bank, tags, containing, offset):
+            yield from page
+            offset += len(page)
+
+    def delete(self, bank: str, name: str) -> None:
+        """Delete a document and what was derived of it; one that is not there is no error."""
+        try:
+            self._asked(lambda client: client.documents.delete_document(bank, name))
+        except _Absent:
+            return
+
+    def _page(self, bank: str, tags: Sequence[str], containing: str, offset: int) -> list[str]:
+        try:
+            found = self._asked(
+                lambda client: client.documents.list_documents(
+                    bank,
+                    q=containing or None,
+                    tags=list(tags),
+                    tags_match="all_strict",
+                    time_field="created_at",
+                    limit=_PAGE,
+                    offset=offset,
+                )
+            )
+        except _Absent:
+            return []
+        return [one.id for one in found.items]
+
+    def delete_bank(self, bank: str) -> int:
+        """Delete a bank with all that is in it; return how many rows went."""
+        return int(self._asked(lambda client: client.banks.delete_bank(bank)).deleted_count or 0)
+
+    def banks(self, prefix: str) -> list[str]:
+        """Return the names of all banks that begin with a text, the one written for last first."""
+        found: list[BankListItem] = []
+        while page := self._banks(prefix, len(found)):
+            found += page
+        ours = [one for one in found if one.bank_id.startswith(prefix)]
+        ours.sort(key=lambda one: one.last_write_at or "", reverse=True)
+        return [one.bank_id for one in ours]
+
+    def queued(self, bank: str) -> set[str]:
+        """Return the names of documents in Hindsight's queue, the newest 100 of each state."""
+        try:
+            states = [self._operations(bank, state) for state in ("pending", "processing")]
+        except _Absent:
+            return set()
+        return {one.document_id for state in states for one in state if one.document_id}
+
+    def features(self) -> FeaturesInfo:
+        """Return what the server is set to."""
+        return self._asked(lambda client: client.aget_version()).features
+
+    def _banks(self, prefix: str, offset: int) -> list[BankListItem]:
+        asked = self._asked(
+            lambda client: client.banks.list_banks(q=prefix, limit=_PAGE, offset=offset)
+        )
+        return list(asked.banks)
+
+    def _operations(self, bank: str, state: str) -> list[Any]:
+        listed = self._asked(
+            lambda client: client.operations.list_operations(bank, status=state, limit=_PAGE)
+        )
+        return list(listed.operations)
+
+    def _asked(self, call: Callable[[Hindsight], Awaitable[_T]]) -> _T:
+        return self._service.answer(call, self._until)
+
+
+class _Absent(ProviderError):
+    """The bank or the document is not there."""
+
+
+def _item(document: Document) -> dict[str, Any]:
+    return {
+        "content": document.content,
+        "timestamp": datetime.fromtimestamp(document.at / 1_000, UTC).isoformat(),
+        "context": document.context,
+        "metadata": document.metadata,
+        "document_id": document.id,
+        "tags": list(document.tags),
+        "update_mode": "replace",
+    }
+
+
+def _complaint(body: str | None) -> str:
+    """Return what a refusal complains of, without the input that it repeats."""
+    try:
+        detail = msgspec.json.decode(body or "").get("detail", "")
+    except (msgspec.MsgspecError, AttributeError):
+        return ""
+    if isinstance(detail, list):
+        return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
+    return str(detail)

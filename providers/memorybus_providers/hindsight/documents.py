@@ -1,0 +1,155 @@
+"""What an event becomes in Hindsight: a document, its tags, and the bank of its owner; pure."""
+
+import re
+from typing import Final, get_args
+
+import msgspec
+from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
+from memorybus.ids import derived_id
+
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.remote import names
+from memorybus_providers.remote.texts import sendable
+
+OURS = "memorybus"
+"""A tag of all that the bus wrote: what others put into a bank is never recalled as ours."""
+
+_DIGITS = re.compile(r"[0-9]{1,15}")
+STORES: Final = frozenset(get_args(StoreName))
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A text with everything that Hindsight is told of it.
+
+    Attributes:
+        id: its name within a bank: the same one replaces it.
+        content: the text.
+        context: in a few words, what the text is: Hindsight's model reads it.
+        metadata: what it is and whose; each memory that is made of the text carries it.
+        tags: whose it is, and of which store.
+        at: when it was said, milliseconds.
+    """
+
+    id: str
+    content: str
+    context: str
+    metadata: dict[str, str]
+    tags: tuple[str, ...]
+    at: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A document as Hindsight has it.
+
+    Attributes:
+        id: its name within the bank.
+        text: as it was sent; "" where the server keeps no texts.
+        metadata: what it is and whose.
+        tags: whose it is, and of which store.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, str]
+    tags: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What it is: turn, session, delegation, note, or the store of an entry."""
+        return self.metadata.get("kind", "")
+
+    @property
+    def at(self) -> int:
+        """When it was said, milliseconds; 0 if unknown."""
+        return moment(self.metadata.get("at"))
+
+
+def moment(said: str | None) -> int:
+    """Return a time of metadata, milliseconds; 0 if it is none."""
+    return int(said) if said and _DIGITS.fullmatch(said) else 0
+
+
+def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
+    """Return the name of an owner's bank."""
+    return f"{prefix}__{names.name_of(agent, user, workspace)}"
+
+
+def tags_of(scope: RecallScope) -> tuple[str, ...]:
+    """Return the tags that all of a scope's documents have, and no other's."""
+    parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
+    given = (f"{part}:{names.name_of(one)}" for part, one in parts.items() if one is not None)
+    return (OURS, *given)
+
+
+def store_tag(store: StoreName) -> str:
+    """Return the tag of one of the agent's two stores."""
+    return f"store:{store}"
+
+
+def operation_of(bank: str, document: Document) -> str:
+    """Return the id under which a retain is queued.
+
+    It is made of the text, too: another text under an id that Hindsight knows is dropped without a
+    word. And of the bank: all banks of a server have one table of ids.
+    """
+    digest = derived_id("hindsight", bank, document.id, document.content)
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
+
+
+def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
+    """Return the document of a turn; None if nothing was said."""
+    said = "\n".join(f"{who}: {text}" for who, text in spoken(event))
+    return _document("turn", said, "a turn of a conversation", ctx) if said else None
+
+
+def spoken(event: TurnCompleted) -> list[tuple[str, str]]:
+    """Return who said what in a turn; what the host wrote itself was said by nobody."""
+    user = "" if event.synthetic else event.user
+    both = (
+        (event.user_name or "User", user),
+        (event.assistant_name or "Assistant", event.assistant),
+    )
+    return [(sendable(who), sendable(text)) for who, text in both if sendable(text).strip()]
+
+
+def of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
+    """Return the document of what a sub-agent did; None if nothing is told of it."""
+    parts = (("Task", event.task), ("Result", event.result))
+    told = "\n".join(f"{what}: {sendable(text)}" for what, text in parts if sendable(text).strip())
+    return _document("delegation", told, "a delegated task", ctx) if told else None
+
+
+def of_write(event: MemoryWritten, ctx: HookContext) -> Document | None:
+    """Return the document of an entry that is written to a store; None if it is empty."""
+    text = sendable(event.content)
+    if not text.strip():
+        return None
+    whose = "about the person" if event.store == "user" else "of the assistant"
+    found = _document(event.store, text, f"a note {whose}", ctx)
+    return msgspec.structs.replace(found, tags=(*found.tags, store_tag(event.store)))
+
+
+def of_note(text: str, context: str, ctx: HookContext) -> Document:
+    """Return the document of what a model asked to retain."""
+    return _document("note", sendable(text), sendable(context) or "a note", ctx)
+
+
+def metadata_of(kind: str, ctx: HookContext) -> dict[str, str]:
+    """Return what a document is and where it comes from."""
+    scope, session = ctx.scope, ctx.session
+    told = {
+        "kind": kind,
+        "event": ctx.event_id,
+        "agent": scope.agent,
+        "user": scope.user,
+        "workspace": scope.workspace,
+        "session": session.id,
+        "root": session.root,
+        "at": str(ctx.at),
+    }
+    return {name: sendable(value) for name, value in told.items()}
+
+
+def _document(kind: str, content: str, context: str, ctx: HookContext) -> Document:
+    tags = tags_of(RecallScope.own(ctx.scope))
+    return Document(ctx.event_id, content, context, metadata_of(kind, ctx), tags, ctx.at)

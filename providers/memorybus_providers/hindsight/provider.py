@@ -1,0 +1,309 @@
+"""The provider: hooks in, requests out. The client is imported when an instance is opened."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+from memorybus.errors import MissingProvider, Permanent, ProviderError, Transient
+from memorybus.events import Delegated, Event, MemoryWritten, Scope, ToolCalled, TurnCompleted
+
+from memorybus_providers.base import (
+    Capabilities,
+    Delivery,
+    HookContext,
+    MemoryProvider,
+    Placement,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    Residue,
+    StoredMemory,
+    TurnCall,
+)
+from memorybus_providers.hindsight import answers, documents, retractions, sessions, stores, tools
+from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
+from memorybus_providers.hindsight.options import SCHEMA, options_of
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.texts import sendable
+
+if TYPE_CHECKING:  # the client takes half a second to import
+    from hindsight_client_api.models.recall_result import RecallResult
+
+    from memorybus_providers.hindsight.calls import Calls, Service
+
+_QUERY = 2_000
+"""Characters of a question: Hindsight reads 500 tokens of it."""
+
+_BANKS = 32
+"""Banks that an operator's recall for everyone asks: those written for last."""
+
+_CHARACTERS = 4
+"""Of a token, about."""
+
+_ERASING = 120.0
+"""Seconds that an erasure or an export may take for one bank."""
+
+_WORD = re.compile(r"[^\W_]")
+_TRACES = (
+    "Hindsight keeps what it asked its model, texts included, in its table llm_requests for "
+    "HINDSIGHT_API_LLM_TRACE_RETENTION_DAYS (1); set HINDSIGHT_API_LLM_TRACE_ENABLED=false, or "
+    "delete these rows"
+)
+_HANDLED: Final[frozenset[type[Event]]] = frozenset({TurnCompleted, MemoryWritten, Delegated})
+
+
+class HindsightProvider(MemoryProvider):
+    """Retains what happens in Hindsight, and recalls what it made of it.
+
+    Delivery is ``keyed``: each event is a document by its id, and one that comes again takes the
+    place of the first, with all that was derived of it. Of a session's turns in one document, each
+    names its event. A turn that is `queued` has its id from the event and its text.
+    """
+
+    kind: ClassVar[str] = "hindsight"
+    delivery: ClassVar[Delivery] = "keyed"
+    placement: ClassVar[Placement] = "shared"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        recall=True,
+        tools=True,
+        reading_tools=tools.READING,
+        concurrent=True,
+        retracts=True,
+        forgets=True,
+        exports=True,
+        handles=_HANDLED,
+    )
+    fresh_options: ClassVar[tuple[str, ...]] = ("prefix",)
+    tunable: ClassVar[frozenset[str]] = frozenset(
+        {
+            "prefix",
+            "timeout",
+            "turns_per_document",
+            "recall_budget",
+            "recall_tokens",
+            "reflect_budget",
+            "reflect_tokens",
+        }
+    )
+    bulk_turns: ClassVar[int] = 16
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Keep the configuration; nothing is asked.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        super().__init__(config)
+        self._options = options_of(config)
+        self._service: Service | None = None
+        seconds = self._options.timeout
+        self.time_limits = MappingProxyType(dict.fromkeys({*_HANDLED, ToolCalled}, seconds))
+
+    # -- life ---------------------------------------------------------------------------------
+
+    @classmethod
+    def is_available(cls, config: ProviderConfig) -> bool:
+        """Say whether Hindsight's client is installed."""
+        return find_spec("hindsight_client") is not None
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Return the options."""
+        return SCHEMA
+
+    def open(self) -> None:
+        """Make a client; the server is asked by the first call.
+
+        Raises:
+            ConfigError: the key is named and not there.
+            MissingProvider: the client is not installed.
+        """
+        if self._service is not None:
+            return
+        try:
+            from memorybus_providers.hindsight.calls import Service
+        except ImportError as error:
+            raise MissingProvider(
+                f"provider {self.config.name} needs Hindsight's client ({error}); install it with: "
+                "pip install 'memorybus[hindsight]'"
+            ) from error
+        key = credentials.api_key(self.config)
+        self._service = Service(self.config.name, self._options, key, self.config.clock)
+
+    def shutdown(self) -> None:
+        """Close the connections."""
+        if self._service is not None:
+            self._service.close()
+            self._service = None
+
+    def health(self, deadline: float) -> str:
+        """Say what does not work as the server is set, "" if all does."""
+        if self._calls(deadline).features().store_document_text:
+            return ""
+        return (
+            "Hindsight keeps no texts (HINDSIGHT_API_STORE_DOCUMENT_TEXT is false): entries of the "
+            "stores cannot be replaced or removed, and turns of a session share no document"
+        )
+
+    # -- write hooks --------------------------------------------------------------------------
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Retain a turn."""
+        document = documents.of_turn(event, ctx)
+        if document is None:
+            return
+        if self._options.turns_per_document == 1:
+            self._retain(document, ctx)
+        else:
+            self._add_to_session(event, ctx)
+
+    def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
+        """Retain turns of the same owner in one call."""
+        if self._options.turns_per_document > 1 or self._options.queued:
+            return super().sync_turns(turns)
+        by_bank: dict[str, list[Document]] = {}
+        for event, ctx in turns:
+            if document := documents.of_turn(event, ctx):
+                by_bank.setdefault(self._bank(ctx.scope), []).append(document)
+        calls = self._calls(turns[0].ctx.deadline)
+        for bank, together in by_bank.items():
+            calls.retain(bank, together)
+        return {}
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Retain, replace or delete an entry of one of the agent's stores."""
+        stores.write(self._calls(ctx.deadline), self._bank(ctx.scope), event, ctx)
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Retain what a sub-agent did."""
+        if document := documents.of_delegation(event, ctx):
+            self._retain(document, ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Delete what came from turns, delegations and notes of this lineage.
+
+        Raises:
+            Transient: one of them is still in Hindsight's queue.
+        """
+        calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
+        if self._options.queued and calls.queued(bank) & set(event_ids):
+            raise Transient("Hindsight's queue still holds what is to be taken back")
+        retractions.take_back(calls, bank, event_ids, ctx)
+
+    def _retain(self, document: Document, ctx: HookContext) -> None:
+        bank = self._bank(ctx.scope)
+        operation = documents.operation_of(bank, document) if self._options.queued else ""
+        self._calls(ctx.deadline).retain(bank, [document], operation)
+
+    def _add_to_session(self, event: TurnCompleted, ctx: HookContext) -> None:
+        calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
+        name = sessions.document_id(event, ctx, self._options.turns_per_document)
+        before = calls.document(bank, name)
+        if before and not before.text:
+            raise Permanent(self.health(ctx.deadline))
+        text = before.text if before else ""
+        after = sessions.added(text, event, ctx)
+        if after != text:
+            calls.retain(bank, [sessions.of_session(name, after, ctx)])
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Delete the banks of a scope."""
+        erased = 0
+        for bank in self._banks(scope):
+            calls = self._calls(_ERASING)
+            if None not in _parts(scope) or next(calls.names(bank, tags_of(scope)), None):
+                erased += calls.delete_bank(bank)
+        traced = self._calls(_ERASING).features().llm_trace
+        return Residue(erased, (_TRACES,) if traced else ())
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield the texts that were retained; what Hindsight derived of them is not among them."""
+        for bank in sorted(self._banks(scope)):
+            for name in self._calls(_ERASING).names(bank, tags_of(scope)):
+                if kept := self._calls(_ERASING).document(bank, name):
+                    yield from answers.stored(kept)
+
+    # -- tools and recall ---------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return what Hindsight recalls, or what its model answers, as the options say."""
+        asked = sendable(query)[:_QUERY]
+        if not _WORD.search(asked):
+            return ()
+        calls = self._calls(ctx.deadline)
+        tokens = max(1, ctx.budget // _CHARACTERS)
+        banks = self._banks(ctx.scope)[:_BANKS]
+        if self._options.prefetch == "reflect":
+            reflected = (self._reflected(calls, bank, asked, ctx.scope, tokens) for bank in banks)
+            return [Recollection(text, source="reflection") for text in reflected if text]
+        found = [
+            answers.recollected(one)
+            for bank in banks
+            for one in self._recalled(calls, bank, asked, ctx.scope, tokens)
+        ]
+        return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the tools, by the names that Hindsight's own plugins use."""
+        return tools.schemas()
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool; arguments that do not fit it are answered with an ``error``."""
+        try:
+            call = tools.read(tool, arguments)
+        except msgspec.ValidationError as error:
+            return {"error": str(error)}
+        calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
+        bank = self._bank(ctx.scope)
+        match call:
+            case tools.Recall():
+                found = self._recalled(calls, bank, sendable(call.query), scope)
+                return {"ok": True, "results": [answers.shown(one) for one in found]}
+            case tools.Reflect():
+                return {"ok": True, "text": self._reflected(calls, bank, call.query, scope)}
+            case tools.Retain():
+                calls.retain(bank, [documents.of_note(call.content, call.context, ctx)])
+                return {"ok": True}
+
+    def _recalled(
+        self, calls: "Calls", bank: str, query: str, scope: RecallScope, tokens: int | None = None
+    ) -> list["RecallResult"]:
+        most = self._options.recall_tokens
+        budget = self._options.recall_budget
+        return calls.recall(bank, query, tags_of(scope), budget, min(most, tokens or most))
+
+    def _reflected(
+        self, calls: "Calls", bank: str, query: str, scope: RecallScope, tokens: int | None = None
+    ) -> str:
+        most = self._options.reflect_tokens
+        budget = self._options.reflect_budget
+        return calls.reflect(bank, query, tags_of(scope), budget, min(most, tokens or most))
+
+    # -- where ----------------------------------------------------------------------------------
+
+    def _bank(self, scope: Scope) -> str:
+        return bank_of(self._options.prefix, scope.agent, scope.user, scope.workspace)
+
+    def _banks(self, scope: RecallScope) -> list[str]:
+        """Return the one bank of a whole scope, or all of ours: the tags say whose they are."""
+        match _parts(scope):
+            case (str() as agent, str() as user, str() as workspace):
+                return [bank_of(self._options.prefix, agent, user, workspace)]
+        return self._calls(_ERASING).banks(f"{self._options.prefix}__")
+
+    def _calls(self, deadline: float) -> "Calls":
+        if self._service is None:
+            raise Permanent(f"provider {self.config.name} is not open")
+        return self._service.within(deadline)
+
+
+def _parts(scope: RecallScope) -> tuple[str | None, str | None, str | None]:
+    return scope.agent, scope.user, scope.workspace

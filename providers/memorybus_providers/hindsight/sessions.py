@@ -1,0 +1,65 @@
+"""Several turns of a session in one document, each findable by its event; pure.
+
+The text is a JSON list of messages, as Hindsight's own plugins send conversations. A message names
+the event that brought it, so that a turn which comes again, or is taken back, is found.
+"""
+
+from typing import Final
+
+import msgspec
+from memorybus.events import TurnCompleted
+
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.hindsight.documents import Document, metadata_of, spoken, tags_of
+from memorybus_providers.remote import names
+
+KIND: Final = "session"
+CONTEXT: Final = "a conversation"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What somebody said in a turn."""
+
+    event: str
+    name: str
+    content: str
+    at: int = 0
+
+
+def document_id(event: TurnCompleted, ctx: HookContext, turns: int) -> str:
+    """Return the name of the document a turn stands in, so that each holds `turns` of a session."""
+    part = max(event.ordinal, 0) // turns
+    return f"session__{names.name_of(ctx.session.id)}__{ctx.session.epoch}__{part}"
+
+
+def messages_of(content: str) -> tuple[Message, ...]:
+    """Return the messages of such a document; none of a text that is not ours."""
+    try:
+        return msgspec.json.decode(content, type=tuple[Message, ...])
+    except msgspec.MsgspecError:
+        return ()
+
+
+def added(before: str, event: TurnCompleted, ctx: HookContext) -> str:
+    """Return a document's text with a turn; the same text if the turn is in it already."""
+    messages = messages_of(before)
+    if any(one.event == ctx.event_id for one in messages):
+        return before
+    new = (Message(ctx.event_id, who, text, ctx.at) for who, text in spoken(event))
+    return _text((*messages, *new))
+
+
+def without(before: str, event_id: str) -> str:
+    """Return a document's text without a turn; "" if nothing is left."""
+    left = tuple(one for one in messages_of(before) if one.event != event_id)
+    return _text(left) if left else ""
+
+
+def of_session(name: str, content: str, ctx: HookContext) -> Document:
+    """Return the document of some turns of a session."""
+    tags = tags_of(RecallScope.own(ctx.scope))
+    return Document(name, content, CONTEXT, metadata_of(KIND, ctx), tags, ctx.at)
+
+
+def _text(messages: tuple[Message, ...]) -> str:
+    return msgspec.json.encode(messages).decode()

@@ -1,0 +1,81 @@
+"""What is kept of an owner in a workspace: all of it yielded, or the whole workspace deleted.
+
+Facts of server 3.0: a workspace is deleted in the background (202), and not before its sessions are
+(409); deleting a session alone leaves the cards of its peers.
+"""
+
+from collections.abc import Iterator
+
+from honcho.conclusions import Conclusion
+from honcho.message import Message
+
+from memorybus_providers.base import StoredMemory
+from memorybus_providers.honcho import finding, places
+from memorybus_providers.honcho.tenant import Tenant
+
+_PAGE = 100
+
+
+def of(tenant: Tenant) -> Iterator[StoredMemory]:
+    """Yield a workspace's messages by session, its conclusions, and the cards."""
+    for session in sorted(tenant.honcho.sessions(size=_PAGE), key=lambda one: one.id):
+        if session.id != places.NOTES:
+            yield from (_message(one, tenant) for one in session.messages(size=_PAGE))
+    for one in tenant.honcho.conclusions.list(size=_PAGE):
+        yield _conclusion(one, tenant)
+    for holder, about in ((tenant.observer, tenant.person), (tenant.agent, tenant.agent)):
+        for line in finding.card_of(holder, about):
+            yield _stored(tenant, line, "card")
+
+
+def delete(tenant: Tenant) -> int:
+    """Delete a workspace, its sessions first; return how many messages and conclusions it had."""
+    sessions = list(tenant.honcho.sessions(size=_PAGE))
+    held = sum(session.messages(size=1).total or 0 for session in sessions)
+    held += tenant.honcho.conclusions.list(size=1).total or 0
+    for session in sessions:
+        session.delete()
+    tenant.honcho.delete_workspace(tenant.honcho.workspace_id)
+    return held
+
+
+def _message(one: Message, tenant: Tenant) -> StoredMemory:
+    owner = tenant.owner
+    return _stored(
+        tenant,
+        one.content,
+        "message",
+        session=str(one.metadata.get("session") or one.session_id),
+        at=round(one.created_at.timestamp() * 1_000),
+        speaker=owner.user if one.peer_id == tenant.person.id else owner.agent,
+        event=str(one.metadata.get("event_id") or ""),
+    )
+
+
+def _conclusion(one: Conclusion, tenant: Tenant) -> StoredMemory:
+    at = round(one.created_at.timestamp() * 1_000)
+    return _stored(tenant, one.content, "conclusion", at=at)
+
+
+def _stored(
+    tenant: Tenant,
+    text: str,
+    kind: str,
+    *,
+    session: str = "",
+    at: int = 0,
+    speaker: str = "",
+    event: str = "",
+) -> StoredMemory:
+    owner = tenant.owner
+    return StoredMemory(
+        text,
+        agent=owner.agent,
+        user=owner.user,
+        workspace=owner.workspace,
+        kind=kind,
+        session=session,
+        at=at,
+        speaker=speaker,
+        event=event,
+    )

@@ -1,0 +1,151 @@
+"""The options of an instance, read from its table; imports nothing heavy."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from memorybus.errors import ConfigError
+
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.remote import credentials
+
+Level = Literal["minimal", "low", "medium", "high", "max"]
+"""How hard Honcho thinks about a question (``reasoning_level``)."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """See `SCHEMA`, which describes each."""
+
+    base_url: str = "https://api.honcho.dev"
+    prefix: str = "memorybus"
+    timeout: float = 10.0
+    results: int = 10
+    context_ttl: float = 300.0
+    observe_person: bool = True
+    person_observes: bool = False
+    observe_agent: bool = False
+    agent_observes: bool = True
+    dialectic_every: int = 3
+    dialectic_level: Level = "low"
+    dialectic_depth: int = 1
+    dialectic_per_day: int = 200
+    dialectic_timeout: float = 30.0
+    api_key_env: str = ""
+    api_key_file: str = ""
+
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "base_url",
+        "description": "the server's address: Honcho's own, or yours (http://localhost:8000)",
+        "default": "https://api.honcho.dev",
+        "hint": "Enter for Honcho's own",
+    },
+    *credentials.SCHEMA,
+    {
+        "key": "prefix",
+        "description": "what the names of its workspaces begin with: each agent, person and "
+        "workspace has one of its own; lower-case letters, digits and -, at most 20",
+        "default": "memorybus",
+    },
+    {"key": "timeout", "description": "seconds for one request", "default": 10.0},
+    {
+        "key": "results",
+        "description": "messages, and conclusions, of one recall, 1 to 100",
+        "default": 10,
+    },
+    {
+        "key": "context_ttl",
+        "description": "seconds for which the base context (card, representation) is kept",
+        "default": 300.0,
+    },
+    {
+        "key": "observe_person",
+        "description": "whether Honcho reasons about the person",
+        "default": True,
+    },
+    {
+        "key": "person_observes",
+        "description": "whether it keeps what the person holds of the agent",
+        "default": False,
+    },
+    {
+        "key": "observe_agent",
+        "description": "whether Honcho reasons about the agent",
+        "default": False,
+    },
+    {
+        "key": "agent_observes",
+        "description": "whether it keeps what the agent holds of the person, apart from what is "
+        "held of the person in general",
+        "default": True,
+    },
+    {
+        "key": "dialectic_every",
+        "description": "every how many turns of a session a question is put to Honcho's model "
+        "beside the recall; 0 for never",
+        "default": 3,
+    },
+    {
+        "key": "dialectic_level",
+        "description": "how hard it thinks: minimal, low, medium, high or max",
+        "default": "low",
+        "choices": ("minimal", "low", "medium", "high", "max"),
+    },
+    {
+        "key": "dialectic_depth",
+        "description": "1 to 3: so often each answer is questioned in turn",
+        "default": 1,
+    },
+    {
+        "key": "dialectic_per_day",
+        "description": "questions to its model a day (UTC) at most, on each host",
+        "default": 200,
+    },
+    {
+        "key": "dialectic_timeout",
+        "description": "seconds for one question to its model",
+        "default": 30.0,
+    },
+)
+
+_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
+
+
+def options_of(config: ProviderConfig) -> Options:
+    """Return an instance's options.
+
+    Raises:
+        ConfigError: one is unknown, of the wrong type or out of its bounds.
+    """
+    try:
+        found = msgspec.convert(dict(config.options), Options)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"provider {config.name}: {error}") from error
+    if wrong := _wrong(found):
+        raise ConfigError(f"provider {config.name}: {wrong}")
+    return found
+
+
+def _wrong(found: Options) -> str:
+    """Return what is wrong with the options, "" if nothing."""
+    rules = {
+        "base_url must begin with http:// or https://": found.base_url.startswith(
+            ("http://", "https://")
+        ),
+        "prefix must be 1 to 20 lower-case letters, digits and inner hyphens": bool(
+            _PREFIX.fullmatch(found.prefix)
+        ),
+        "results must be 1 to 100": 1 <= found.results <= 100,
+        "dialectic_depth must be 1 to 3": 1 <= found.dialectic_depth <= 3,
+        "timeout and dialectic_timeout must be positive": min(
+            found.timeout, found.dialectic_timeout
+        )
+        > 0,
+        "context_ttl, dialectic_every and dialectic_per_day must not be negative": min(
+            found.context_ttl, found.dialectic_every, found.dialectic_per_day
+        )
+        >= 0,
+    }
+    return "; ".join(rule for rule, kept in rules.items() if not kept)

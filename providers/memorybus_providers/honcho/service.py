@@ -1,0 +1,99 @@
+"""Honcho's client behind the bus's errors, deadlines and pauses.
+
+Facts of honcho-ai 2.7.0 that this stands on: it sends a request again after a lost answer unless
+``max_retries`` is 0 (one write became two rows); a time-out of its own holds for each read; the
+workspace is got or made before a client's first call; ``Peer`` and ``Session`` made by hand ask
+nothing; what an answer lacks is a ``pydantic`` error, a ``ValueError``.
+"""
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from honcho import Honcho
+from honcho.http.exceptions import HonchoError, RateLimitError
+from memorybus.clock import Clock
+from memorybus.errors import ProviderError, Transient
+
+from memorybus_providers.honcho.options import Options
+from memorybus_providers.remote import failures
+from memorybus_providers.remote.truce import Truce
+
+_SHARE = 0.8
+"""Of a call's deadline that its requests may take together: the hook itself says the end."""
+
+
+class Service:
+    """A server and its account. May be used from several threads."""
+
+    def __init__(self, options: Options, key: str, clock: Clock) -> None:
+        """Connect to nothing yet."""
+        self._options, self._key, self._clock = options, key, clock
+        self._truce = Truce(clock)
+        self._limits = threading.local()
+        self._http = httpx.Client(event_hooks={"request": [self._limit]})
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def client(self, workspace: str) -> Honcho:
+        """Return a client of a workspace; it asks nothing yet."""
+        return Honcho(
+            api_key=self._key or None,
+            base_url=self._options.base_url,
+            workspace_id=workspace,
+            timeout=self._options.timeout,
+            max_retries=0,
+            http_client=self._http,
+        )
+
+    @contextmanager
+    def asking(self, deadline: float) -> Iterator[None]:
+        """Translate what fails within the block, whose requests share a deadline in seconds.
+
+        Raises:
+            Unavailable, Transient, Permanent: see `remote.failures`.
+        """
+        self._truce.check("Honcho")
+        outer = getattr(self._limits, "until", math.inf)
+        self._limits.until = min(outer, self._clock.monotonic() + _SHARE * deadline)
+        try:
+            yield
+        except HonchoError as error:
+            raise self._meaning(error) from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            kind = type(error).__name__
+            raise Transient(f"Honcho's answer is none that its client reads: {kind}") from error
+        finally:
+            self._limits.until = outer
+
+    def _limit(self, request: httpx.Request) -> None:
+        """Shorten a request's time-outs to what is left of the deadline."""
+        left = self._limits.until - self._clock.monotonic()
+        if left <= 0:
+            raise httpx.PoolTimeout("no time is left before the deadline", request=request)
+        wanted = request.extensions["timeout"]
+        request.extensions["timeout"] = {
+            part: left if seconds is None else min(seconds, left)
+            for part, seconds in wanted.items()
+        }
+
+    def _meaning(self, error: HonchoError) -> ProviderError:
+        said = failures.quoted(_said(error.body) or error.message, self._key)
+        if not error.status:
+            return failures.of_connection(error, f"Honcho: {said}")
+        if isinstance(error, RateLimitError):
+            self._truce.asked(error.retry_after)
+        return failures.of_status(error.status, f"Honcho answers {error.status}: {said}")
+
+
+def _said(body: Any) -> str:
+    """Return what a refusal complains of, without the input that it repeats."""
+    detail = body.get("detail") if isinstance(body, dict) else None
+    if not isinstance(detail, list):
+        return ""
+    return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))

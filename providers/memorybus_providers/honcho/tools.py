@@ -1,0 +1,136 @@
+"""The tools that a model calls: what they take and what they answer."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+Peer = Annotated[
+    Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")
+]
+Question = Annotated[
+    str, Meta(min_length=1, max_length=4_000, pattern=r"\S", description="What to look for.")
+]
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_profile``."""
+
+    peer: Peer = "user"
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_search``."""
+
+    query: Question
+    limit: Annotated[int, Meta(ge=1, le=50, description="How many results at most.")] = 10
+
+
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_context``."""
+
+    query: Annotated[
+        str, Meta(max_length=4_000, description="What it should be about; empty for all.")
+    ] = ""
+    peer: Peer = "user"
+
+
+class Reasoning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_reasoning``."""
+
+    query: Question
+    reasoning_level: Annotated[
+        Literal["minimal", "low", "medium", "high", "max"],
+        Meta(description="How hard to think: more takes longer and costs more."),
+    ] = "low"
+    peer: Peer = "user"
+
+
+class Conclude(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_conclude``."""
+
+    conclusion: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=10_000,
+            pattern=r"\S",
+            description="One fact, worded so that it can be understood on its own.",
+        ),
+    ]
+    peer: Peer = "user"
+    remove: Annotated[
+        bool, Meta(description="Remove the one that holds this text, instead of keeping it.")
+    ] = False
+
+
+class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``honcho_card``."""
+
+    facts: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=500)]],
+        Meta(max_length=40, description="All that the card shall say, one short fact each."),
+    ]
+    peer: Peer = "user"
+
+
+Call = Profile | Search | Context | Reasoning | Conclude | Card
+
+ARGUMENTS: Final[Mapping[str, type[Call]]] = MappingProxyType(
+    {
+        "honcho_profile": Profile,
+        "honcho_search": Search,
+        "honcho_context": Context,
+        "honcho_reasoning": Reasoning,
+        "honcho_conclude": Conclude,
+        "honcho_card": Card,
+    }
+)
+
+READING: Final = frozenset(ARGUMENTS) - {"honcho_conclude", "honcho_card"}
+"""Names of the tools that only read."""
+
+_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "honcho_profile": "The card of the user (or of you): the key facts that Honcho keeps. "
+        "Quick. Use it to see whom you are talking to.",
+        "honcho_search": "Search what was said in all conversations with this user. Returns "
+        "messages word for word, each with who said it and when.",
+        "honcho_context": "What Honcho holds of the user (or of you): the card and conclusions "
+        "from all conversations, those near a query first. Quick, no model is asked.",
+        "honcho_reasoning": "Put a question about the user (or you) to Honcho's own model, which "
+        "thinks about all that was said. Slow and costly: use it when a search does not answer.",
+        "honcho_conclude": "Keep one fact of the user (or of you) for later sessions, or remove "
+        "one. What is said in the conversation is remembered anyway.",
+        "honcho_card": "Replace the card of the user (or of you) by these facts. Read it with "
+        "honcho_profile first: what is left out goes.",
+    }
+)
+
+
+def schemas() -> list[dict[str, Any]]:
+    """Return the tools as OpenAI function objects: ``name``, ``description``, ``parameters``."""
+    return [
+        {"name": name, "description": _DESCRIPTIONS[name], "parameters": _parameters(kind)}
+        for name, kind in ARGUMENTS.items()
+    ]
+
+
+def parsed(tool: str, arguments: Mapping[str, Any]) -> Call | str:
+    """Return a call's arguments, or what is wrong with them in a sentence for the model."""
+    kind = ARGUMENTS.get(tool)
+    if kind is None:
+        return f"there is no tool {tool!r}; there are {', '.join(ARGUMENTS)}"
+    try:
+        return msgspec.convert(dict(arguments), kind)
+    except msgspec.ValidationError as error:
+        return f"{tool}: {error}"
+
+
+def _parameters(kind: type[Call]) -> dict[str, Any]:
+    """Return the JSON schema of a call's arguments, without what only documents the code."""
+    (schema,), definitions = msgspec.json.schema_components([kind])
+    body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
+    return {name: value for name, value in body.items() if name not in {"title", "description"}}

@@ -1,0 +1,387 @@
+"""Exports of other memories become events: a table for each source, in its documented shape."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from memorybus.events import MemoryWritten, Scope, SessionStarted, TurnCompleted
+from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
+from memorybus.operations.ingest.foreign.model import ForeignError
+from memorybus.operations.ingest.foreign.sources import PARSERS
+
+OURS = Owner(Scope(agent="pilot", user="me", workspace="boat"))
+NOON = 1_780_315_200_000  # 2026-06-01T12:00:00Z
+
+
+def taken(source: str, value: Any, owner: Owner = OURS) -> Enveloped:
+    """Return the events of an export, all at midnight of 1970 where it does not tell."""
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return enveloped(source, "f", PARSERS[source](data, "f"), owner, 0)
+
+
+def writes(found: Enveloped) -> list[tuple[Any, ...]]:
+    """Return what memory writes say: action, store, text, old text, user, agent, time."""
+    return [
+        (e.action, e.store, e.content, e.old_text, one.scope.user, one.scope.agent, one.at)
+        for one in found.envelopes
+        if isinstance(e := one.event, MemoryWritten)
+    ]
+
+
+def turns(found: Enveloped) -> list[tuple[Any, ...]]:
+    """Return what turns say: both sides, session, ordinal, user, agent, time."""
+    return [
+        (e.user, e.assistant, one.session.id, e.ordinal, one.scope.user, one.scope.agent, one.at)
+        for one in found.envelopes
+        if isinstance(e := one.event, TurnCompleted)
+    ]
+
+
+def begun(found: Enveloped) -> Sequence[tuple[str, str]]:
+    """Return the sessions that began, and whose."""
+    return [
+        (one.session.id, one.scope.user)
+        for one in found.envelopes
+        if isinstance(one.event, SessionStarted)
+    ]
+
+
+MEM0 = {
+    "results": [
+        {
+            "id": "0c9a6f0e-7a1b-4f0d-9a3e-5a3f6b1c2d3e",
+            "memory": "Ann's boat is moored in Kiel",
+            "hash": "d41d8cd98f00b204e9800998ecf8427e",
+            "created_at": "2026-06-01T05:00:00-07:00",
+            "updated_at": "2026-06-01T12:00:00+00:00",
+            "user_id": "ann",
+            "run_id": "trip",
+            "actor_id": "Ann",
+            "role": "user",
+            "metadata": {"category": "travel"},
+        },
+        {"id": "2", "memory": "Answer briefly", "agent_id": "skipper", "created_at": None},
+        {"id": "3", "memory": " ", "user_id": "ann"},
+    ]
+}
+
+
+def test_mem0_memories_are_written_to_their_owners() -> None:
+    """A person's memory goes to the person's store, an agent's own to the agent's."""
+    found = taken("mem0", MEM0)
+    assert writes(found) == [
+        ("add", "memory", "Answer briefly", "", "me", "skipper", 0),
+        ("add", "user", "Ann's boat is moored in Kiel", "", "ann", "pilot", NOON),
+    ]
+    agents, anns = found.envelopes
+    assert (agents.key, anns.key) == ("store:skipper:memory", "store:ann:user")
+    assert (anns.session.id, anns.scope.platform, anns.scope.workspace) == (
+        "mem0:trip",
+        "mem0",
+        "boat",
+    )
+    assert anns.event.provenance == {  # type: ignore[union-attr]
+        "origin": "import",
+        "source": "mem0",
+        "source_id": MEM0["results"][0]["id"],
+    }
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        MEM0,
+        MEM0["results"],
+        {"memories": MEM0["results"], "count": 3},
+        b"\n".join(json.dumps(one).encode() for one in MEM0["results"]) + b"\n",
+        b"\xef\xbb\xbf" + json.dumps(MEM0).encode(),
+    ],
+    ids=["object", "list", "other list", "lines", "byte order mark"],
+)
+def test_the_same_memories_in_any_form_are_the_same_events(form: Any) -> None:
+    """G2: an id depends on source, kind, own id and text alone."""
+    assert taken("mem0", form) == taken("mem0", MEM0)
+
+
+def test_a_changed_memory_is_a_new_event() -> None:
+    """What a source changed since comes as a new memory: nothing of it is lost."""
+    first, second = ({"id": "1", "memory": text} for text in ("old", "new"))
+    ids = {taken("mem0", [one]).envelopes[0].id for one in (first, second, first)}
+    assert len(ids) == 2
+
+
+def test_named_owners_go_before_the_sources() -> None:
+    """--user and --agent decide, whatever the source says."""
+    found = taken("mem0", MEM0, Owner(Scope(), agent="a", user="u"))
+    assert {(one.scope.agent, one.scope.user) for one in found.envelopes} == {("a", "u")}
+
+
+LISTED = sorted(set(PARSERS) - {"letta"})
+"""The sources whose records may stand in a list, or on lines; Letta's file is one object."""
+
+
+@pytest.mark.parametrize("source", LISTED)
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"{oops", "f:1: not JSON"),
+        (b'{"a": 1}\n{oops', "f:2: not JSON"),
+        (b"[1]", "item 1: expected an object"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_export_is_refused_whole(source: str, data: bytes, why: str) -> None:
+    """A file that is not JSON, or not one of objects, is refused with its place."""
+    with pytest.raises(ForeignError, match=why):
+        taken(source, data)
+
+
+HONCHO = {
+    "items": [
+        {"id": "m1", "content": "Where is the ladder?", "peer_id": "ann", "session_id": "c",
+         "created_at": "2026-06-01T12:00:00Z", "metadata": {}, "workspace_id": "w"},
+        {"id": "m2", "content": "Behind the shed.", "peer_id": "skipper", "session_id": "c",
+         "created_at": "2026-06-01T12:00:01Z", "workspace_id": "w", "token_count": 4},
+        {"id": "m3", "content": "And mine?", "peer_id": "bob", "session_id": "c",
+         "created_at": "2026-06-01T12:00:02Z", "workspace_id": "w", "token_count": 3},
+        {"id": "m4", "content": "Broken.", "peer_id": "skipper", "session_id": "c",
+         "created_at": "2026-06-01T12:00:03Z", "workspace_id": "w", "token_count": 2},
+        {"id": "c1", "content": "Ann owns a ladder", "observer_id": "skipper", "observed_id": "ann",
+         "session_id": "c", "level": "explicit", "times_derived": 1,
+         "created_at": "2026-06-01T12:00:04Z"},
+        {"id": "c2", "content": "Skipper answers briefly", "observer_id": "skipper",
+         "observed_id": "skipper", "created_at": "2026-06-01T12:00:05Z"},
+    ],
+    "page": 1, "size": 50, "total": 6, "pages": 1,
+}  # fmt: skip
+
+
+def test_honcho_peers_are_persons_but_for_the_agent() -> None:
+    """In a shared session each turn is of who spoke; what is concluded of the agent is its own."""
+    found = taken("honcho", HONCHO, Owner(Scope(), agent="skipper"))
+    assert turns(found) == [
+        ("Where is the ladder?", "Behind the shed.", "honcho:c", 0, "ann", "skipper", NOON),
+        ("And mine?", "Broken.", "honcho:c", 0, "bob", "skipper", NOON + 2_000),
+    ]
+    assert begun(found) == [("honcho:c", "ann"), ("honcho:c", "bob")]
+    assert writes(found) == [
+        ("add", "user", "Ann owns a ladder", "", "ann", "skipper", NOON + 4_000),
+        ("add", "memory", "Skipper answers briefly", "", "default", "skipper", NOON + 5_000),
+    ]
+
+
+def test_honcho_pages_in_any_order_are_the_same_events() -> None:
+    """A session's messages are put in the order of their times."""
+    owner = Owner(Scope(), agent="skipper")
+    back = {"items": HONCHO["items"][::-1]}  # type: ignore[index]
+    there = {one.id for one in taken("honcho", HONCHO, owner).envelopes}
+    assert {one.id for one in taken("honcho", back, owner).envelopes} == there
+
+
+HINDSIGHT = {
+    "items": [
+        {"id": "u1", "text": "Ann moved to Kiel", "fact_type": "world", "document_id": "d",
+         "mentioned_at": "2026-06-01T12:00:00Z", "occurred_start": "2026-05-01T00:00:00Z",
+         "date": "2026-05-01T00:00:00Z", "state": "valid", "metadata": {"user_id": "ann"},
+         "tags": [], "entities": "Ann, Kiel", "proof_count": 1},
+        {"id": "u2", "text": "Ann lives in Bonn", "fact_type": "world", "metadata": None,
+         "date": "2026-06-01T12:00:00Z", "state": "invalidated",
+         "invalidated_at": "2026-06-01T12:00:09Z"},
+        {"id": "u3", "text": "Ann moves a lot", "fact_type": "observation",
+         "source_memory_ids": ["u1", "u2"], "date": ""},
+    ],
+    "total": 3, "limit": 100, "offset": 0,
+}  # fmt: skip
+
+
+def test_hindsight_facts_come_without_what_is_derived_of_them() -> None:
+    """Observations are made anew by whoever wants them; an invalidated fact is removed again."""
+    found = taken("hindsight", HINDSIGHT)
+    assert writes(found) == [
+        ("add", "user", "Ann moved to Kiel", "", "ann", "pilot", NOON),
+        ("add", "user", "Ann lives in Bonn", "", "me", "pilot", NOON),
+        ("remove", "user", "", "Ann lives in Bonn", "me", "pilot", NOON + 9_000),
+    ]
+
+
+MENTISDB = {
+    "chain_key": "k", "direction": "forward", "has_more": False, "next_cursor": None,
+    "thoughts": [
+        {"schema_version": 3, "id": "t1", "index": 0, "timestamp": "2026-06-01T12:00:00Z",
+         "agent_id": "skipper", "agent_name": "Skipper", "agent_owner": "ann",
+         "thought_type": "FactLearned", "role": "Memory", "content": "The pump needs grease A",
+         "tags": [], "concepts": [], "relations": [], "refs": [], "scope": None,
+         "prev_hash": "", "hash": "00"},
+        {"id": "t2", "index": 1, "timestamp": "2026-06-01T12:00:01Z", "agent_id": "skipper",
+         "agent_owner": "ann", "thought_type": "Correction", "role": "Memory",
+         "content": "The pump needs grease B",
+         "relations": [{"kind": "Supersedes", "target_id": "t1"}]},
+        {"id": "t3", "index": 2, "timestamp": "2026-06-01T12:00:02Z", "agent_id": "skipper",
+         "thought_type": "LessonLearned", "role": "Memory", "content": "Ask first",
+         "scope": "Agent", "relations": [{"kind": "Supersedes", "target_id": "elsewhere"}]},
+    ],
+}  # fmt: skip
+
+
+def test_mentisdb_thoughts_replace_those_they_supersede() -> None:
+    """A relation to a thought of the same export becomes a replacement; others do nothing."""
+    a, b = "The pump needs grease A", "The pump needs grease B"
+    assert writes(taken("mentisdb", MENTISDB)) == [
+        ("add", "user", a, "", "ann", "skipper", NOON),
+        ("replace", "user", b, a, "ann", "skipper", NOON + 1_000),
+        ("add", "memory", "Ask first", "", "me", "skipper", NOON + 2_000),
+    ]
+
+
+ZEP = {
+    "items": [
+        {"uuid": "m1", "role": "user", "name": "Ann", "content": "Hello", "thread_uuid": "th",
+         "created_at": "2026-06-01T12:00:05Z", "reference_time": "2026-06-01T12:00:00Z",
+         "processed": True},
+        {"uuid": "m2", "role": "tool", "content": "{}", "thread_uuid": "th"},
+        {"uuid": "m3", "role": "assistant", "content": "Hi Ann", "thread_uuid": "th",
+         "reference_time": "2026-06-01T12:00:01Z"},
+    ],
+    "edges": [
+        {"uuid": "e1", "fact": "Ann lives in Bonn", "name": "LIVES_IN", "user_uuid": "ann",
+         "created_at": "2026-06-01T12:00:00Z", "valid_at": "2020-01-01T00:00:00Z",
+         "invalid_at": "2026-06-01T00:00:00Z", "expired_at": "2026-06-01T12:00:07Z"},
+        {"uuid": "e2", "fact": "Ann is away until July", "user_uuid": "ann",
+         "created_at": "2026-06-01T12:00:00Z", "invalid_at": "2026-07-01T00:00:00Z"},
+    ],
+}  # fmt: skip
+
+
+def test_zep_threads_and_facts() -> None:
+    """Messages become turns, and a fact that expired is removed at that time."""
+    found = taken("zep", ZEP)
+    assert turns(found) == [("Hello", "Hi Ann", "zep:th", 0, "me", "pilot", NOON)]
+    assert writes(found) == [
+        ("add", "user", "Ann lives in Bonn", "", "ann", "pilot", NOON),
+        ("add", "user", "Ann is away until July", "", "ann", "pilot", NOON),
+        ("remove", "user", "", "Ann lives in Bonn", "ann", "pilot", NOON + 7_000),
+    ]
+
+
+def test_zep_messages_of_earlier_releases() -> None:
+    """The role stood in `role_type` and the name in `role`; the thread is named by the file."""
+    old = {"messages": [
+        {"uuid": "1", "role": "Ann", "role_type": "user", "content": "Hello"},
+        {"uuid": "2", "role": "Skipper", "role_type": "assistant", "content": "Hi"},
+    ]}  # fmt: skip
+    found = taken("zep", old)
+    assert turns(found) == [("Hello", "Hi", "zep:f", 0, "me", "pilot", 0)]
+    (turn,) = (one.event for one in found.envelopes if isinstance(one.event, TurnCompleted))
+    assert (turn.user_name, turn.assistant_name) == ("Ann", "Skipper")
+
+
+LETTA = {
+    "agents": [{
+        "id": "agent-0", "name": "Skipper", "block_ids": ["block-0", "block-1", "block-9"],
+        "messages": [
+            {"id": "message-0", "role": "system", "content": "You are…",
+             "created_at": "2026-06-01T11:00:00Z"},
+            {"id": "message-1", "role": "user", "created_at": "2026-06-01T12:00:00Z",
+             "content": [{"type": "text", "text":
+                 '{"type": "user_message", "message": "Hello", "time": "noon"}'}]},
+            {"id": "message-2", "role": "assistant", "created_at": "2026-06-01T12:00:01Z",
+             "content": [{"type": "text", "text": "I should greet her."}],
+             "tool_calls": [{"id": "x", "type": "function", "function": {
+                 "name": "send_message", "arguments": '{"message": "Hi Ann"}'}}]},
+            {"id": "message-3", "role": "tool", "content": "{}", "tool_call_id": "x",
+             "created_at": "2026-06-01T12:00:02Z"},
+            {"id": "message-4", "role": "user", "created_at": "2026-06-01T12:00:03Z",
+             "content": '{"type": "heartbeat", "reason": "…"}'},
+            {"id": "message-5", "role": "user", "created_at": "2026-06-01T12:00:04Z",
+             "content": "plain"},
+        ],
+    }],
+    "blocks": [
+        {"id": "block-0", "label": "human", "value": "Ann sails.", "limit": 2000},
+        {"id": "block-1", "label": "persona", "value": "I am brief."},
+    ],
+    "files": [], "groups": [], "sources": [], "tools": [], "mcp_servers": [],
+    "created_at": "2026-06-01T12:00:00Z",
+}  # fmt: skip
+
+
+def test_letta_agents_bring_conversations_and_blocks() -> None:
+    """What was said is unpacked; the block `human` is the person's, others the agent's."""
+    found = taken("letta", LETTA)
+    assert turns(found) == [
+        ("Hello", "Hi Ann", "letta:Skipper", 0, "me", "Skipper", NOON),
+        ("plain", "", "letta:Skipper", 1, "me", "Skipper", NOON + 4_000),
+    ]
+    assert writes(found) == [
+        ("add", "user", "Ann sails.", "", "me", "Skipper", NOON),
+        ("add", "memory", "I am brief.", "", "me", "Skipper", NOON),
+    ]
+    ((lost),) = found.refused
+    assert (lost.what, lost.why) == ("f: block block-9", "it has no 'label'")
+
+
+@pytest.mark.parametrize(
+    "value", [b"{oops", [1], {}, {"agents": {}}, {"agents": [1]}, {"agents": [], "blocks": [1]}]
+)
+def test_what_is_no_agent_file_is_refused_whole(value: Any) -> None:
+    """A file that is not JSON, or has no agents, is refused by name."""
+    with pytest.raises(ForeignError, match="f: "):
+        taken("letta", value)
+
+
+SAMPLES = {
+    "mem0": MEM0, "honcho": HONCHO, "hindsight": HINDSIGHT, "mentisdb": MENTISDB, "zep": ZEP,
+    "letta": LETTA,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", PARSERS)
+def test_twice_gives_the_same_ids_and_each_id_one_event(source: str) -> None:
+    """G2: reading an export again adds nothing, and no event takes another's id."""
+    first, second = (taken(source, SAMPLES[source]) for _ in range(2))
+    ids = [one.id for one in first.envelopes]
+    assert len(ids) == len(set(ids)) > 1
+    assert first == second
+    assert {one.scope.platform for one in first.envelopes} == {source}
+
+
+@pytest.mark.parametrize("source", PARSERS)
+def test_recall_in_a_text_is_not_remembered(source: str) -> None:
+    """What another memory injected into a prompt does not come back as something said."""
+    fence = "<memory-context>old recall</memory-context>"
+    dirty = json.dumps(SAMPLES[source]).replace("Ann", fence + "Ann")
+    told = [one.event for one in taken(source, dirty.encode()).envelopes]
+    assert "old recall" not in repr(told)
+
+
+BAD = [
+    ("mem0", {"id": "1"}, "no 'memory'"),
+    ("mem0", {"memory": "x"}, "no 'id'"),
+    ("mem0", {"id": "1", "memory": {"x": 1}}, "'memory' must be a text, not dict"),
+    ("mem0", {"id": "1", "memory": "x", "created_at": "noon"}, "'created_at'"),
+    ("mem0", {"id": "1", "memory": "x", "user_id": "u" * 600}, "user: "),
+    ("honcho", {"id": "1", "content": "x", "peer_id": "p"}, "no 'session_id'"),
+    ("honcho", {"id": "1", "content": "x", "observed_id": "p"}, "no 'observer_id'"),
+    ("hindsight", {"id": "1", "date": ""}, "no 'text'"),
+    ("hindsight", {"id": 1, "text": "x"}, "'id' must be a text"),
+    ("mentisdb", {"id": "1", "content": "x", "relations": 3}, "'relations' must be a list"),
+    ("mentisdb", {"content": "x"}, "no 'id'"),
+    ("zep", {"uuid": "1", "content": "x"}, "no 'role_type' or 'role'"),
+    ("zep", {"fact": "x"}, "no 'uuid'"),
+]
+
+
+@pytest.mark.parametrize(("source", "record", "why"), BAD)
+def test_a_bad_record_is_named_and_the_others_go_on(
+    source: str, record: dict[str, Any], why: str
+) -> None:
+    """A record that is not as its source documents it costs nothing but itself."""
+    lists = [one for one in SAMPLES[source].values() if isinstance(one, list)]
+    others = [one for some in lists for one in some]
+    found, without = taken(source, [record, *others]), taken(source, others)
+    ((refusal),) = found.refused
+    assert why in refusal.why
+    assert refusal.what in ("f: item 1", "f: 1")
+    assert len(found.envelopes) == len(without.envelopes) > 1

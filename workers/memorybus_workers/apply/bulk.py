@@ -1,0 +1,197 @@
+"""Several turns in one call (`sync_turns`), for providers whose backend takes them so.
+
+Only what never failed and is not in doubt goes so. What becomes of each turn is sorted out here: a
+turn behind one of its key that failed stays open, whatever was answered of it (G3).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+from memorybus.errors import LeaseLost, Permanent, StaleEpoch, Transient
+from memorybus.events import TurnCompleted
+from memorybus.log.entry import LoggedEvent
+from memorybus_providers.base import HookContext, MemoryProvider, TurnCall
+
+from memorybus_workers.apply.applier import OpenInstance
+from memorybus_workers.apply.serial import Outcome, SerialApplier
+from memorybus_workers.apply.verdict import RetryAt
+from memorybus_workers.calls.log_fields import at_calls
+from memorybus_workers.lanes.lane import Lane
+
+ContextOf = Callable[[LoggedEvent], HookContext]
+
+
+def is_turn(event: LoggedEvent) -> bool:
+    """Say whether an event is one that `sync_turns` takes."""
+    return type(event.envelope.event) is TurnCompleted
+
+
+def takes_turns_in_bulk(provider: MemoryProvider) -> bool:
+    """Say whether a provider gets several turns at once.
+
+    A ``blind`` one does not: each turn of a call would be one more that a crash may repeat (G4).
+    """
+    overridden = type(provider).sync_turns is not MemoryProvider.sync_turns
+    handles = TurnCompleted in provider.capabilities.handles
+    return overridden and handles and provider.delivery in ("keyed", "lookup")
+
+
+class SortedOut(msgspec.Struct, frozen=True):
+    """What became of some turns.
+
+    Attributes:
+        done: those that are remembered.
+        failed: the first of each key that failed, with the reason.
+        behind: what waits behind these.
+    """
+
+    done: list[LoggedEvent]
+    failed: list[tuple[LoggedEvent, BaseException]]
+    behind: list[LoggedEvent]
+
+
+def sorted_out(events: Sequence[LoggedEvent], failed: Mapping[str, BaseException]) -> SortedOut:
+    """Return what became of turns, of which those in `failed` failed, by event id."""
+    found = SortedOut([], [], [])
+    broken: set[str] = set()
+    for event in events:
+        envelope = event.envelope
+        if envelope.key in broken:
+            found.behind.append(event)
+        elif envelope.id in failed:
+            broken.add(envelope.key)
+            found.failed.append((event, failed[envelope.id]))
+        else:
+            found.done.append(event)
+    return found
+
+
+def send(
+    provider: MemoryProvider, events: Sequence[LoggedEvent], context_of: ContextOf
+) -> Mapping[str, BaseException]:
+    """Call the hook; return what failed, by event id.
+
+    Raises:
+        Permanent: the provider names what is no failure: it is not known what became of the turns.
+        Exception: whatever the hook raises.
+    """
+    turns = [
+        TurnCall(event.envelope.event, context_of(event))
+        for event in events
+        if isinstance(event.envelope.event, TurnCompleted)
+    ]
+    failed = provider.sync_turns(turns)
+    if not isinstance(failed, Mapping):
+        raise Permanent(f"sync_turns returned {type(failed).__name__}, not what failed by event id")
+    strange = [name for name, why in failed.items() if not isinstance(why, Exception)]
+    if strange or not failed.keys() <= {event.envelope.id for event in events}:
+        raise Permanent("sync_turns names failures of events that it was not given, or no errors")
+    return failed
+
+
+class BulkApplier(SerialApplier):
+    """For ``keyed`` and ``lookup`` providers with a bulk call, which are called from one thread.
+
+    Before a call a ``lookup`` provider's checkpoint says what it may have, so that a crash leaves
+    those turns in doubt, and no other.
+    """
+
+    def __init__(self, instance: OpenInstance) -> None:
+        """Bind the provider's hooks."""
+        super().__init__(instance)
+        self._largest = self._chunk = self._settings.batch
+
+    def _before_chunk(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> None:
+        lane.crash("lane.before_apply")
+        if self._lookup:
+            lane.commit(sent=chunk[-1].position.n)
+
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
+        outcome = Outcome(set(), {})
+        for run in self._runs(lane, self._calling(lane, events), outcome):
+            if len(run) > 1:
+                self._apply_run(lane, run, outcome)
+            else:
+                outcome.note(run[0], self._try(lane, run[0]))
+        return outcome
+
+    def _runs(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+    ) -> Iterator[Sequence[LoggedEvent]]:
+        """Part events: turns go together, others alone; what waits then is left out."""
+        run: list[LoggedEvent] = []
+        for event in events:
+            together = self._goes_in_bulk(lane, event)
+            if run and (not together or len(run) >= self._provider.bulk_turns):
+                yield run
+                run = []
+            if self._waits(lane, event, outcome):
+                continue
+            if together:
+                run.append(event)
+            else:
+                yield [event]
+        if run:
+            yield run
+
+    def _goes_in_bulk(self, lane: Lane, event: LoggedEvent) -> bool:
+        calm = self._breaker.closed and not lane.careful and self.rests(lane)
+        return calm and is_turn(event) and self._is_fresh(lane, event)
+
+    def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: Outcome) -> None:
+        """Send turns, and note what became of each.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+        """
+        wait = self._not_allowed(run[0])
+        if wait is not None:
+            for event in run:
+                outcome.note(event, wait)
+            return
+        try:
+            found = sorted_out(run, self._send(lane, run))
+        except LeaseLost:
+            raise
+        except BaseException as error:
+            self._whole_failed(lane, run, error, outcome)
+            return
+        self._troubles.served += len(found.done)
+        for event in found.done:
+            self._troubles.settled(event.envelope.id)
+        if found.done and self._breaker.uneasy:
+            self._breaker.succeeded()
+        for event, why in found.failed:
+            outcome.note(event, self._judge(lane, event, why))
+        self._one_by_one(lane, found.behind, outcome)
+
+    def _send(self, lane: Lane, run: Sequence[LoggedEvent]) -> Mapping[str, BaseException]:
+        lane.check(self._settings.call_timeout)
+        at_calls(self._slot, run)
+        for event in run:  # whatever becomes of the call, what is not answered goes alone
+            self._troubles.doubted(event.envelope.id)
+        self._slot.begin_several([event.envelope.id for event in run], self._sends(lane))
+        failed = send(self._provider, run, self._context)
+        self._slot.end()
+        return failed
+
+    def _whole_failed(
+        self, lane: Lane, run: Sequence[LoggedEvent], error: BaseException, outcome: Outcome
+    ) -> None:
+        """Let every turn of a call that raised wait; after any other error try each at once."""
+        self._slot.interrupted()
+        if isinstance(error, StaleEpoch):
+            raise LeaseLost(str(error)) from error
+        if isinstance(error, Transient | OSError):
+            verdict = self._judge(lane, run[0], error)
+            at = verdict.at if isinstance(verdict, RetryAt) else self._breaker.until
+            outcome.note(run[0], verdict)
+            for event in run[1:]:
+                outcome.note(event, RetryAt(at))
+        else:
+            self._one_by_one(lane, run, outcome)
+
+    def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> None:
+        for event in events:
+            if not self._waits(lane, event, outcome):
+                outcome.note(event, self._try(lane, event))

@@ -1,0 +1,98 @@
+"""How many calls an instance may make: by the second and by the day, over all workers (G10).
+
+Nobody waits inside a call for it: a call that is not allowed yet is made later, and its lane, its
+lease and everything else of the worker go on meanwhile.
+"""
+
+from typing import Protocol
+
+from memorybus.clock import Clock
+from memorybus.config.settings import CallLimits
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from redis import Redis
+
+ASK_AGAIN = 5.0
+"""Seconds after which is asked again, however long the day still lasts."""
+
+
+class Allowance(Protocol):
+    """What may be called now. Belongs to one thread.
+
+    Attributes:
+        until: the monotonic time before which no call is allowed.
+        why: why calls wait for longer than a moment; "" if they do not.
+        bounded: whether there is any bound.
+    """
+
+    until: float
+    why: str
+    bounded: bool
+
+    def take(self) -> bool:
+        """Say whether a call may be made now, which counts as made; if not, `until` is later.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        ...
+
+
+class Unbounded:
+    """Allows everything."""
+
+    until = 0.0
+    why = ""
+    bounded = False
+
+    def take(self) -> bool:
+        """Allow it."""
+        return True
+
+
+class SharedAllowance:
+    """Asks Redis, which counts for all workers.
+
+    Args:
+        redis: the log's.
+        keys: of the log.
+        provider: the instance whose account is used: copies of it use the same.
+        limits: what the settings say.
+        clock: time.
+    """
+
+    bounded = True
+
+    def __init__(
+        self, redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
+    ) -> None:
+        """Have asked nothing yet."""
+        self.until = 0.0
+        self.why = ""
+        self._redis = redis
+        self._limits = limits
+        self._clock = clock
+        self._call = scripts.spend(keys, provider, limits.calls_per_second, limits.daily_budget)
+
+    def take(self) -> bool:
+        """Ask for one call.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        wait = scripts.run(self._redis, self._call)
+        spent = wait.spent_today
+        self.why = (
+            f"its {self._limits.daily_budget} calls of this day (UTC) are made" if spent else ""
+        )
+        self.until = self._clock.monotonic() + min(wait.seconds, ASK_AGAIN) if wait.seconds else 0.0
+        return not wait.seconds
+
+
+def allowance_for(
+    redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
+) -> Allowance:
+    """Return what bounds the calls of an instance; see `SharedAllowance`."""
+    if not (limits.calls_per_second or limits.daily_budget):
+        return Unbounded()
+    return SharedAllowance(redis, keys, provider, limits, clock)
