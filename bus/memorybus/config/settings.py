@@ -388,6 +388,11 @@ def is_set(variable: str) -> bool:
     return bool(os.environ.get(variable))
 
 
+def variable(name: str) -> str:
+    """Return an environment variable that is no setting, such as a key; "" if it is not set."""
+    return os.environ.get(name, "")
+
+
 def with_secrets(settings: Settings) -> Settings:
     """Add the variables of the secrets file to this process's environment, where they are not set.
 
