@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from memorybus.errors import ConfigError, Permanent, ProviderError, Transient
+from memorybus.errors import ConfigError, Permanent, ProviderError
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
@@ -198,13 +198,20 @@ def _translated() -> Iterator[None]:
 
 
 def _meaning(error: Exception) -> ProviderError:
-    said = f"Mem0: {type(error).__name__}"
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return failures.of_status(status, f"{said} ({status})")
-    names = " ".join(kind.__name__ for kind in type(error).__mro__)
-    if isinstance(error, OSError) or any(word in names for word in _PASSING):
-        return failures.of_connection(error, said)
-    if isinstance(error, msgspec.ValidationError | LookupError):
-        return Transient(f"{said}: its answer is none")
-    return Permanent(said)
+    """Return what a failure means; Mem0 wraps what its model's and its store's clients raise."""
+    for one in _causes(error):
+        said = f"Mem0: {type(one).__name__}"
+        status = getattr(one, "status_code", None)
+        if isinstance(status, int):
+            return failures.of_status(status, f"{said} ({status})")
+        names = " ".join(kind.__name__ for kind in type(one).__mro__)
+        if isinstance(one, OSError) or any(word in names for word in _PASSING):
+            return failures.of_connection(one, said)
+    return Permanent(f"Mem0: {type(error).__name__}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error's causes, the first one first, and the error last."""
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
+    yield error
