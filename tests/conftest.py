@@ -31,6 +31,7 @@ pytest_plugins = [
     "helpers.faults.rows",
     "helpers.archive.sealed_log",
     "helpers.processes.stalls",
+    "helpers.services.postgres_server",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

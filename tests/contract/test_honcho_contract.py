@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from helpers.processes.stalls import STANDSTILL
 from helpers.services.honcho_server import honcho_server
+from memorybus.ids import text_digest
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
@@ -23,5 +24,6 @@ class TestHoncho(ProviderContract):
             yield
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
-        config = ProviderConfig(name="honcho", home=tmp_path, options=self.options)
+        options = {**self.options, "prefix": f"p{text_digest(str(tmp_path))}"}
+        config = ProviderConfig(name="honcho", home=tmp_path, options=options)
         return registry.create("honcho", config)

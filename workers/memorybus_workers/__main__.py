@@ -144,8 +144,20 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def _erase(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus.clock import SYSTEM
+
+    from memorybus_workers.hosting.erasure import erase
+    from memorybus_workers.processes.process import say
+
+    names = _names(options.providers, settings)
+    for name, left in erase(settings, names, options.agent, options.user, SYSTEM):
+        say({"name": name, "remains": list(left.remains)})
+    return 0
+
+
 _TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
-    {"describe": _describe, "kinds": _offer, "trial": _try}
+    {"describe": _describe, "erase": _erase, "kinds": _offer, "trial": _try}
 )
 """What tells a command something about providers, as JSON lines."""
 
@@ -174,6 +186,7 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
         log,
         with_parent=options.reports,
         mark=options.mark,
+        metrics=options.metrics,
     )
 
 
@@ -210,15 +223,18 @@ def _parser() -> argparse.ArgumentParser:
         "trial", help="open an instance, write to it, ask it, as JSON lines"
     )
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
-    trial.add_argument("--agent", required=True, help="whose memories it writes: the agent")
-    trial.add_argument("--user", required=True, help="the person")
+    erase = commands.add_parser("erase", help="erase what an owner has, as JSON lines")
+    erase.add_argument("--providers", default="", help="names, separated by commas")
+    for command in (erase, trial):
+        command.add_argument("--agent", required=True, help="whose memories: the agent")
+        command.add_argument("--user", required=True, help="the person")
     kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)
         command.add_argument("--name", default="", help="of a copy")
         command.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (archive, copy, describe, kinds, trial):
+    for command in (archive, copy, describe, erase, kinds, trial):
         command.set_defaults(reports=True)
     for command in commands.choices.values():
         command.add_argument(
@@ -235,6 +251,7 @@ def _add_worker(worker: argparse.ArgumentParser) -> None:
         type=_at_least(1),
         help="start so many workers and watch over them; without it this process is the worker",
     )
+    worker.add_argument("--metrics", default="", help="HOST:PORT, with --processes")
     worker.add_argument("--jobs", type=_at_least(0), default=1, help="recall processes")
     worker.add_argument(
         "--with-parent",

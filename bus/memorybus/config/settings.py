@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -275,6 +275,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
 
+Origin = Literal["beside", "file", "environment", "argument"]
+"""Where a value comes from; ``beside``: a secrets file that lies beside the file of settings."""
+
 
 def load(
     *,
@@ -296,13 +299,44 @@ def load(
         UnknownSetting: there is no setting of that name; the message names the nearest one.
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
+    values: dict[str, Any] = {}
+    for layer in layers(environ=environ, directory=directory, file=file, **overrides):
+        values |= layer.values
+    return converted(values, Settings)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """Values of one origin, over those of the layers before it.
+
+    Attributes:
+        kind: where they come from.
+        path: the file, if they come from one.
+        values: settings by name, as they were written.
+    """
+
+    kind: Origin
+    values: Mapping[str, Any]
+    path: Path | None = None
+
+
+def layers(
+    *,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    file: Path | None = None,
+    **overrides: Any,
+) -> list[Layer]:
+    """Return what `load` reads, with its arguments and errors: of the layers, the last one wins."""
     env = os.environ if environ is None else environ
     path = file or config_path(env, directory)
-    values = _beside(path) | _from_file(path)
-    values |= _from_environ(env)
     given = {name: value for name, value in overrides.items() if value is not None}
     check_names(given, "argument", FIELDS)
-    return converted(values | given, Settings)
+    return [
+        Layer("beside", _beside(path), path and path.absolute().with_name(SECRETS_NAME)),
+        Layer("file", _from_file(path), path),
+        Layer("environment", _from_environ(env)),
+        Layer("argument", given),
+    ]
 
 
 def config_path(
@@ -352,6 +386,11 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
 def is_set(variable: str) -> bool:
     """Say whether an environment variable has a value in this process."""
     return bool(os.environ.get(variable))
+
+
+def variable(name: str) -> str:
+    """Return an environment variable that is no setting, such as a key; "" if it is not set."""
+    return os.environ.get(name, "")
 
 
 def with_secrets(settings: Settings) -> Settings:

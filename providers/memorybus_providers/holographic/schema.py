@@ -17,15 +17,10 @@ from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
-from memorybus_providers.language.english import SILENT
-from memorybus_providers.language.words import parts_of, tokens
+from memorybus_providers.language.held import held_tokens
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
-
-ENGLISH = 0.2
-"""Share of stop words by which a text is English. Its own are left out: they are half of it, no
-question asks for them, and a word like "die" means something where it is not one of them."""
 
 _RETRY_SECONDS = 0.02
 
@@ -181,10 +176,7 @@ def prefix(scope: int) -> str:
 def indexed(scope: int, tags: str, content: str) -> str:
     """Return what the index holds of a fact: its tokens, each once, parted by spaces."""
     begins = f" {prefix(scope)}"
-    held = set(tokens(f"{tags} {content}" if tags else content))
-    kept = held - SILENT
-    if len(kept) > (1 - ENGLISH) * len(held):
-        kept = held.union(parts_of(held))
+    kept = held_tokens(tags, content)
     return begins + begins.join(kept) if kept else ""
 
 

@@ -40,6 +40,7 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "key": "base_url",
         "description": "the server's address: Honcho's own, or yours (http://localhost:8000)",
         "default": "https://api.honcho.dev",
+        "hint": "Enter for Honcho's own",
     },
     *credentials.SCHEMA,
     {

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from memorybus_providers.remote import tool_calls
+
 Peer = Annotated[
     Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")
 ]
@@ -111,26 +113,10 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def schemas() -> list[dict[str, Any]]:
-    """Return the tools as OpenAI function objects: ``name``, ``description``, ``parameters``."""
-    return [
-        {"name": name, "description": _DESCRIPTIONS[name], "parameters": _parameters(kind)}
-        for name, kind in ARGUMENTS.items()
-    ]
+    """Return the tools as a model is told of them."""
+    return tool_calls.schemas(ARGUMENTS, _DESCRIPTIONS)
 
 
 def parsed(tool: str, arguments: Mapping[str, Any]) -> Call | str:
     """Return a call's arguments, or what is wrong with them in a sentence for the model."""
-    kind = ARGUMENTS.get(tool)
-    if kind is None:
-        return f"there is no tool {tool!r}; there are {', '.join(ARGUMENTS)}"
-    try:
-        return msgspec.convert(dict(arguments), kind)
-    except msgspec.ValidationError as error:
-        return f"{tool}: {error}"
-
-
-def _parameters(kind: type[Call]) -> dict[str, Any]:
-    """Return the JSON schema of a call's arguments, without what only documents the code."""
-    (schema,), definitions = msgspec.json.schema_components([kind])
-    body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
-    return {name: value for name, value in body.items() if name not in {"title", "description"}}
+    return tool_calls.parsed(ARGUMENTS, tool, arguments)

@@ -178,13 +178,17 @@ def holding(phrases: Iterable[str], scopes: Sequence[str]) -> str:
         phrases: folded words, parted by spaces.
         scopes: see `expression`.
     """
-    words = [[token for token in tokens(phrase) if token not in SILENT] for phrase in phrases]
     return " OR ".join(
         f"({' AND '.join(_spelled_anyhow(scope + word) for word in phrase)})"
         for scope in scopes
-        for phrase in words
-        if phrase
+        for phrase in searched(phrases)
     )
+
+
+def searched(phrases: Iterable[str]) -> list[list[str]]:
+    """Return the tokens of each phrase that an index may hold; none of one of stop words alone."""
+    found = ([token for token in tokens(phrase) if token not in SILENT] for phrase in phrases)
+    return [phrase for phrase in found if phrase]
 
 
 def _spelled_anyhow(word: str) -> str:

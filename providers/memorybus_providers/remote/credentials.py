@@ -45,16 +45,22 @@ def api_key(config: ProviderConfig) -> str:
     if variable and file:
         raise ConfigError(f"{who}: name api_key_env or api_key_file, not both")
     if variable:
-        return _of_variable(variable, who)
+        return variable_named("api_key_env", config)
     return _of_file(Path(file).expanduser(), who) if file else ""
 
 
-def _of_variable(variable: str, who: str) -> str:
-    found = os.environ.get(variable, "").strip()
-    if not found:
+def variable_named(option: str, config: ProviderConfig) -> str:
+    """Return the value of the environment variable that an option names; "" if it names none.
+
+    Raises:
+        ConfigError: the variable is not set.
+    """
+    variable = str(config.options.get(option) or "")
+    found = os.environ.get(variable, "").strip() if variable else ""
+    if variable and not found:
         raise ConfigError(
-            f"{who}: api_key_env names the environment variable {variable[:100]!r}, which this "
-            "process lacks; set it where the workers run"
+            f"provider {config.name}: {option} names the environment variable "
+            f"{variable[:100]!r}, which this process lacks; set it where the workers run"
         )
     return found
 

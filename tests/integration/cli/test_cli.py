@@ -12,6 +12,7 @@ import pytest
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
+from helpers.services.honcho_server import honcho_server
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
 from memorybus.operations.up import listens
@@ -52,12 +53,13 @@ def _run(env: dict[str, str], spawn: Spawn) -> Run:
     """Run one command of the command line to its end."""
 
     def run(
-        *words: str | Path, timeout: float = 60.0, providers: str = ""
+        *words: str | Path, timeout: float = 60.0, providers: str = "", configured: bool = True
     ) -> "subprocess.CompletedProcess[str]":
         more = {"MEMORYBUS_PROVIDERS": providers} if providers else {}
+        ours = env if configured else {"TMPDIR": env["TMPDIR"]}
         return subprocess.run(
             [sys.executable, *CLI, *map(str, words)],
-            env=env | {"PATH": "/usr/bin:/bin"} | more,
+            env=ours | {"PATH": "/usr/bin:/bin"} | more,
             cwd=env["MEMORYBUS_DATA_DIR"],
             capture_output=True,
             text=True,
@@ -111,7 +113,9 @@ def test_the_demo_prints_one_object_and_leaves_nothing(run, spawn, short_dir):
     """Every published event is applied by both providers and the question is answered (G3, G4)."""
     shown = result(run("demo", "--json"))
 
-    assert set(shown) == {"published", "applied", "recalled", "seconds"}
+    fields = {"published", "applied", "caught_up", "recalled", "silent", "left", "seconds"}
+    assert set(shown) == fields
+    assert (shown["silent"], shown["left"]) == ([], {})
     assert shown["published"] >= 20
     assert shown["applied"] == {"builtin": shown["published"], "holographic": shown["published"]}
     assert "calcium sulfonate" in shown["recalled"]
@@ -589,3 +593,18 @@ def test_spooled_events_are_sent_by_the_next_up(run, env, spawn, tmp_path):
         return all(one.applied == 3 for one in read_status(settings).providers)
 
     wait_until(arrived, "both providers have applied the spooled events", timeout=30)
+
+
+def test_the_demo_plays_with_providers_of_the_settings(run, short_dir):
+    """A server gets it under a person of the demo's own, and nothing of it is left there."""
+    pytest.importorskip("honcho", reason="needs the extra honcho")
+    with honcho_server() as server:
+        toml = f'[provider.far]\nkind = "honcho"\nbase_url = "{server.url}"\ndialectic_every = 0\n'
+        (short_dir / "memorybus.toml").write_text(toml)
+        shown = result(run("demo", "--providers", "builtin,far", "--json", configured=False))
+
+        assert shown["applied"] == dict.fromkeys(("builtin", "far"), shown["published"])
+        assert set(shown["caught_up"]) == {"builtin", "far"}
+        assert any("maren-" in path for _, path in server.asked)
+        assert (server.messages, server.conclusions) == ([], [])
+        assert list(short_dir.glob("memorybus-*")) == []

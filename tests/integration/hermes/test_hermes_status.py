@@ -13,6 +13,7 @@ from helpers.fake_hermes import PLUGINS, python_of
 from helpers.processes.stalls import Witness
 from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until
+from helpers.services.honcho_server import honcho_server
 from helpers.stories.scenario import recorded, thread_worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -203,6 +204,37 @@ def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
     assert "hunter2" not in done.stdout + (short_dir / "memorybus.toml").read_text()
     refused = run("--take-over", "hermes:honcho")
     assert "there are: recorder, mem0" in refused.stderr
+
+
+def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Path) -> None:
+    """Address and key of `honcho.json` are taken over, the key into the secrets file alone."""
+    pytest.importorskip("honcho", reason="needs the extra honcho")
+    key = "hch-v3-correct-horse"
+    home = tmp_path / "hermes"
+    home.mkdir()
+    env = to_environ(Settings(data_dir=short_dir), {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    del env["MEMORYBUS_PROVIDERS"], env["MEMORYBUS_PROVIDER"], env["MEMORYBUS_SECRETS_FILE"]
+    words = ("hermes", "install", "--home", str(home), "--take-over", "honcho", "--json")
+    with honcho_server() as server:
+        config = {"baseUrl": server.url, "apiKey": key, "enabled": True}
+        (home / "honcho.json").write_text(json.dumps(config))
+        done = subprocess.run(
+            [sys.executable, "-m", "memorybus.surfaces.cli", *words],
+            env=env,
+            cwd=short_dir,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (taken,) = json.loads(done.stdout)["taken_over"]
+    assert all(step["ok"] for step in taken["steps"]), taken
+    assert server.messages == []
+    assert any(key in sent for sent in server.keys)
+    options = load(environ={}, directory=short_dir).provider_options("honcho")
+    assert options == {"base_url": server.url, "api_key_env": "HONCHO_API_KEY"}
+    assert key in (short_dir / "memorybus.secrets.toml").read_text()
+    assert key not in done.stdout + done.stderr + (short_dir / "memorybus.toml").read_text()
 
 
 def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -> None:

@@ -1,12 +1,13 @@
-"""``memorybus demo``: an agent talks, two providers remember it, and a question is asked."""
+"""``memorybus demo``: an agent talks, providers remember it, and a question is asked."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -18,9 +19,10 @@ from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import MemoryBusError
 from memorybus.events import Message
 from memorybus.health.monitor import read_status
+from memorybus.ids import NewId, new_mark
 from memorybus.processes import signals
 from memorybus.processes.child import running
-from memorybus.processes.commands import worker_command
+from memorybus.processes.commands import erased, worker_command
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
@@ -80,22 +82,28 @@ class DemoResult(msgspec.Struct, frozen=True):
     Attributes:
         published: events.
         applied: events by provider.
+        caught_up: seconds from the last event until a provider had applied all, by provider.
         recalled: the block that answers the question.
+        silent: providers without a line in it.
+        left: what could not be erased of the demo where it lies outside of it, by provider.
         seconds: what the whole demo took.
         publish: seconds that a turn or memory write took (median).
-        catch_up: seconds from the last event until both providers have applied all.
+        catch_up: seconds from the last event until all providers have applied all.
         answer: seconds for the question; the first one starts the processes that answer.
         again: seconds for the same question, now warm (median).
     """
 
     published: int
     applied: dict[str, int]
+    caught_up: dict[str, float]
     recalled: str
+    silent: tuple[str, ...]
     seconds: float
     publish: float
     catch_up: float
     answer: float
     again: float
+    left: dict[str, tuple[str, ...]] = {}
 
 
 ShowStep = Callable[[str, PlayStep], None]
@@ -105,8 +113,55 @@ ShowProgress = Callable[[int, Mapping[str, int]], None]
 """Is told how many events are published, and how many each provider has applied."""
 
 
+class DemoProviders(msgspec.Struct, frozen=True):
+    """Which providers play along.
+
+    Attributes:
+        names: the instances.
+        tables: their kinds and options.
+        secrets_file: of the person's settings.
+        user: whose memories the demo makes: nobody's.
+    """
+
+    names: tuple[str, ...] = PROVIDERS
+    tables: dict[str, dict[str, Any]] = {}
+    secrets_file: str = ""
+    user: str = PLAY.user
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Those that may keep something outside of the demo's directory."""
+        kinds = {name: self.tables.get(name, {}).get("kind", name) for name in self.names}
+        return tuple(name for name, kind in kinds.items() if kind not in PROVIDERS)
+
+
+TWO: Final = DemoProviders()
+"""The two of the package, which need nothing."""
+
+
+def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark) -> DemoProviders:
+    """Return providers of a person's settings, or of a kind that is called so.
+
+    The demo's person gets a name of its own then, since a server may have others.
+
+    Args:
+        settings: of the person.
+        names: the instances; the two of the package if none.
+        make_mark: of the name.
+    """
+    if not names:
+        return TWO
+    tables = {name: settings.provider[name] for name in names if name in settings.provider}
+    user = f"{PLAY.user}-{make_mark()}"
+    return DemoProviders(tuple(names), tables, settings.secrets_file, user)
+
+
 def run(
-    show: ShowStep, progress: ShowProgress, pause: float = 0.0, clock: Clock = SYSTEM
+    show: ShowStep,
+    progress: ShowProgress,
+    pause: float = 0.0,
+    clock: Clock = SYSTEM,
+    providers: DemoProviders = TWO,
 ) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
@@ -114,32 +169,53 @@ def run(
         show, progress: see there.
         pause: seconds between steps, so that people can follow.
         clock: time, injected.
+        providers: who plays along.
 
     Raises:
         MemoryBusError: something did not work; says what.
     """
     begun = clock.monotonic()
-    with _system() as settings, MemoryBus.connect(settings) as bus:
-        publish = []
-        for number, act in enumerate(PLAY.acts, 1):
-            begin, last = _session(bus, f"demo-{number}"), clock.monotonic()
-            for step, session in played(act.steps, begin):
-                if step.event in ("turn", "memory"):
-                    publish.append(clock.monotonic() - last)
-                show(session.id, step)
-                clock.sleep(pause)
-                last = clock.monotonic()
-        catch_up, _ = _timed(clock, lambda: _await_applied(bus, progress, clock))
-        asking = _session(bus, "demo-question")
-        answer, block = _timed(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
-        if not all(name in block for name in PROVIDERS):
-            raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
-        again, _ = _timed(clock, lambda: asking.prefetch(PLAY.question))
-        published, applied = _await_applied(bus, progress, clock)
-        seconds = round(clock.monotonic() - begun, 3)
-        return DemoResult(
-            published, applied, block, seconds, statistics.median(publish), catch_up, answer, again
-        )
+    left: dict[str, tuple[str, ...]] = {}
+    with _redis(providers) as settings:
+        try:
+            with _worker(settings), MemoryBus.connect(settings) as bus:
+                result = _played(bus, providers, show, progress, pause, clock)
+        finally:
+            left |= _erased(settings, providers)
+    seconds = round(clock.monotonic() - begun, 3)
+    return msgspec.structs.replace(result, seconds=seconds, left=left)
+
+
+def _played(
+    bus: MemoryBus,
+    providers: DemoProviders,
+    show: ShowStep,
+    progress: ShowProgress,
+    pause: float,
+    clock: Clock,
+) -> DemoResult:
+    publish = []
+    for number, act in enumerate(PLAY.acts, 1):
+        begin, last = _session(bus, f"demo-{number}", providers), clock.monotonic()
+        for step, session in played(act.steps, begin):
+            if step.event in ("turn", "memory"):
+                publish.append(clock.monotonic() - last)
+            show(session.id, step)
+            clock.sleep(pause)
+            last = clock.monotonic()
+    wait = partial(_await_applied, bus, len(providers.names), progress, clock)
+    catch_up, (_, _, caught_up) = _timed(clock, wait)
+    asking = _session(bus, "demo-question", providers)
+    answer, block = _timed(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
+    silent = tuple(name for name in providers.names if f"From {name}:" not in block)
+    if set(silent) & {*providers.names} - {*providers.outside}:
+        raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
+    again, _ = _timed(clock, lambda: asking.prefetch(PLAY.question))
+    published, applied, _ = wait()
+    median = statistics.median(publish)
+    return DemoResult(
+        published, applied, caught_up, block, silent, 0, median, catch_up, answer, again
+    )
 
 
 def _timed(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
@@ -148,49 +224,74 @@ def _timed(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
     return clock.monotonic() - begun, result
 
 
-def _session(bus: MemoryBus, name: str) -> Session:
-    return bus.session(name, agent=PLAY.agent, user=PLAY.user, platform="demo")
+def _session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
+    return bus.session(name, agent=PLAY.agent, user=providers.user, platform="demo")
 
 
 def _await_applied(
-    bus: MemoryBus, progress: ShowProgress, clock: Clock
-) -> tuple[int, dict[str, int]]:
-    """Wait until both providers have applied every event; return how many that are."""
+    bus: MemoryBus, count: int, progress: ShowProgress, clock: Clock
+) -> tuple[int, dict[str, int], dict[str, float]]:
+    """Wait until all providers have applied every event; return how many, and when each had."""
+    begun = clock.monotonic()
     if not bus.flush("logged", timeout=PATIENCE):
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
-    deadline = clock.monotonic() + PATIENCE
-    while clock.monotonic() < deadline:
+    ready: dict[str, float] = {}
+    while clock.monotonic() < begun + PATIENCE:
         providers = read_status(bus.settings).providers
         applied = {one.name: one.applied for one in providers}
         published = max(one.applied + one.backlog for one in providers)
         progress(published, applied)
-        if len(providers) == len(PROVIDERS) and not any(one.backlog for one in providers):
-            return published, applied
+        for one in providers:
+            if not one.backlog:
+                ready.setdefault(one.name, clock.monotonic() - begun)
+        if len(providers) == count and not any(one.backlog for one in providers):
+            return published, applied, ready
         clock.sleep(LOOK_EVERY)
     raise DemoFailed(f"the events are not all applied after {PATIENCE:g} s; {_HELP}")
 
 
 @contextmanager
-def _system() -> Iterator[Settings]:
-    """Yield the settings of a fresh system: temporary directory, Redis, one worker."""
+def _redis(providers: DemoProviders) -> Iterator[Settings]:
+    """Yield the settings of a fresh system: temporary directory, Redis."""
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
-        settings = load(environ={}, directory=directory, data_dir=directory, providers=PROVIDERS)
+        settings = load(
+            environ={},
+            directory=directory,
+            data_dir=directory,
+            providers=providers.names,
+            provider=providers.tables,
+            secrets_file=providers.secrets_file,
+        )
         server = EmbeddedRedis(settings)
-        command = worker_command(PROVIDERS, jobs=1, with_parent=True)
         try:
             with signals.deferred(server.give_up):
                 server.start()
-            with running(command, settings, directory=directory) as worker:
-                if worker.report() is None:
-                    raise DemoFailed(
-                        f"the worker ended (exit code {worker.stop()}) before it was ready; its "
-                        "reason stands above. Try `memorybus doctor`"
-                    )
-                yield settings
+            yield settings
         finally:
             with signals.deferred():
                 server.stop()
+
+
+@contextmanager
+def _worker(settings: Settings) -> Iterator[None]:
+    """Run one worker."""
+    command = worker_command(settings.providers, jobs=1, with_parent=True)
+    with running(command, settings, directory=settings.data_dir) as worker:
+        if worker.report() is None:
+            raise DemoFailed(
+                f"the worker ended (exit code {worker.stop()}) before it was ready; its "
+                "reason stands above. Try `memorybus doctor`"
+            )
+        yield
+
+
+def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
+    """Erase the demo's memories where they outlast its directory; return what is left of them."""
+    if not providers.outside:
+        return {}
+    with signals.deferred():
+        return erased(settings, providers.outside, PLAY.agent, providers.user)
 
 
 def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:

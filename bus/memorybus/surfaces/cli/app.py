@@ -16,6 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     archive,
+    config,
     dlq,
     doctor,
     events,
@@ -33,6 +34,7 @@ from memorybus.surfaces.cli import (
     verify,
 )
 from memorybus.surfaces.cli.failures import FAILED, failed, wants_json
+from memorybus.surfaces.cli.options import CARE
 from memorybus.surfaces.views.output import QuietPipeConsole
 from memorybus.text.redact import mask_record
 
@@ -72,12 +74,14 @@ def build() -> App:
         tools,
         hermes,
         archive,
+        config,
         rebuild,
         verify,
         replay,
         doctor,
     ):
         group.register(app)
+    app.register_install_completion_command(name="completion", group=CARE)
     return app
 
 

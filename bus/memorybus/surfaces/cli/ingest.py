@@ -7,19 +7,23 @@ import msgspec
 from rich.progress import Progress
 
 from memorybus.agent.client import MemoryBus
-from memorybus.config.settings import Settings
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, variable
 from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.events import Envelope, Scope
 from memorybus.log.stream import EventLog
 from memorybus.operations.ingest import event_lines, ingest
-from memorybus.operations.ingest.foreign.enveloping import Owner
+from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner
+from memorybus.operations.ingest.foreign.live import SOURCES
 from memorybus.operations.ingest.foreign.model import ForeignError
-from memorybus.operations.ingest.foreign.sources import read_file
+from memorybus.operations.ingest.foreign.service import is_address
+from memorybus.operations.ingest.foreign.sources import read_address, read_file
 from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
 from memorybus.operations.ingest.new_events import Imported, publish_new
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.views.output import Output
+from memorybus.text.redact import masked
 
 FLUSH_STEP = 0.5
 PATIENCE = 20
@@ -103,27 +107,40 @@ def _events(
 def ingest_from(
     settings: Settings,
     source: str,
-    files: Sequence[Path],
+    names: Sequence[str],
     user: str | None,
     agent: str | None,
     output: Output,
 ) -> IngestReport:
-    """Publish what exports of another memory hold; a record that is none is left out by name."""
+    """Publish what another memory holds, of files or where it runs.
+
+    A record that is not as its source documents it is left out by name.
+    """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     owner = Owner(scope, agent=agent, user=user)
     before = events_in_log(settings)
     report = IngestReport(level="logged")
-    for path in files:
+    for name in names:
         try:
-            found, skipped = read_file(source, path, owner)
+            found, skipped = _read(source, name, owner, output)
         except ForeignError as error:
-            report = _refusing(report, [RefusedInput(str(path), str(error))])
+            report = _refusing(report, [RefusedInput(masked(name), str(error))])
             continue
         report = msgspec.structs.replace(report, skipped=report.skipped + skipped)
         report = _refusing(report, found.refused)
         count = len(found.envelopes)
-        report = _published(settings, str(path), found.envelopes, count, output, report)
+        report = _published(settings, name, found.envelopes, count, output, report)
     return _with_growth(settings, report, before)
+
+
+def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Enveloped, int]:
+    if not is_address(name):
+        return read_file(source, Path(name), owner)
+    known = SOURCES.get(source)
+    key = variable(known.key) if known else ""
+    with output.progress("pages") as bar:
+        task = bar.add_task("read", total=None)
+        return read_address(source, name, key, owner, SYSTEM.now_ms(), lambda: bar.advance(task))
 
 
 def _published(

@@ -16,6 +16,7 @@ from memorybus.surfaces.cli.options import (
     MEMORIES,
     Common,
     a_time,
+    absolute,
     names,
     positive,
     some_names,
@@ -74,7 +75,8 @@ AsOf = Annotated[
     Parameter(
         name="--as-of",
         help="What was known then: an ISO 8601 time, UTC if it names no zone; a date is its "
-        "first moment. What was said or put right later does not count.",
+        "first moment; or how long ago: 2h, 7d. What was said or put right later does not count.",
+        converter=absolute,
         validator=a_time,
     ),
 ]
@@ -94,7 +96,7 @@ def register(app: App) -> None:
 
 
 def run_ingest(
-    *files: Path,
+    *files: str,
     user: User = None,
     agent: Agent = None,
     source: Source = None,
@@ -105,13 +107,16 @@ def run_ingest(
     The same file twice adds nothing. A file that cannot be read whole is reported and the others
     go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`. What `memorybus export`
     wrote says itself whose each event is. With --from, FILE is what another memory exported:
-    a record that is not as it documents it is left out by name, and the others go on.
+    a record that is not as it documents it is left out by name, and the others go on. Hindsight and
+    Honcho are also read where they run: give the address of a bank or a workspace; the key is in
+    HINDSIGHT_API_KEY or HONCHO_API_KEY.
 
     For example:
 
     - `memorybus ingest chat.jsonl --user ana`
     - `memorybus ingest conversations/*.json`
     - `memorybus ingest --from mem0 memories.json`
+    - `memorybus ingest --from honcho http://localhost:8000/v3/workspaces/home --agent hermes`
     """
     from memorybus.surfaces.cli.ingest import ingest_all, ingest_from
 
@@ -121,7 +126,7 @@ def run_ingest(
         return 2
     settings = common.settings()
     if source is None:
-        report = ingest_all(settings, files, user, agent, output)
+        report = ingest_all(settings, [Path(file) for file in files], user, agent, output)
     else:
         report = ingest_from(settings, source, files, user, agent, output)
     _show_report(output, report)

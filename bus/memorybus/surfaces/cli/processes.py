@@ -39,6 +39,10 @@ Jobs = Annotated[
 Processes = Annotated[
     int, Parameter(help="Worker processes that share the lanes.", validator=positive)
 ]
+Metrics = Annotated[
+    str | None,
+    Parameter(help="Serve metrics for Prometheus at HOST:PORT; a PORT alone is of 127.0.0.1."),
+]
 Log = Annotated[LogForm, Parameter(help="Form of the worker's log on stderr.")]
 
 
@@ -49,33 +53,48 @@ def register(app: App) -> None:
     app.command(run_worker, name="worker", group=RUN)
 
 
-def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def run_demo(
+    *,
+    providers: Annotated[
+        str | None,
+        Parameter(
+            help="Instances of your settings, or kinds, by comma; builtin and holographic if none.",
+            validator=some_names,
+        ),
+    ] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
     """See the whole system work, on a Redis of its own, in a few seconds.
 
-    An agent plays a conversation over two sessions; a worker feeds two providers; a third session
-    asks a question and gets its memories from the warm cache. Nothing is left behind.
+    An agent plays a conversation over two sessions; a worker feeds the providers; a third session
+    asks a question and gets its memories from the warm cache. Nothing is left behind: what a server
+    got under the demo's own person is erased there, or it is told what could not be.
 
     For example:
 
     - `memorybus demo`
+    - `memorybus demo --providers builtin,holographic,postgres`
     - `memorybus demo --json | jq .applied`
 
     Parameters
     ----------
     json
-        Print one JSON object: published, applied, recalled, seconds.
+        Print one JSON object: published, applied, caught_up, recalled, silent, left, seconds.
     """
+    from memorybus.config.settings import load
     from memorybus.operations.demo import demo
     from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
+    who = demo.chosen(load(), names(providers)) if providers else demo.TWO
     if json:
-        result = demo.run(lambda *_: None, lambda *_: None)
-        fields = ("published", "applied", "recalled", "seconds")
+        result = demo.run(lambda *_: None, lambda *_: None, providers=who)
+        fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
-        result = demo.run(view.show, view.progress, PAUSE if output.is_live else 0.0)
+        pause = PAUSE if output.is_live else 0.0
+        result = demo.run(view.show, view.progress, pause, providers=who)
     view.conclude(result)
     return 0
 
@@ -86,6 +105,7 @@ def run_up(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
+    metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
@@ -97,7 +117,7 @@ def run_up(
     For example:
 
     - `memorybus up`
-    - `memorybus up --processes 4`
+    - `memorybus up --processes 4 --metrics 9464`
     - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
     """
     from memorybus.operations import up
@@ -105,7 +125,9 @@ def run_up(
     output = common.output()
     settings = common.settings()
     served = names(providers) or settings.providers
-    command = commands.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
+    command = commands.worker_command(
+        served, jobs, processes=processes, log=log, with_parent=True, metrics=metrics or ""
+    )
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt as end:
@@ -129,6 +151,7 @@ def run_worker(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
+    metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
     """Run a worker against a Redis that is already up, and wait for it if it is not.
@@ -147,7 +170,12 @@ def run_worker(
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
     command = commands.worker_command(
-        names(providers), jobs, processes=processes, log=log, json=common.json
+        names(providers),
+        jobs,
+        processes=processes,
+        log=log,
+        json=common.json,
+        metrics=metrics or "",
     )
     commands.become(command, common.settings())
 
@@ -180,6 +208,8 @@ def _tell_ready(output: Output, ready: "up.Ready") -> None:
         output.show(
             f"The server ran already (pid {ready.server_pid}) and will go on when this stops."
         )
+    if ready.metrics:
+        output.show(f"Metrics: http://{ready.metrics}/metrics")
     output.show("Now, in another terminal:")
     for line in ("ingest FILE…", "recall QUESTION", "status --watch", "events tail"):
         output.show(f"  memorybus {line}")

@@ -1,4 +1,4 @@
-"""The demo as people see it: one line per step, two bars that catch up, the block, the timings."""
+"""The demo as people see it: one line per step, bars that catch up, the block, the timings."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -93,10 +93,14 @@ class DemoView:
         show = self._output.show
         show(Text(f"\nsession demo-question\n  asks      {PLAY.question}\n", style="bold"))
         show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
-        lanes = grid("provider", "applied", "published")
+        lanes = grid("provider", "applied", "published", "all applied after", "in the answer")
         for name, count in result.applied.items():
-            lanes.add_row(Text(visible(name)), str(count), str(result.published))
+            after = f"{result.caught_up[name] * 1e3:.1f} ms"
+            said = "nothing" if name in result.silent else "yes"
+            lanes.add_row(Text(visible(name)), str(count), str(result.published), after, said)
         show(lanes)
+        for name, remains in result.left.items():
+            self._output.note(f"{name} keeps of it: {'; '.join(remains)}", "yellow")
         show(
             f"\npublish {result.publish * 1e6:.0f} µs (median)   all applied everywhere "
             f"{result.catch_up * 1e3:.1f} ms after the last event\nanswer {result.answer * 1e3:.1f}"

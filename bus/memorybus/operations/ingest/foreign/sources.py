@@ -4,9 +4,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from memorybus.operations.ingest.foreign import hindsight, honcho, letta, mem0, mentisdb, zep
+import msgspec
+
+from memorybus.operations.ingest.foreign import (
+    hindsight,
+    honcho,
+    letta,
+    live,
+    mem0,
+    mentisdb,
+    zep,
+)
 from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
 from memorybus.operations.ingest.foreign.model import ForeignError, Parsed
+from memorybus.operations.ingest.foreign.service import Service
 
 PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
@@ -27,3 +38,30 @@ def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
         raise ForeignError(f"{path}: {error.strerror or error}") from error
     found = PARSERS[source](data, str(path))
     return enveloped(source, str(path), found, owner, modified), found.skipped
+
+
+def read_address(
+    source: str, address: str, key: str, owner: Owner, now: int, step: Callable[[], None]
+) -> tuple[Enveloped, int]:
+    """Return the events of what a source holds where it runs, and how many records were left out.
+
+    Args:
+        source: its name.
+        address: of its API.
+        key: for it; "" for none.
+        owner: whose it is.
+        now: when it happened where the source does not tell, milliseconds.
+        step: called for each page.
+
+    Raises:
+        ForeignError: it cannot be read there, or does not answer as documented.
+    """
+    if source not in live.SOURCES:
+        known = ", ".join(live.SOURCES)
+        raise ForeignError(f"{source} is read of files; where they run: {known}")
+    lines = []
+    for page in live.SOURCES[source].pages(Service(address, key)):
+        step()
+        lines.append(msgspec.json.encode(page))
+    found = PARSERS[source](b"\n".join(lines) or b"[]", address)
+    return enveloped(source, address, found, owner, now), found.skipped

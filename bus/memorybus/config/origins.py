@@ -1,0 +1,54 @@
+"""Each setting with its value and where that comes from, for people who ask why it is so."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memorybus.config.parsing import PREFIX, converted, spelled
+from memorybus.config.settings import FIELDS, Layer, Settings
+from memorybus.text.redact import masked
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A setting as it holds now.
+
+    Attributes:
+        name: its name.
+        value: as it is written in the environment; credentials are masked.
+        origin: ``default``, a file, a variable or an option.
+    """
+
+    name: str
+    value: str
+    origin: str
+
+
+def known(layers: Sequence[Layer]) -> list[Known]:
+    """Return all settings in their order, from what `settings.layers` read.
+
+    Raises:
+        ConfigError: a value is of the wrong type, or impossible.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer in layers:
+        values |= layer.values
+        origins |= {name: _told(layer, name) for name in layer.values}
+    settings = converted(values, Settings)
+    return [_known(settings, name, origins) for name in FIELDS]
+
+
+def _known(settings: Settings, name: str, origins: Mapping[str, str]) -> Known:
+    value = masked(spelled(getattr(settings, name)), settings.secrets)
+    return Known(name, value, origins.get(name, "default"))
+
+
+def _told(layer: Layer, name: str) -> str:
+    match layer.kind:
+        case "environment":
+            return PREFIX + name.upper()
+        case "argument":
+            return "--" + name.replace("_", "-")
+        case _:
+            return str(layer.path)

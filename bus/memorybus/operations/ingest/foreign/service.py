@@ -1,0 +1,96 @@
+"""A source's HTTP API, read: JSON over HTTP with a key, nothing written and nobody else asked."""
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import IO, Any, NoReturn, Protocol
+from urllib.parse import urlsplit
+
+from memorybus.operations.ingest.foreign.model import ForeignError
+
+TIMEOUT = 60.0
+"""Seconds that a service may say nothing."""
+
+LARGEST = 64 << 20
+"""Bytes of an answer (G10)."""
+
+_SCHEMES = ("http", "https")
+_BROKEN = (OSError, http.client.HTTPException, ValueError, RecursionError)
+
+
+class Fetch(Protocol):
+    """Asks a service."""
+
+    def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the object that a path below the address answers; POST if there is a body.
+
+        Raises:
+            ForeignError: there is no such answer.
+        """
+        ...
+
+
+def is_address(text: str) -> bool:
+    """Say whether a word of a command line is an address of a service, and no file."""
+    return urlsplit(text).scheme in _SCHEMES
+
+
+class Service:
+    """One service. Use from one thread.
+
+    Args:
+        address: where its API is; what is asked stands below it.
+        key: sent as ``Authorization: Bearer``; "" for none.
+
+    Raises:
+        ForeignError: the address holds a user or a password, which would be shown.
+    """
+
+    def __init__(self, address: str, key: str) -> None:
+        """Ask nothing yet."""
+        parts = urlsplit(address)
+        if parts.username or parts.password:
+            raise ForeignError("put no user or password into the address; a variable has the key")
+        self._address = address.rstrip("/")
+        self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._opener = urllib.request.build_opener(_NoRedirects())
+
+    def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Ask; see `Fetch`."""
+        where = f"{self._address}{path}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(where, data, self._headers)  # noqa: S310  http or https
+        try:
+            with self._opener.open(request, timeout=TIMEOUT) as answer:
+                value = json.loads(_bounded(answer))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise ForeignError(f"{where} answered {error.code} {error.reason}") from error
+        except _BROKEN as error:
+            raise ForeignError(f"{where} cannot be read: {error}") from error
+        if not isinstance(value, dict):
+            raise ForeignError(f"{where} answered no object")
+        return value
+
+
+def _bounded(answer: IO[bytes]) -> bytes:
+    data = answer.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"more than {LARGEST} bytes")
+    return data
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Lets a redirect fail: the key is for the service that was named."""
+
+    def http_error_302(
+        self, req: object, fp: object, code: int, msg: str, headers: object
+    ) -> NoReturn:
+        """Refuse it, as every other status that is no answer."""
+        raise ForeignError(f"it redirects ({code}); name the address it redirects to")
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302

@@ -1,0 +1,47 @@
+"""The names of chains; pure.
+
+A chain's name has four parts, and a branch's a fifth, joined by ``__``, which none of them holds:
+prefix, agent, person, workspace, session. So whose it is can be seen from it, part by part.
+"""
+
+from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.base import RecallScope
+from memorybus_providers.remote.names import name_of
+
+_GLUE = "__"
+_OWN_PARTS = 4
+
+
+def chain_of(prefix: str, owner: Owner) -> str:
+    """Return the name of an owner's chain."""
+    return _GLUE.join(
+        (prefix, name_of(owner.agent), name_of(owner.user), _workspace(owner.workspace))
+    )
+
+
+def branch_of(chain: str, session_id: str) -> str:
+    """Return the name of the chain of a branched session, beside its owner's."""
+    own = _GLUE.join(chain.split(_GLUE)[:_OWN_PARTS])
+    return f"{own}{_GLUE}b-{name_of(session_id)}"
+
+
+def owners_chain(name: str) -> str:
+    """Return the name of the owner's chain that a chain is, or branches from."""
+    return _GLUE.join(name.split(_GLUE)[:_OWN_PARTS])
+
+
+def meant(name: str, prefix: str, scope: RecallScope) -> bool:
+    """Say whether a chain is one of ours that a scope means."""
+    parts = name.split(_GLUE)
+    if len(parts) < _OWN_PARTS or parts[0] != prefix:
+        return False
+    asked = (
+        None if scope.agent is None else name_of(scope.agent),
+        None if scope.user is None else name_of(scope.user),
+        None if scope.workspace is None else _workspace(scope.workspace),
+    )
+    return all(wanted in (None, its) for wanted, its in zip(asked, parts[1:4], strict=True))
+
+
+def _workspace(workspace: str) -> str:
+    return f"w-{name_of(workspace)}" if workspace else "w"

@@ -1,0 +1,312 @@
+"""The provider: hooks in, requests out. ``urllib3`` is imported when an instance is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from memorybus.events import (
+    Delegated,
+    MemoryWritten,
+    Reason,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
+
+from memorybus_providers.adapters.owners import MOST
+from memorybus_providers.base import (
+    Capabilities,
+    HookContext,
+    MemoryProvider,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    Residue,
+    StoredMemory,
+)
+from memorybus_providers.errors import MissingProvider, ProviderError
+from memorybus_providers.mentisdb import chains, ledger, options, thoughts, tools
+from memorybus_providers.mentisdb.thoughts import Draft, Thought
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.names import name_of
+from memorybus_providers.remote.texts import sendable
+
+if TYPE_CHECKING:
+    from memorybus_providers.mentisdb.service import Service
+    from memorybus_providers.mentisdb.store import Store
+
+_LONGEST_QUESTION = 2_000
+"""Characters of a question that are sent."""
+
+_LONG = 3_600.0
+"""Seconds that an erasure or an export may take."""
+
+_EVERYTHING = RecallScope(None, None, None)
+
+
+class MentisDbProvider(MemoryProvider):
+    """Keeps conversations as thoughts in chains of MentisDB."""
+
+    kind = "mentisdb"
+    delivery = "lookup"
+    placement = "shared"
+    capabilities = Capabilities(
+        recall=True,
+        tools=True,
+        reading_tools=tools.READING,
+        concurrent=True,
+        retracts=True,
+        forgets=True,
+        exports=True,
+        handles=frozenset(
+            {SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}
+        ),
+    )
+    fresh_options = ("prefix",)
+    tunable = frozenset({"prefix", "results"})
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Read the options.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        super().__init__(config)
+        self._options = options.options_of(config)
+        self._opened: tuple[Service, Store] | None = None
+
+    # -- life -------------------------------------------------------------------------------------
+
+    @classmethod
+    def is_available(cls, config: ProviderConfig) -> bool:
+        """Say whether urllib3 is installed."""
+        return find_spec("urllib3") is not None
+
+    def open(self) -> None:
+        """Read the key; the first request connects.
+
+        Raises:
+            MissingProvider: urllib3 is not installed.
+            ConfigError: the key is not where the options say.
+        """
+        key = credentials.api_key(self.config)
+        try:
+            from memorybus_providers.mentisdb.service import Service
+            from memorybus_providers.mentisdb.store import Store
+        except ImportError as error:
+            raise MissingProvider(
+                f"provider {self.config.name}: {error}. "
+                "Install what it needs with: pip install 'memorybus[mentisdb]'"
+            ) from error
+        service = Service(self._options, key, self.config.clock)
+        self._opened = service, Store(service, self._options.prefix)
+
+    def shutdown(self) -> None:
+        """Close the connections."""
+        if self._opened:
+            self._opened[0].close()
+            self._opened = None
+
+    def health(self, deadline: float) -> str:
+        """Ask the server, which shows that address and key are right."""
+        with self._within(deadline) as store:
+            store.listed(_EVERYTHING)
+        return ""
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Describe the options."""
+        return options.SCHEMA
+
+    @contextmanager
+    def _within(self, deadline: float) -> Iterator[Store]:
+        """Yield the store, whose requests share a deadline."""
+        if self._opened is None:
+            raise RuntimeError("the provider is not open")
+        service, store = self._opened
+        with service.within(deadline):
+            yield store
+
+    @contextmanager
+    def _writing(self, ctx: HookContext) -> Iterator[Store]:
+        """Yield the store for a hook; after a failure its session is looked at anew."""
+        with self._within(ctx.deadline) as store:
+            try:
+                yield store
+            except ProviderError:
+                store.forget_session(ctx.scope, ctx.session.id)
+                raise
+
+    # -- write hooks ------------------------------------------------------------------------------
+
+    def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
+        """Note where the session comes from."""
+        self._join(event.parent, event.reason, ctx)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Append what was said as one thought."""
+        self._append(thoughts.of_turn(event, ctx), ctx)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Append the entry, in the place of those that it replaces."""
+        with self._writing(ctx) as store:
+            own = store.chain(ctx.scope)
+            entries = store.search(own, [thoughts.store_tag(event.store)])
+            held = store.ledger(own).standing(entries)
+            text = sendable(event.content)
+            if event.action != "remove" and any(one.content == text for one in held):
+                return
+            drafts = thoughts.of_write(event, ctx, _replaced(event, held))
+            store.append(own, drafts, ctx)
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Append what a sub-agent did."""
+        self._append(thoughts.of_delegation(event, ctx), ctx)
+
+    def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
+        """Note where the session comes from; a branch gets a chain of its own."""
+        self._join(event.parent, event.reason, ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Append a thought that takes back those of some events, in each chain that has any."""
+        tags = [thoughts.event_tag(one) for one in event_ids]
+        root = name_of(ctx.session.root)
+        with self._writing(ctx) as store:
+            for chain, marks in store.ledgers(store.chain(ctx.scope)).items():
+                said = marks.standing(store.search(chain, tags))
+                undone = [one for one in said if one.tag("root") == root]
+                if undone:
+                    store.mark(chain, thoughts.of_undo(undone, ctx))
+
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Ask for the thoughts of an event by its tag."""
+        with self._writing(ctx) as store:
+            where = dict.fromkeys((store.place(ctx.scope, ctx.session.id), store.chain(ctx.scope)))
+            return any(_is_whole(store.held(chain, event_id)) for chain in where)
+
+    def _append(self, drafts: Sequence[Draft], ctx: HookContext) -> None:
+        if drafts:
+            with self._writing(ctx) as store:
+                store.append(store.place(ctx.scope, ctx.session.id), drafts, ctx)
+
+    def _join(self, parent: str, reason: Reason, ctx: HookContext) -> None:
+        with self._writing(ctx) as store:
+            store.join(parent, reason, ctx)
+
+    # -- tools and recall -------------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return thoughts near a question, of all branches; without one the newest entries."""
+        text = sendable(query).strip()[:_LONGEST_QUESTION].strip()
+        with self._within(ctx.deadline) as store:
+            owners = dict.fromkeys(map(chains.owners_chain, store.listed(ctx.scope)))
+            found = [self._found(store, own, text) for own in list(owners)[:MOST]]
+        return sorted((one for some in found for one in some), key=lambda one: -one.score)
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the schemas of the two tools."""
+        return tools.schemas()
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool."""
+        call = tools.parsed(tool, arguments)
+        if isinstance(call, str):
+            return {"error": call}
+        if isinstance(call, tools.Search):
+            asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
+            found = self.prefetch(call.text, asked)[: call.limit]
+            return {
+                "results": [{"text": one.text, "type": one.source, "at": one.at} for one in found]
+            }
+        drafts = thoughts.appended(
+            call.thought_type,
+            call.content,
+            ctx,
+            importance=call.importance,
+            tags=call.tags,
+            concepts=call.concepts,
+        )
+        self._append(drafts, ctx)
+        return {"appended": len(drafts)}
+
+    def _found(self, store: Store, own: str, text: str) -> list[Recollection]:
+        """Return what an owner's chains hold near a text."""
+        ledgers, most = store.ledgers(own), self._options.results
+        if not text:
+            entries = [thoughts.store_tag(name) for name in ("user", "memory")]
+            newest = ledgers[own].standing(store.search(own, entries))[-most:]
+            return [_recollection(one, 0.0) for one in reversed(newest)]
+        hits = store.near(list(ledgers), text, 2 * most + 10)  # some do not count any more
+        counting = [
+            one for one in hits if ledgers.get(one.chain_key, ledgers[own]).counts(one.thought)
+        ]
+        return [_recollection(one.thought, one.score.total) for one in counting[:most]]
+
+    # -- what is kept of somebody -----------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Mark what a scope's chains hold as forgotten: the REST API deletes no chain."""
+        remains = []
+        with self._within(_LONG) as store:
+            for chain in store.listed(scope):
+                marks = store.ledger(chain)
+                held = [one for one in store.all(chain) if ledger.is_memory(one)]
+                if any(map(marks.keeps, held)):
+                    store.mark(chain, thoughts.mark("Forgotten.", thoughts.FORGOTTEN))
+                if held:
+                    remains.append(
+                        f"{self._options.base_url}: chain {chain} still holds {len(held)} "
+                        "thoughts, which no recall shows; delete the chain in MentisDB's "
+                        "dashboard, its REST API cannot"
+                    )
+        return Residue(0, tuple(remains))
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield the thoughts of a scope's chains, also those that were taken back."""
+        with self._within(_LONG) as store:
+            for chain in store.listed(scope):
+                kept = filter(store.ledger(chain).keeps, store.all(chain))
+                yield from (_stored(one, chain) for one in kept)
+
+
+def _replaced(event: MemoryWritten, held: Sequence[Thought]) -> list[Thought]:
+    """Return the entries whose place a write takes; none if it names several different ones."""
+    old = sendable(event.old_text).strip()
+    meant = [one for one in held if old and old in one.content]
+    clear = len({one.content for one in meant}) == 1
+    return meant if clear and event.action != "add" else []
+
+
+def _is_whole(held: Sequence[Thought]) -> bool:
+    return bool(held) and len(held) >= int(held[0].tag("parts") or 1)
+
+
+def _recollection(thought: Thought, score: float) -> Recollection:
+    return Recollection(
+        thought.content,
+        session=thought.tag("session"),
+        at=int(thought.tag("at") or 0),
+        score=score,
+        source=thought.thought_type,
+        event=thought.tag("event"),
+    )
+
+
+def _stored(thought: Thought, chain: str) -> StoredMemory:
+    _, agent, user, workspace, *_ = chain.split("__")
+    return StoredMemory(
+        thought.content,
+        agent=agent,
+        user=user,
+        workspace=workspace.removeprefix("w-") if workspace != "w" else "",
+        kind=thought.thought_type,
+        session=thought.tag("session"),
+        at=int(thought.tag("at") or 0),
+        event=thought.tag("event"),
+    )

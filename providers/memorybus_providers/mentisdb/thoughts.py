@@ -1,0 +1,193 @@
+"""What events become: thoughts with a type, tags and relations; pure.
+
+MentisDB takes no id and no time of ours, so both are tags. A tag that begins with ``mb:`` is ours.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.remote.names import name_of
+from memorybus_providers.remote.texts import parted, sendable
+
+OURS: Final = "mb:"
+MARK: Final = "mb:mark"
+"""On thoughts that hold nothing anybody said: no recall shows them."""
+
+GONE: Final = "mb:gone"
+"""On thoughts whose relations take back others."""
+
+BRANCH: Final = "mb:branch"
+"""On marks whose content names a branch's chain."""
+
+FORGOTTEN: Final = "mb:forgotten"
+"""On marks before which nothing of their chain counts any more."""
+
+LONGEST = 400_000
+"""Characters of a thought at most: its server takes bodies of 2 MB."""
+
+_KINDS: Final[dict[Reason, str]] = {
+    "branch": "BranchesFrom",
+    "compression": "ContinuesFrom",
+    "resume": "ContinuesFrom",
+    "delegation": "DerivedFrom",
+}
+
+
+class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An edge to an earlier thought.
+
+    Attributes:
+        kind: why, in MentisDB's words.
+        target_id: the thought.
+        chain_key: its chain, if another.
+    """
+
+    kind: str
+    target_id: str
+    chain_key: str | None = None
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A thought to be appended: the fields of ``POST /v1/thoughts``."""
+
+    thought_type: str
+    content: str
+    tags: Sequence[str]
+    role: str = "Memory"
+    importance: float = 0.5
+    concepts: Sequence[str] = ()
+    relations: Sequence[Relation] = ()
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """A stored thought, as far as it is read."""
+
+    id: str
+    index: int
+    content: str
+    thought_type: str = ""
+    agent_id: str = ""
+    tags: list[str] = []
+    relations: list[Relation] = []
+
+    def tag(self, name: str) -> str:
+        """Return what one of our tags says, "" if it is not there."""
+        start = f"{OURS}{name}:"
+        return next((one[len(start) :] for one in self.tags if one.startswith(start)), "")
+
+
+def session_tag(session_id: str) -> str:
+    """Return the tag of a session's thoughts."""
+    return f"mb:session:{name_of(session_id)}"
+
+
+def event_tag(event_id: str) -> str:
+    """Return the tag by which an event is found."""
+    return f"mb:event:{event_id}"
+
+
+def place_tag(session_id: str) -> str:
+    """Return the tag of the mark that says in which chain a session is kept."""
+    return f"mb:place:{name_of(session_id)}"
+
+
+def store_tag(store: str) -> str:
+    """Return the tag of the entries of a store."""
+    return f"mb:store:{store}"
+
+
+def of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
+    """Return a turn as one thought, more if it is very long; none if nothing was said."""
+    said = (
+        (event.user_name or "user", "" if event.synthetic else event.user),
+        (event.assistant_name or "assistant", event.assistant),
+    )
+    text = "\n".join(f"{who}: {text}" for who, text in said if text.strip())
+    return _drafts("Finding", text, ctx)
+
+
+def of_delegation(event: Delegated, ctx: HookContext) -> list[Draft]:
+    """Return what a sub-agent did."""
+    return _drafts("TaskComplete", "\n".join(filter(None, (event.task, event.result))), ctx)
+
+
+def of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Thought]) -> list[Draft]:
+    """Return a write to a store, which takes the place of older entries."""
+    tags = (store_tag(event.store), *([GONE] if old else []))
+    if event.action == "remove":
+        relations = [Relation("Invalidates", one.id) for one in old]
+        gone = Draft(
+            "AssumptionInvalidated",
+            f"Removed from {event.store}.",
+            (*_tags(ctx), MARK, GONE),
+            role="Audit",
+            relations=relations,
+        )
+        return [gone] if old else []
+    kind = "UserTrait" if event.store == "user" else "FactLearned"
+    drafts = _drafts("Correction" if old else kind, event.content, ctx, tags, importance=0.8)
+    superseded = [Relation("Supersedes", one.id) for one in old]
+    return [msgspec.structs.replace(one, relations=superseded) for one in drafts]
+
+
+def of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookContext) -> Draft:
+    """Return where a session comes from: the first thought of it, related to its parent's last."""
+    kind = _KINDS.get(reason, "RelatedTo")
+    relations = [Relation(kind, parent.id, chain)] if parent else []
+    text = f"Session {name_of(ctx.session.id)}: {reason}."
+    tags = (*_tags(ctx), MARK)
+    return Draft("Checkpoint", text, tags, role="Checkpoint", relations=relations)
+
+
+def of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
+    """Return the thought that takes back others."""
+    relations = [Relation("Invalidates", one.id) for one in undone]
+    tags = (*_tags(ctx), MARK, GONE)
+    return Draft("Correction", "Undone.", tags, role="Audit", relations=relations)
+
+
+def mark(text: str, *tags: str) -> Draft:
+    """Return a mark."""
+    return Draft("Checkpoint", text, (MARK, *tags), role="Audit")
+
+
+def appended(
+    kind: str, text: str, ctx: HookContext, *, importance: float, tags: Sequence[str], concepts: Any
+) -> list[Draft]:
+    """Return a thought that a model has worded; none of its tags is one of ours."""
+    own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(OURS)]
+    drafts = _drafts(kind, text, ctx, own, importance=importance)
+    return [msgspec.structs.replace(one, concepts=[*map(sendable, concepts)]) for one in drafts]
+
+
+def _drafts(
+    kind: str,
+    text: str,
+    ctx: HookContext,
+    tags: Sequence[str] = (),
+    *,
+    importance: float = 0.5,
+) -> list[Draft]:
+    parts = list(parted(sendable(text), LONGEST))
+    return [
+        Draft(
+            kind,
+            part,
+            (*_tags(ctx), f"mb:part:{number}", f"mb:parts:{len(parts)}", *tags),
+            importance=importance,
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _tags(ctx: HookContext) -> tuple[str, ...]:
+    return (
+        event_tag(ctx.event_id),
+        session_tag(ctx.session.id),
+        f"mb:root:{name_of(ctx.session.root)}",
+        f"mb:at:{ctx.at}",
+    )

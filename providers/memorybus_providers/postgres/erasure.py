@@ -1,0 +1,127 @@
+"""All that the tables hold of somebody: given out, or erased.
+
+An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
+long; one that was broken off is begun again. Its last slice waits until no lane has a transaction
+open, and takes the rows of scope and sessions along: lanes then look up anew what they knew of
+them (see `Places`).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from memorybus_providers.base import RecallScope, Residue, StoredMemory
+from memorybus_providers.postgres.finding.source import PostgresFacts
+from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.postgres.texts import shown
+from memorybus_providers.postgres.writing import index
+from memorybus_providers.postgres.writing.places import erasing
+
+_SLICE = 1_000
+"""Facts that are erased in one transaction."""
+
+_PAGE = 500
+"""Memories that are fetched at once."""
+
+_SOME = "select id from facts where scope = %s limit %s"
+_RESULTS = """
+delete from tool_results where event_id in (
+    select event_id from sources where scope = %(scope)s
+    union all select event_id from corrections where scope = %(scope)s
+)
+"""
+_REST: Final = (
+    "delete from former where scope = %(scope)s",
+    "delete from corrections where scope = %(scope)s",
+    "delete from judgements where scope = %(scope)s",
+    "delete from speakers where scope = %(scope)s",
+    "delete from postings where scope = %(scope)s",
+    "delete from sessions where scope = %(scope)s",
+    "delete from scopes where id = %(scope)s",
+)
+_OWNER = "select agent, person, workspace from scopes where id = %s"
+_HELD: Final = (
+    """
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+from facts join sessions on sessions.id = facts.session where facts.scope = %s
+order by facts.session, seq, facts.id
+""",
+    """
+select content, 'former ' || kind, sessions.name, at, '', encode(event_id, 'hex'), until
+from former join sessions on sessions.id = former.session where former.scope = %s order by former.id
+""",
+    """
+select old, 'correction', sessions.name, at, '', encode(event_id, 'hex'), at
+from corrections join sessions on sessions.id = corrections.session
+where corrections.scope = %s and old <> '' order by event_id
+""",
+    """
+select distinct name collate "C", 'speaker', '', 0::bigint, '', '', 0::bigint from speakers
+where scope = %s order by 1
+""",
+)
+
+
+def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+    """Yield what is kept of a scope, fetched by pages, in the transaction that `db` has open."""
+    for row in sorted(PostgresFacts(db).scopes(scope)):
+        owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
+        agent, person, workspace = (shown(name) for name in owner)
+        for query in _HELD:
+            with db.cursor(name="stored") as cursor:
+                cursor.itersize = _PAGE
+                for found in cursor.execute(query, (row,)):
+                    yield _memory((agent, person, workspace), *found)
+
+
+def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
+    session, at, speaker, event, until = more
+    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until)
+    return StoredMemory(*said)
+
+
+class Erasure:
+    """Erases what is kept of scopes, by transactions of its own."""
+
+    def __init__(self, link: Link, schema: str) -> None:
+        """Erase nothing yet."""
+        self._link = link
+        self._schema = schema
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope; say where the server still has its bytes."""
+        with self._link.transaction(SECONDS, reading=True) as db:
+            rows = PostgresFacts(db).scopes(scope)
+        erased = sum(map(self._erase_scope, rows))
+        return Residue(erased, (self._left(),) if erased else ())
+
+    def _erase_scope(self, scope: int) -> int:
+        """Erase a scope's facts by slices, and with the last ones all else; count the facts."""
+        erased = 0
+        while count := self._erase_slice(scope):
+            erased += count
+        with self._link.transaction(SECONDS) as db:
+            erasing(db)
+            db.execute(_RESULTS, {"scope": scope})
+            while count := _erase_some(db, scope):
+                erased += count
+            for statement in _REST:
+                db.execute(statement, {"scope": scope})
+        return erased
+
+    def _erase_slice(self, scope: int) -> int:
+        with self._link.transaction(SECONDS) as db:
+            db.execute(_RESULTS, {"scope": scope})
+            return _erase_some(db, scope)
+
+    def _left(self) -> str:
+        return (
+            f"the server keeps bytes of erased rows in the files of the schema {self._schema!r} "
+            "until it uses their space again (vacuum full rewrites the tables), and in its "
+            "write-ahead log, replicas and backups"
+        )
+
+
+def _erase_some(db: Connection, scope: int) -> int:
+    found = [row[0] for row in db.execute(_SOME, (scope, _SLICE)).fetchall()]
+    index.remove(db, found)
+    return len(found)

@@ -1,0 +1,1 @@
+"""What is read: facts as `memorybus_providers.finding` asks for them."""

@@ -1,0 +1,292 @@
+"""The facts of some tables, as `FactSource` asks for them: each question is one round trip."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.finding import source
+from memorybus_providers.finding.source import LATEST, MOST, Extent, View
+from memorybus_providers.language.query import searched
+from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.language.words import MARK
+from memorybus_providers.postgres.finding.rows import FACT, facts_of
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import LONGEST_NAME, held, shown
+from memorybus_providers.postgres.writing.places import scope_key
+from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.truth.changes import Correction, FormerEntry
+
+MOST_CORRECTIONS = 1_000
+MOST_FORMER = 500
+"""Corrections and former entries of a scope that are looked at, the newest (G10)."""
+
+_AFTER_MARK = chr(ord(MARK) + 1)
+_SCOPE = "select id from scopes where key = %s"
+_SCOPES = """
+select id from scopes where (%(agent)s::text is null or agent = %(agent)s)
+    and (%(person)s::text is null or person = %(person)s)
+    and (%(workspace)s::text is null or workspace = %(workspace)s)
+"""
+_SIZES = """
+select scope, (select coalesce(sum(said), 0) from sessions where sessions.scope = one.scope)
+    + (select count(*) from facts where facts.scope = one.scope and seq is null)
+from unnest(%s::bigint[]) as one(scope) order by scope
+"""
+_SPEAKERS = "select distinct word from speakers where scope = any(%s) and word = any(%s)"
+_WITHIN = """
+facts.scope = any(%(scopes)s) and facts.at <= %(known_by)s and (
+    %(about)s = '' or facts.speaker = %(about)s
+    or facts.speaker in (
+        select name from speakers where scope = any(%(scopes)s) and word = %(about)s
+    )
+    or facts.id in (select fact from named where scope = any(%(scopes)s) and word = %(about)s)
+)
+"""
+_TOKENS = """
+select span.n, one.scope::text, found.token, found.facts
+from unnest(%s::int[], %s::text[], %s::text[]) as span(n, low, high)
+cross join unnest(%s::bigint[]) as one(scope)
+cross join lateral (
+    select token, count(*) as facts from postings
+    where postings.scope = one.scope and token >= span.low collate "C"
+        and token < span.high collate "C"
+    group by token
+) as found limit %s
+"""
+_POSTED = """
+from unnest(%(terms)s::int[], %(tokens)s::text[]) as asked(term, token)
+cross join unnest(%(scopes)s::bigint[]) as one(scope)
+join postings on postings.scope = one.scope and postings.token = asked.token collate "C"
+"""
+_MATCHING = f"select distinct asked.term, postings.fact {_POSTED}"
+_NARROWED = f"{_MATCHING} join facts on facts.id = postings.fact where {_WITHIN}"
+_AMONG = f"select id from facts where id = any(%(rows)s) and {_WITHIN}"  # noqa: S608
+_WITH_NEIGHBOURS = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.id = any(array(
+    select unnest(%(rows)s::bigint[])
+    union
+    select near.id from facts as hit
+    join facts as near on near.session = hit.session
+        and near.seq between hit.seq - %(reach)s and hit.seq + %(reach)s
+        and near.at <= %(known_by)s
+    where hit.id = any(%(rows)s)
+))
+"""  # noqa: S608
+_NEWEST = "order by facts.at desc, facts.id desc limit %(most)s"
+_HOLDING = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.at <= %(known_by)s and facts.id = any(array(
+    select distinct fact from (
+        select asked.phrase, found.fact
+        from unnest(%(phrases)s::int[], %(words)s::int[], %(tokens)s::text[], %(sizes)s::int[])
+            as asked(phrase, word, token, size)
+        cross join unnest(%(scopes)s::bigint[]) as one(scope)
+        cross join lateral (
+            select fact from postings
+            where postings.scope = one.scope and postings.token = asked.token collate "C"
+            union all
+            select fact from postings
+            where postings.scope = one.scope
+                and postings.token >= (asked.token || %(mark)s) collate "C"
+                and postings.token < (asked.token || %(after)s) collate "C"
+        ) as found
+        group by asked.phrase, asked.size, found.fact
+        having count(distinct asked.word) = asked.size
+    ) as whole order by fact desc limit %(reach)s
+))
+{_NEWEST}
+"""  # noqa: S608
+_SAID_BY = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.seq is not null and facts.speaker in (
+    select name from speakers where scope = any(%(scopes)s) and word = any(%(words)s)
+)
+{_NEWEST}
+"""  # noqa: S608
+_KEPT = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.seq is null
+    and (%(category)s = '' or facts.category = %(category)s)
+{_NEWEST}
+"""
+_CALLED = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.name = any(%(names)s) {_NEWEST}
+"""
+_AROUND = f"""
+{FACT}where facts.scope = any(%(scopes)s) and facts.session = %(session)s
+    and facts.seq between %(first)s and %(last)s order by facts.seq
+"""
+_ESSENTIALS = f"""
+{FACT}where facts.id = any(array(
+    (select id from facts where scope = any(%(scopes)s) and seq is null and at <= %(known_by)s
+    order by at desc limit %(kept)s)
+    union
+    (select id from facts where seq is not null and kind = 'user' and at <= %(known_by)s
+        and session in (select id from sessions where scope = any(%(scopes)s)
+            order by id desc limit %(sessions)s)
+    order by at desc, seq desc limit %(said)s)
+))
+"""  # noqa: S608
+_CORRECTIONS = """
+select fact, old, note, at from corrections where scope = any(%s)
+order by at desc, event_id desc limit %s
+"""
+_FORMER = """
+select former.id, until, successor, former.name, sessions.name, kind, at, content,
+    encode(event_id, 'hex')
+from former join sessions on sessions.id = former.session
+where former.scope = any(%s) order by until desc, former.id desc limit %s
+"""
+_SAID_BETWEEN = "select 1 from sources where fact = %s and at > %s and at <= %s limit 1"
+
+
+class PostgresFacts:
+    """Reads in the transaction that `db` has open."""
+
+    def __init__(self, db: Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+        self._scopes: dict[RecallScope, list[int]] = {}
+
+    def scopes(self, whose: RecallScope) -> list[int]:
+        """Return the rows of the scopes that may be seen; looked up once."""
+        if whose not in self._scopes:
+            self._scopes[whose] = self._found(whose)
+        return self._scopes[whose]
+
+    # -- what a search is made of -------------------------------------------------------------
+
+    def extent(self, whose: RecallScope) -> Extent:
+        """Return how many facts there are, and the numbers of the scopes that hold any."""
+        rows = self._db.execute(_SIZES, (self.scopes(whose),)).fetchall()
+        return Extent(sum(int(n) for _, n in rows), [str(scope) for scope, n in rows if n])
+
+    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+        """Return those of some folded words that are part of a speaker's name."""
+        given = (self.scopes(whose), [held(word) for word in words])
+        return frozenset(shown(row[0]) for row in self._db.execute(_SPEAKERS, given).fetchall())
+
+    def tokens(
+        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+    ) -> Iterable[tuple[int, str, str, int]]:
+        """Return the tokens within spans."""
+        low, high = ([_token(one[side]) for one in spans] for side in (0, 1))
+        given = (list(range(len(spans))), low, high, [int(one) for one in scopes], most)
+        return self._db.execute(_TOKENS, given).fetchall()
+
+    def matching(
+        self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
+    ) -> Iterator[Iterable[tuple[int]]]:
+        """Return the rows of each term; all of them are asked for at once."""
+        asked = [(n, _token(form)) for n, forms in enumerate(terms) for form in forms]
+        found: list[list[tuple[int]]] = [[] for _ in terms]
+        if asked:
+            numbers, forms = zip(*asked, strict=True)
+            given = {"terms": list(numbers), "tokens": list(forms), **self._limits(view)}
+            given["scopes"] = [int(one) for one in scopes]
+            query = _NARROWED if view.narrowed else _MATCHING
+            for term, fact in self._db.execute(query, given):
+                found[term].append((fact,))
+        return iter(found)
+
+    def among(self, rows: Sequence[int], view: View) -> list[int]:
+        """Return those of some rows that a view sees."""
+        given = {"rows": list(rows), **self._limits(view)}
+        return [row[0] for row in self._db.execute(_AMONG, given)]
+
+    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
+        """Return the facts of some rows, and the utterances around each."""
+        given = {"rows": list(rows), "reach": reach, **self._limits(view)}
+        return facts_of(self._db.execute(_WITH_NEIGHBOURS, given))
+
+    # -- lists --------------------------------------------------------------------------------
+
+    def holding(
+        self,
+        phrases: Iterable[Sequence[str]],
+        whose: RecallScope,
+        *,
+        most: int = MOST,
+        as_of: int | None = None,
+    ) -> list[Fact]:
+        """Return facts that hold all words of one of some phrases, in whatever order."""
+        asked = [
+            (phrase, word, _token(token), len(set(tokens)))
+            for phrase, tokens in enumerate(searched(dict.fromkeys(map(" ".join, phrases))))
+            for word, token in enumerate(dict.fromkeys(tokens))
+        ]
+        if not asked:
+            return []
+        names = ("phrases", "words", "tokens", "sizes")
+        columns = dict(zip(names, map(list, zip(*asked, strict=True)), strict=True))
+        reach, known_by = (most, LATEST) if as_of is None else (None, as_of)
+        limits = {"known_by": known_by, "reach": reach, "most": most}
+        marks = {"mark": MARK, "after": _AFTER_MARK}
+        return self._facts(_HOLDING, whose, **columns, **limits, **marks)
+
+    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+        """Return what speakers said who have one of these folded words in their name."""
+        return self._facts(_SAID_BY, whose, words=[held(name) for name in names])
+
+    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        return self._facts(_KEPT, whose, category=held(category))
+
+    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts of some names by their names."""
+        found = self._facts(_CALLED, whose, names=[held(name) for name in names])
+        return {fact.name: fact for fact in found}
+
+    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+        """Return what was said from `reach` utterances before a fact to as many after it."""
+        if fact.place is None:
+            return []
+        session, seq = fact.place
+        return self._facts(_AROUND, whose, session=session, first=seq - reach, last=seq + reach)
+
+    def essentials(self, view: View) -> list[Fact]:
+        """Return the newest kept facts, and what people said last."""
+        most = {"kept": source.KEPT, "said": source.SAID, "sessions": source.SESSIONS}
+        return self._facts(_ESSENTIALS, view.whose, known_by=view.known_by, **most)
+
+    # -- what changed -------------------------------------------------------------------------
+
+    def corrections(self, whose: RecallScope) -> list[Correction]:
+        """Return corrections, the newest first."""
+        rows = self._db.execute(_CORRECTIONS, (self.scopes(whose), MOST_CORRECTIONS))
+        return [Correction(fact, shown(old), note, at) for fact, old, note, at in rows]
+
+    def former(self, whose: RecallScope) -> list[FormerEntry]:
+        """Return former entries of the stores, those that ended last first."""
+        rows = self._db.execute(_FORMER, (self.scopes(whose), MOST_FORMER))
+        return [_former(*row) for row in rows]
+
+    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+        """Say whether a note was said again after a time, and until another."""
+        return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def _found(self, whose: RecallScope) -> list[int]:
+        if whose.agent is not None and whose.user is not None and whose.workspace is not None:
+            key = scope_key(whose.agent, whose.user, whose.workspace)
+            return [row[0] for row in self._db.execute(_SCOPE, (key,))]
+        parts = {"agent": whose.agent, "person": whose.user, "workspace": whose.workspace}
+        given = {name: None if part is None else held(part) for name, part in parts.items()}
+        return [row[0] for row in self._db.execute(_SCOPES, given)]
+
+    def _limits(self, view: View) -> dict[str, Any]:
+        about = held(view.about)[:LONGEST_NAME]
+        return {"scopes": self.scopes(view.whose), "about": about, "known_by": view.known_by}
+
+    def _facts(self, query: str, whose: RecallScope, **given: Any) -> list[Fact]:
+        limits = {"scopes": self.scopes(whose), "most": MOST}
+        return facts_of(self._db.execute(query, {**limits, **given}))
+
+
+def _token(token: str) -> str:
+    return held(token)[:LONGEST_NAME]
+
+
+def _former(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
+    name, session, kind, at, content, event = known
+    said = (name, shown(session), kind, "", at, shown(content))
+    return FormerEntry(Fact(-row, None, TRUST, *said, "", "", event), until, successor)

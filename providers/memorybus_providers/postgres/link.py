@@ -1,0 +1,152 @@
+"""One connection to the server, its transactions, and what its errors mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from memorybus.errors import ProviderError, Transient, Unavailable
+from psycopg import errors, sql
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+SECONDS = 10.0
+"""What one statement of a lane may take, and the wait for another transaction's lock."""
+
+CONNECTING = 5
+"""Seconds for a new connection; libpq knows no shorter ones than 2."""
+
+_SHOWN = 300
+_AGAIN: Final = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.LockNotAvailable,
+    errors.QueryCanceled,
+    errors.UniqueViolation,
+)
+"""What another try may not meet: locks and times, and who was first."""
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Where an instance's tables are.
+
+    Attributes:
+        url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
+        schema: the schema.
+        password: for the server; empty to let libpq find it.
+    """
+
+    url: str
+    schema: str
+    password: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out what may hold a password."""
+        return f"Where(schema={self.schema!r})"
+
+
+class Link:
+    """A connection, made when it is needed, and made anew after it broke. For one thread."""
+
+    def __init__(self, where: Where) -> None:
+        """Connect to nothing yet."""
+        self._where = where
+        self._db: Connection | None = None
+
+    @contextmanager
+    def transaction(self, seconds: float, *, reading: bool = False) -> Iterator[Connection]:
+        """Open a transaction; leaving normally commits, an exception rolls back.
+
+        Args:
+            seconds: what each statement may take.
+            reading: whether it only reads, from one snapshot.
+
+        Raises:
+            Transient: a lock or a statement took too long.
+            Unavailable: the server is away, full, or refuses us.
+        """
+        with translated():
+            db = self._begun(_begin(self._where.schema, seconds, reading=reading))
+            try:
+                yield db
+                db.execute("commit")
+            except BaseException:
+                self._abandon(db)
+                raise
+
+    def close(self) -> None:
+        """Close the connection; what it has open is rolled back."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _begun(self, begin: sql.Composed) -> Connection:
+        """Begin, on a new connection if the server has ended the one there was."""
+        if self._db is not None:
+            with suppress(psycopg.OperationalError):
+                self._db.execute(begin)
+                return self._db
+            self.close()
+        self._db = db = connected(self._where)
+        db.execute(begin)
+        return db
+
+    def _abandon(self, db: Connection) -> None:
+        """Roll back; who cannot be told that is left."""
+        try:
+            db.execute("rollback")
+        except psycopg.Error:
+            self.close()
+
+
+def connected(where: Where) -> Connection:
+    """Return a new connection that commits each statement by itself."""
+    given: dict[str, Any] = {"password": where.password} if where.password else {}
+    return psycopg.connect(
+        where.url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING, **given
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn psycopg's errors into the provider's.
+
+    What is about the data (SQLSTATE classes 22 and 23) passes: it is a bug of ours.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        found = translation(error)
+        if found is None:
+            raise
+        raise found from None
+
+
+def translation(error: psycopg.Error) -> ProviderError | None:
+    """Return what an error of the server or the connection leads to; None of one of ours.
+
+    No detail is told, in which the server quotes values.
+    """
+    said = error.diag.message_primary or (str(error).splitlines() or [""])[0]
+    message = f"Postgres: {type(error).__name__}: {said}"[:_SHOWN]
+    if isinstance(error, _AGAIN):
+        return Transient(message)
+    ours = isinstance(error, psycopg.DataError | psycopg.IntegrityError | psycopg.ProgrammingError)
+    return None if ours and not _refused(error) else Unavailable(message)
+
+
+def _refused(error: psycopg.Error) -> bool:
+    """Say whether it is about who we are, or about tables that are not there."""
+    kinds = (errors.InsufficientPrivilege, errors.UndefinedTable, errors.InvalidSchemaName)
+    return isinstance(error, kinds)
+
+
+def _begin(schema: str, seconds: float, *, reading: bool) -> sql.Composed:
+    """Return what begins a transaction, in one message."""
+    mode = "isolation level repeatable read, read only" if reading else "read write"
+    limit = max(1, round(seconds * 1000))
+    return sql.SQL(
+        f"begin {mode}; set local search_path to {{}};"
+        f" set local statement_timeout = {limit}; set local lock_timeout = {limit}"
+    ).format(sql.Identifier(schema))

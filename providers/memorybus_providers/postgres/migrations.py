@@ -1,0 +1,149 @@
+"""The tables, as numbered steps; each is applied once, by whoever comes first.
+
+The instances of all workers open at once: they take turns by an advisory lock. A step that was
+released is never changed. What stands in one scope stands together in every index, so that a look
+into it never meets another's rows.
+"""
+
+from typing import Final
+
+from memorybus.errors import Unavailable
+from psycopg import sql
+
+from memorybus_providers.postgres.link import Connection, Where, connected, translated
+
+_TABLES = """
+create table lanes(lane text primary key, epoch bigint not null, entry text not null,
+    n bigint not null);
+create table applied(                          -- a row of ids for each batch
+    lane text not null, seq bigint generated always as identity, ids bytea not null,
+    primary key(lane, seq)
+);
+create table erasures(number bigint not null);  -- how many there were, in one row
+insert into erasures values (0);
+create table scopes(
+    id bigint generated always as identity primary key,
+    key text not null unique,                  -- digest of the three: they may be of any length
+    agent text not null, person text not null, workspace text not null
+);
+create table sessions(
+    id bigint generated always as identity primary key,
+    scope bigint not null,
+    key text not null unique,                  -- digest of scope, name and root
+    name text not null, root text not null,
+    mark text not null,                        -- stands for the name, see ranking.facts
+    said integer not null default 0            -- how many there are
+);
+create index sessions_by_scope on sessions(scope, id);
+create sequence fact_ids;
+create table facts(
+    id bigint primary key,
+    scope bigint not null, session bigint not null,
+    seq integer,                               -- place among the session's utterances, from 0
+    name text not null,                        -- see ranking.facts
+    event_id bytea not null,
+    at bigint not null,                        -- milliseconds
+    kind text not null, speaker text not null, category text not null, tags text not null,
+    content text not null,
+    retrieval_count integer not null default 0
+);
+create unique index facts_by_place on facts(session, seq) where seq is not null;
+create unique index facts_once on facts(scope, kind, md5(content)) where seq is null;
+create index facts_by_name on facts(scope, name);
+create table postings(                         -- which facts hold a token of a scope
+    scope bigint not null, token text collate "C" not null, fact bigint not null,
+    primary key(scope, token, fact)
+);
+create table sources(                          -- of a note: the events that said it
+    session bigint not null, event_id bytea not null,
+    fact bigint not null references facts on delete cascade,
+    scope bigint not null, at bigint not null, category text not null, tags text not null,
+    primary key(session, event_id, fact)
+);
+create index sources_by_fact on sources(fact);
+create table speakers(                         -- one row for each word of a name
+    scope bigint not null, word text not null, name text not null,
+    primary key(scope, word, name)
+);
+create table named(                            -- names in kept facts
+    scope bigint not null, word text not null,
+    fact bigint not null references facts on delete cascade,
+    primary key(scope, word, fact)
+);
+create index named_by_fact on named(fact);
+create table judgements(
+    scope bigint not null, fact text not null,  -- a fact's name; it need not be there yet
+    helpful integer not null, unhelpful integer not null,
+    primary key(scope, fact)
+);
+create table corrections(
+    scope bigint not null, event_id bytea not null, session bigint not null, at bigint not null,
+    fact text not null,                        -- name of the fact that is put right, or empty
+    old text not null,                         -- what it says, or empty
+    note text not null,                        -- name of the note that holds in its place
+    primary key(scope, event_id)
+);
+create table former(                           -- entries of the stores as they were
+    id bigint generated always as identity primary key,
+    scope bigint not null, session bigint not null, name text not null, event_id bytea not null,
+    at bigint not null, kind text not null, content text not null,
+    until bigint not null,                     -- when it was replaced or removed, milliseconds
+    successor text not null                    -- name of what replaced it; empty if removed
+);
+create index former_by_scope on former(scope, until);
+create table tool_results(
+    seq bigint generated always as identity primary key,
+    event_id bytea not null unique, result text not null
+);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES,)
+"""The steps, from number 1 on."""
+
+_WAIT = 60.0
+"""Seconds for all of them; another instance's are waited for."""
+
+
+def migrate(where: Where) -> None:
+    """Bring the tables to this release; changes nothing if they are there.
+
+    Raises:
+        Unavailable: the server is away or refuses it, or a newer release wrote the tables.
+    """
+    with translated(), connected(where) as db:
+        if _number(db, where.schema) == len(MIGRATIONS):
+            return
+        with db.transaction():
+            _migrate(db, where.schema)
+
+
+def _migrate(db: Connection, schema: str) -> None:
+    db.execute(sql.SQL("set local statement_timeout = {}").format(round(_WAIT * 1000)))
+    db.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"memorybus migrations {schema}",))
+    known = _number(db, schema)
+    if known > len(MIGRATIONS):
+        raise Unavailable(
+            f"the schema {schema!r} was written by a newer release (step {known}, known "
+            f"{len(MIGRATIONS)}); upgrade memorybus"
+        )
+    name = sql.Identifier(schema)
+    db.execute(sql.SQL("create schema if not exists {}").format(name))
+    db.execute(sql.SQL("set local search_path to {}").format(name))
+    db.execute("create table if not exists migrations(number integer primary key)")
+    for number, step in enumerate(MIGRATIONS[known:], known + 1):
+        db.execute(sql.SQL(step))
+        db.execute("insert into migrations values (%s)", (number,))
+
+
+def _number(db: Connection, schema: str) -> int:
+    """Return the number of the last step that was applied; 0 if there are no tables."""
+    there = db.execute(
+        "select 1 from information_schema.tables"
+        " where table_schema = %s and table_name = 'migrations'",
+        (schema,),
+    ).fetchone()
+    if there is None:
+        return 0
+    query = sql.SQL("select coalesce(max(number), 0) from {}.migrations")
+    row = db.execute(query.format(sql.Identifier(schema))).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,56 @@
+"""The options of an instance."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memorybus.errors import ConfigError
+
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.postgres.link import Where
+from memorybus_providers.remote.credentials import variable_named
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "url",
+        "description": "where the server is, as libpq takes it, without a password",
+        "default": "",
+        "hint": "postgresql://memorybus@db.example/memory",
+    },
+    {
+        "key": "password_env",
+        "description": "the name of the environment variable that holds the password; without "
+        "one libpq looks into ~/.pgpass (0600)",
+        "default": "",
+        "secret": True,
+    },
+    {
+        "key": "schema",
+        "description": "the schema that holds the tables; it is made if it is missing",
+        "default": "memorybus",
+    },
+)
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def where(config: ProviderConfig) -> Where:
+    """Return where an instance's tables are.
+
+    Raises:
+        ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
+    """
+    who = f"provider {config.name}"
+    url, _, schema = (_text(config, option) for option in SCHEMA)
+    if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
+        raise ConfigError(
+            f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
+        )
+    return Where(url, schema, variable_named("password_env", config))
+
+
+def _text(config: ProviderConfig, option: Mapping[str, Any]) -> str:
+    value = config.options.get(option["key"], option["default"])
+    if not isinstance(value, str):
+        raise ConfigError(f"provider {config.name}: {option['key']} must be a text")
+    return value

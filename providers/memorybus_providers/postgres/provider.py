@@ -1,0 +1,60 @@
+"""The Postgres provider: its options and its life; the rest is `FactProvider`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from memorybus.errors import MissingProvider
+
+from memorybus_providers.base import Placement, ProviderConfig
+from memorybus_providers.fact_provider import FactProvider
+
+
+class PostgresProvider(FactProvider):
+    """A `FactProvider` whose store is a schema of a PostgreSQL server.
+
+    Placement is ``shared``: any number of workers write their lanes and recall, and no lane waits
+    for another. Nothing is held of the server between transactions, so a pooler in transaction mode
+    may stand before it; a connection that broke is made anew with the next transaction.
+    """
+
+    kind: ClassVar[str] = "postgres"
+    placement: ClassVar[Placement] = "shared"
+    fresh_options: ClassVar[tuple[str, ...]] = ("schema",)
+    tunable: ClassVar[frozenset[str]] = frozenset({"schema"})
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Keep the configuration; nothing is connected before `open`.
+
+        Raises:
+            ConfigError: an option is wrong.
+            MissingProvider: psycopg is not installed.
+        """
+        super().__init__(config)
+        try:
+            from memorybus_providers.postgres import options
+        except ImportError as error:
+            raise MissingProvider(
+                f"provider {config.name}: {error.name} is missing; install it with: "
+                "pip install 'memorybus[postgres]'"
+            ) from error
+        self._where = options.where(config)
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Return the options."""
+        from memorybus_providers.postgres.options import SCHEMA
+
+        return SCHEMA
+
+    def open(self) -> None:
+        """Make the tables if they are missing.
+
+        Raises:
+            Unavailable: the server is away or refuses us, or a newer release wrote the tables.
+        """
+        if self.facts is None:
+            from memorybus_providers.postgres.migrations import migrate
+            from memorybus_providers.postgres.store import PostgresStore
+
+            migrate(self._where)
+            self.facts = PostgresStore(self._where)

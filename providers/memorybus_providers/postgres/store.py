@@ -1,0 +1,138 @@
+"""What is open of an instance: its connections, and the transaction of a lane."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from memorybus.errors import ProviderError
+
+from memorybus_providers.base import (
+    Fence,
+    Progress,
+    RecallScope,
+    Residue,
+    StoredMemory,
+    Transaction,
+)
+from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.postgres import digest, ledger
+from memorybus_providers.postgres.erasure import Erasure, stored
+from memorybus_providers.postgres.finding.source import PostgresFacts
+from memorybus_providers.postgres.ledger import Ledger
+from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where
+from memorybus_providers.postgres.writing.corrections import Corrections
+from memorybus_providers.postgres.writing.judgements import Judgements
+from memorybus_providers.postgres.writing.notes import Notes
+from memorybus_providers.postgres.writing.places import Places
+from memorybus_providers.postgres.writing.results import Results
+from memorybus_providers.postgres.writing.utterances import Utterances
+
+_HINT_SECONDS = 0.1
+_LONG_SECONDS = 600.0
+_RETRIEVED = """
+update facts set retrieval_count = retrieval_count + 1
+where id in (select id from facts where id = any(%s) order by id for update skip locked)
+"""
+
+
+class OpenTransaction:
+    """The parts of a transaction that writes."""
+
+    def __init__(self, db: Connection, places: Places) -> None:
+        """Write through `db`."""
+        self.utterances = Utterances(db, places)
+        self.kept = Notes(db, places)
+        self.corrections = Corrections(db, places)
+        self.judgements = Judgements(db, places)
+        self.results = Results(db)
+        self.db = db
+
+    @property
+    def source(self) -> PostgresFacts:
+        """What was written; scopes are looked up anew, since this may have made them."""
+        return PostgresFacts(self.db)
+
+
+class PostgresStore:
+    """Owns two connections: one for lanes, one for those who read meanwhile. For one thread."""
+
+    def __init__(self, where: Where) -> None:
+        """Connect to nothing yet."""
+        self._where = where
+        self._link = Link(where)
+        self._readers = Link(where)
+        self._places = Places()
+        self._ledger = Ledger()
+        self._open: OpenTransaction | None = None
+
+    def close(self) -> None:
+        """Close the connections; an open transaction is rolled back."""
+        self._link.close()
+        self._readers.close()
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's committed progress."""
+        with self._readers.transaction(SECONDS, reading=True) as db:
+            return ledger.progress(db, lane)
+
+    @contextmanager
+    def lane(self, fence: Fence) -> Iterator[Transaction]:
+        """Open the transaction of a lane's owner."""
+        with self._transaction() as parts:
+            yield self._ledger.opened(parts.db, fence)
+
+    @contextmanager
+    def writing(self, *, in_order: bool = False) -> Iterator[OpenTransaction]:
+        """Join the open transaction, or open one and commit it."""
+        if self._open is None:
+            with self._transaction() as parts:
+                yield parts
+            return
+        if in_order:
+            self._open.utterances.flush()
+        yield self._open
+
+    @contextmanager
+    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+        """Read from one snapshot; inside a lane's transaction, what that has written."""
+        if self._open is not None:
+            self._open.utterances.flush()
+            yield FactSearch(self._open.source)
+            return
+        with self._readers.transaction(seconds, reading=True) as db:
+            yield FactSearch(PostgresFacts(db))
+
+    def count_retrieved(self, rows: Sequence[int]) -> None:
+        """Count one retrieval of each fact that nobody else holds."""
+        if self._open is not None:
+            self._open.db.execute(_RETRIEVED, (list(rows),))
+            return
+        with suppress(ProviderError), self._readers.transaction(_HINT_SECONDS) as db:
+            db.execute(_RETRIEVED, (list(rows),))
+
+    def digest(self, after: str) -> Iterator[tuple[str, str]]:
+        """Return the pairs of `postgres.digest`, from one snapshot."""
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
+            yield from digest.pairs(db, after)
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope."""
+        return Erasure(self._readers, self._where.schema).erase(scope)
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what `erase` would erase, from one snapshot."""
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
+            yield from stored(db, scope)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[OpenTransaction]:
+        try:
+            with self._link.transaction(SECONDS) as db:
+                self._places.begin(db)
+                self._open = parts = OpenTransaction(db, self._places)
+                yield parts
+                parts.utterances.flush()
+        except BaseException:
+            self._places.forget()
+            raise
+        finally:
+            self._open = None

@@ -1,0 +1,1 @@
+"""What is written: said, kept, judged and corrected, in the lane's transaction."""

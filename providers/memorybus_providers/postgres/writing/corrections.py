@@ -1,0 +1,48 @@
+"""The rows of what was put right by tool: a note that holds in the place of a fact.
+
+A correction and what it puts right may be events of two keys, in any order. It is therefore kept
+beside the facts, under the name or the text of what it means, and compared when they are read (G8).
+"""
+
+from collections.abc import Sequence
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import held
+from memorybus_providers.postgres.writing.places import Places
+from memorybus_providers.ranking.facts import clean
+from memorybus_providers.truth.changes import Correction
+
+_ADD = """
+insert into corrections(scope, event_id, session, at, fact, old, note)
+values (%s, %s, %s, %s, %s, %s, %s) on conflict do nothing
+"""
+_RETRACT = """
+delete from corrections
+where scope = %(scope)s and event_id = any(%(events)s)
+    and session in (select id from sessions where scope = %(scope)s and root = %(root)s)
+"""
+
+
+class Corrections:
+    """Writes corrections in the transaction that `db` has open."""
+
+    def __init__(self, db: Connection, places: Places) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+
+    def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
+        """Put right a fact, known by its name or else by a text it holds, by a note."""
+        place = self._places.of(self._db, ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        given = (place.scope, event_id, place.session, ctx.at, fact, held(old), note)
+        self._db.execute(_ADD, given)
+        return Correction(fact, clean(old), note, ctx.at)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget corrections that were made in some events of the context's lineage."""
+        events = [bytes.fromhex(event_id) for event_id in event_ids]
+        scope = self._places.of(self._db, ctx).scope
+        given = {"scope": scope, "root": held(ctx.session.root), "events": events}
+        self._db.execute(_RETRACT, given)

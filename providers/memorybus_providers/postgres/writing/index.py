@@ -1,0 +1,87 @@
+"""Facts and their words: rows of facts, and one posting for each token that a fact holds."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memorybus_providers.language.held import held_tokens
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import LONGEST_NAME, shown
+
+_FACTS = """
+copy facts(id, scope, session, seq, name, event_id, at, kind, speaker, category, tags, content)
+from stdin
+"""
+_POSTINGS = "copy postings(scope, token, fact) from stdin"
+_REMOVED = "delete from facts where id = any(%s) returning id, scope, tags, content"
+_UNPOSTED = """
+delete from postings
+using unnest(%s::bigint[], %s::text[], %s::bigint[]) as gone(scope, token, fact)
+where postings.scope = gone.scope and postings.token = gone.token collate "C"
+    and postings.fact = gone.fact
+"""
+
+
+class NewFact(msgspec.Struct, frozen=True):
+    """A fact's columns; its texts are as they are held."""
+
+    id: int
+    scope: int
+    session: int
+    seq: int | None
+    name: str
+    event_id: bytes
+    at: int
+    kind: str
+    speaker: str
+    category: str
+    tags: str
+    content: str
+
+
+def numbers(db: Connection, count: int) -> list[int]:
+    """Return new row numbers, rising."""
+    query = "select nextval('fact_ids') from generate_series(1, %s)"
+    return sorted(row[0] for row in db.execute(query, (count,)).fetchall())
+
+
+def insert(db: Connection, facts: Sequence[NewFact]) -> None:
+    """Write facts and what they hold, as two streams."""
+    with db.cursor() as cursor:
+        with cursor.copy(_FACTS) as copy:
+            for fact in facts:
+                copy.write_row(msgspec.structs.astuple(fact))
+        with cursor.copy(_POSTINGS) as copy:
+            for row in _postings((one.id, one.scope, one.tags, one.content) for one in facts):
+                copy.write_row(row)
+
+
+def post(db: Connection, fact: int, scope: int, tags: str, content: str) -> None:
+    """Write what one fact holds, whose row is there."""
+    with db.cursor() as cursor, cursor.copy(_POSTINGS) as copy:
+        for row in _postings([(fact, scope, tags, content)]):
+            copy.write_row(row)
+
+
+def unpost(db: Connection, gone: Iterable[tuple[int, int, str, str]]) -> None:
+    """Remove what facts held: each its number, scope, tags and text."""
+    columns = [list(column) for column in zip(*_postings(gone), strict=True)]
+    if columns:
+        db.execute(_UNPOSTED, columns)
+
+
+def remove(db: Connection, facts: Sequence[int]) -> None:
+    """Remove facts, and what they held."""
+    unpost(db, db.execute(_REMOVED, (list(facts),)).fetchall())
+
+
+def _postings(
+    facts: Iterable[tuple[int, int, str, str]],
+) -> list[tuple[int, str, int]]:
+    """Return the postings of some facts, in the order of their index."""
+    held = {
+        (scope, token[:LONGEST_NAME], fact)
+        for fact, scope, tags, content in facts
+        for token in held_tokens(shown(tags), shown(content))
+    }
+    return sorted(held)

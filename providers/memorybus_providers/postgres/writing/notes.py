@@ -1,0 +1,203 @@
+"""The rows of facts that somebody chose to keep (see `remembering.notes`).
+
+Lanes may keep the same note at once. Whoever changes the sources of one holds its row meanwhile.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from memorybus.errors import Transient
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.language.words import folded
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import LONGEST_NAME, held
+from memorybus_providers.postgres.writing import index
+from memorybus_providers.postgres.writing.places import Place, Places
+from memorybus_providers.ranking import facts
+from memorybus_providers.ranking.facts import clean, names_in
+from memorybus_providers.remembering.notes import NOTE, Note
+
+_TRIES = 3
+_INSERT = """
+insert into facts(id, scope, session, name, event_id, at, kind, speaker, category, tags, content)
+values (nextval('fact_ids'), %s, %s, %s, %s, %s, %s, '', %s, %s, %s)
+on conflict(scope, kind, md5(content)) where seq is null do nothing returning id
+"""
+_SAME = """
+select id from facts
+where scope = %s and kind = %s and md5(content) = md5(%s) and seq is null for update
+"""
+_NAMED = """
+insert into named select %s, word, %s from unnest(%s::text[]) as word on conflict do nothing
+"""
+_SOURCE = """
+insert into sources(session, event_id, fact, scope, at, category, tags)
+values (%s, %s, %s, %s, %s, %s, %s) on conflict do nothing
+"""
+_FIRST = """
+select session, event_id, at, category, tags from sources where fact = %s
+order by at, event_id limit 1
+"""
+_ATTRIBUTED = """
+select scope, facts.tags, content from facts where id = %s
+"""
+_ATTRIBUTE = """
+update facts set session = %s, event_id = %s, at = %s, category = %s, tags = %s where id = %s
+"""
+_SAID = """
+select distinct fact from sources
+where session in (select id from sessions where scope = %s and root = %s) and event_id = any(%s)
+order by fact
+"""
+_HOLD = "select id from facts where id = any(%s) order by id for update"
+_UNSAY = """
+delete from sources
+where session in (select id from sessions where scope = %s and root = %s) and event_id = any(%s)
+"""
+_UNSAID = """
+select id from facts
+where id = any(%s) and not exists (select 1 from sources where sources.fact = facts.id)
+"""
+_END = """
+insert into former(scope, session, name, event_id, at, kind, content, until, successor)
+select scope, session, name, event_id, at, kind, content, %s, %s from facts where id = %s
+"""
+_CONTAINING = """
+select id, content from facts
+where kind = %(kind)s and seq is null and position(%(old)s in content) > 0
+"""
+_ORDER = " order by content <> %(old)s, id limit 2"
+# A store belongs to the agent or to the person; a scope is one part of what it holds.
+_ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "memory": " and scope in (select id from scopes where agent = %(agent)s)",
+        "user-store": " and scope in (select id from scopes where person = %(person)s)",
+    }
+)
+
+
+class Notes:
+    """Writes kept facts in the transaction that `db` has open."""
+
+    def __init__(self, db: Connection, places: Places) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+
+    def add(self, note: Note, ctx: HookContext) -> str | None:
+        """Keep a note as it stands; return its name, None if it is blank.
+
+        Of several events with the same note the earliest counts: events of several keys come in
+        any order, and the state must not depend on it (G8).
+        """
+        content = clean(note.content)
+        if not content or content.isspace():
+            return None
+        name = facts.kept_name(ctx.scope, note.kind, content)
+        place = self._places.of(self._db, ctx)
+        fact = self._kept(name, note, place, ctx)
+        if note.kind == NOTE:
+            filed = (held(note.category), held(note.tags))
+            event = bytes.fromhex(ctx.event_id)
+            self._db.execute(_SOURCE, (place.session, event, fact, place.scope, ctx.at, *filed))
+            self._attribute(fact)
+        return name
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget the notes that only these events of the context's lineage have said.
+
+        Entries of the two stores stay: their order key is another, and a later write takes them
+        back.
+        """
+        events = [bytes.fromhex(event_id) for event_id in event_ids]
+        given = (self._places.of(self._db, ctx).scope, held(ctx.session.root), events)
+        said = [row[0] for row in self._db.execute(_SAID, given).fetchall()]
+        if not said:
+            return
+        self._db.execute(_HOLD, (said,))
+        self._db.execute(_UNSAY, given)
+        unsaid = {row[0] for row in self._db.execute(_UNSAID, (said,)).fetchall()}
+        index.remove(self._db, sorted(unsaid))
+        for fact in said:
+            if fact not in unsaid:
+                self._attribute(fact)
+
+    def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
+        """Put `content` in the place of the fact that `old_text` means.
+
+        Where it means none the text is added, for the agent believes it remembered. Without a
+        text nothing changes.
+        """
+        text = clean(content)
+        if text and not text.isspace():
+            self._end(kind, old_text, facts.kept_name(ctx.scope, kind, text), ctx)
+            self.add(Note(kind, content), ctx)
+
+    def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
+        """Remove the fact that `old_text` means, if there is one.
+
+        That is the fact equal to it, else the only one that contains it; of several none. Facts
+        of the event's own scope come first, then the others of the same store: the memory of the
+        agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
+        """
+        self._end(kind, old_text, "", ctx)
+
+    def _end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Take a fact away, and keep what it said as what was so before."""
+        fact = self._meant(kind, held(old_text), ctx)
+        if fact is not None:
+            self._db.execute(_END, (ctx.at, successor, fact))
+            index.remove(self._db, [fact])
+
+    def _kept(self, name: str, note: Note, place: Place, ctx: HookContext) -> int:
+        """Return the row of a note, held; make it if it is not there."""
+        text = held(note.content)
+        event = bytes.fromhex(ctx.event_id)
+        row = (place.scope, place.session, name, event, ctx.at, note.kind)
+        filed = (held(note.category), held(note.tags))
+        for _ in range(_TRIES):
+            made = self._db.execute(_INSERT, (*row, *filed, text)).fetchone()
+            if made is not None:
+                self._index(int(made[0]), place.scope, note)
+                return int(made[0])
+            same = self._db.execute(_SAME, (place.scope, note.kind, text)).fetchone()
+            if same is not None:
+                return int(same[0])
+        raise Transient("a note was kept and forgotten by others at once")
+
+    def _index(self, fact: int, scope: int, note: Note) -> None:
+        index.post(self._db, fact, scope, held(note.tags), held(note.content))
+        names = [held(folded(name))[:LONGEST_NAME] for name in names_in(clean(note.content))]
+        if names:
+            self._db.execute(_NAMED, (scope, fact, names))
+
+    def _attribute(self, fact: int) -> None:
+        """File a note as its earliest source does."""
+        first = self._db.execute(_FIRST, (fact,)).fetchone()
+        known = self._db.execute(_ATTRIBUTED, (fact,)).fetchone()
+        if first is None or known is None:
+            return
+        scope, tags, content = known
+        self._db.execute(_ATTRIBUTE, (*first, fact))
+        if first[-1] != tags:
+            index.unpost(self._db, [(fact, scope, tags, content)])
+            index.post(self._db, fact, scope, first[-1], content)
+
+    def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
+        if not old:
+            return None
+        given = {
+            "kind": kind,
+            "old": old,
+            "scope": self._places.of(self._db, ctx).scope,
+            "agent": held(ctx.scope.agent),
+            "person": held(ctx.scope.user),
+        }
+        for here in (" and scope = %(scope)s", _ELSEWHERE[kind]):
+            found = self._db.execute(_CONTAINING + here + _ORDER, given).fetchall()
+            if found:
+                fact, content = found[0]
+                return int(fact) if len(found) == 1 or content == old else None
+        return None

@@ -1,0 +1,134 @@
+"""The rows of scopes and sessions: where a fact belongs.
+
+Their numbers are known from memory. An erasure removes rows while no transaction is open that
+writes, and counts itself; who finds another count looks all of them up anew.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from memorybus.events import Scope
+from memorybus.ids import derived_id
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import held
+from memorybus_providers.ranking.facts import mark_of
+
+CACHED = 10_000
+"""How many scopes' and sessions' rows are kept in memory (G10)."""
+
+_NEW_SCOPES = """
+insert into scopes(key, agent, person, workspace)
+select * from unnest(%s::text[], %s::text[], %s::text[], %s::text[]) on conflict(key) do nothing
+"""
+_NEW_SESSIONS = """
+insert into sessions(key, scope, name, root, mark)
+select * from unnest(%s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[])
+on conflict(key) do nothing
+"""
+_SCOPES = "select key, id from scopes where key = any(%s)"
+_SESSIONS = "select key, id from sessions where key = any(%s)"
+
+_WRITING = "select pg_advisory_xact_lock_shared(hashtext(current_schema() || ' erasure'))"
+_ERASING = "select pg_advisory_xact_lock(hashtext(current_schema() || ' erasure'))"
+_COUNT = "select number from erasures"
+_COUNTED = "update erasures set number = number + 1"
+
+Where = tuple[Scope, str, str]
+"""A scope, a session's id, and its root."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The rows of a scope and a session, and the session's mark (see `ranking.facts`)."""
+
+    scope: int
+    session: int
+    mark: str
+
+
+def scope_key(agent: str, user: str, workspace: str) -> str:
+    """Return what a scope is looked up by."""
+    return derived_id("scope", held(agent), held(user), held(workspace))
+
+
+def where(ctx: HookContext) -> Where:
+    """Return where the facts of a context belong, by its names."""
+    return ctx.scope, ctx.session.id, ctx.session.root
+
+
+def erasing(db: Connection) -> None:
+    """Wait until nobody else writes, and let everybody look up rows anew afterwards."""
+    db.execute(_ERASING)
+    db.execute(_COUNTED)
+
+
+class Places:
+    """Finds or makes the rows, in the transaction that is open."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._known: dict[Where, Place] = {}
+        self._erasures = 0
+
+    def begin(self, db: Connection) -> None:
+        """Begin to write: no row goes before the transaction ends."""
+        with db.pipeline():
+            db.execute(_WRITING)
+            counted = db.execute(_COUNT)
+        row = counted.fetchone()
+        if row is not None and row[0] != self._erasures:
+            self._erasures = row[0]
+            self._known.clear()
+
+    def forget(self) -> None:
+        """Drop the cached row numbers: a rollback may have removed these rows."""
+        self._known.clear()
+
+    def of(self, db: Connection, ctx: HookContext) -> Place:
+        """Return the rows to which the facts of a context belong."""
+        return self.all(db, [where(ctx)])[where(ctx)]
+
+    def all(self, db: Connection, asked: Iterable[Where]) -> Mapping[Where, Place]:
+        """Return the rows of several places, in two round trips if any is new."""
+        asked = list(asked)
+        missing = {one for one in asked if one not in self._known}
+        if missing:
+            if len(self._known) + len(missing) > CACHED:
+                self._known.clear()
+                missing = set(asked)
+            self._known |= _found(db, missing)
+        return self._known
+
+
+def _found(db: Connection, missing: Iterable[Where]) -> dict[Where, Place]:
+    keys = {one[0]: scope_key(one[0].agent, one[0].user, one[0].workspace) for one in missing}
+    # Sorted, so that two transactions that make the same rows wait for each other in one order.
+    scopes = sorted((key, *_names(scope)) for scope, key in keys.items())
+    rows = _made(db, _NEW_SCOPES, _SCOPES, scopes)
+    sessions = {
+        one: derived_id("session", keys[one[0]], held(one[1]), held(one[2])) for one in missing
+    }
+    given = sorted(
+        (key, rows[keys[one[0]]], held(one[1]), held(one[2]), mark_of(one[1]))
+        for one, key in sessions.items()
+    )
+    made = _made(db, _NEW_SESSIONS, _SESSIONS, given)
+    return {
+        one: Place(rows[keys[one[0]]], made[key], mark_of(one[1])) for one, key in sessions.items()
+    }
+
+
+def _names(scope: Scope) -> tuple[str, str, str]:
+    return held(scope.agent), held(scope.user), held(scope.workspace)
+
+
+def _made(
+    db: Connection, insert: str, select: str, rows: Iterable[tuple[object, ...]]
+) -> dict[str, int]:
+    """Insert rows that are not there; return the numbers of all by their keys."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    with db.pipeline():
+        db.execute(insert, columns)
+        found = db.execute(select, (columns[0],))
+    return dict(found.fetchall())

@@ -1,0 +1,28 @@
+"""The rows of what writing tools returned, so that a call that comes again changes nothing."""
+
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import held, shown
+from memorybus_providers.remembering.parts import RESULTS_KEPT
+
+_OF = "select result from tool_results where event_id = %s"
+_KEEP = "insert into tool_results(event_id, result) values (%s, %s) returning seq"
+_FORGET = "delete from tool_results where seq <= %s"
+
+
+class Results:
+    """Reads and writes them in the transaction that `db` has open."""
+
+    def __init__(self, db: Connection) -> None:
+        """Write through `db`."""
+        self._db = db
+
+    def of(self, event_id: str) -> str | None:
+        """Return the result of a call that was run before."""
+        row = self._db.execute(_OF, (bytes.fromhex(event_id),)).fetchone()
+        return None if row is None else shown(row[0])
+
+    def keep(self, event_id: str, result: str) -> None:
+        """Remember a result; the oldest beyond `RESULTS_KEPT` are forgotten."""
+        row = self._db.execute(_KEEP, (bytes.fromhex(event_id), held(result))).fetchone()
+        if row is not None:
+            self._db.execute(_FORGET, (row[0] - RESULTS_KEPT,))

@@ -1,0 +1,149 @@
+"""The rows of what was said (see `remembering.utterances`), in their session's order."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.language.words import folded
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import LONGEST_NAME, held, shown
+from memorybus_providers.postgres.writing import index
+from memorybus_providers.postgres.writing.index import NewFact
+from memorybus_providers.postgres.writing.places import Place, Places, Where, where
+from memorybus_providers.ranking import facts
+from memorybus_providers.ranking.facts import clean
+from memorybus_providers.remembering.utterances import Piece, Utterance, pieces, unsaid
+
+_NUMBERED = """
+update sessions set said = said + added.count
+from unnest(%s::bigint[], %s::int[]) as added(id, count) where sessions.id = added.id
+returning sessions.id, (
+    select coalesce(max(seq) + 1, 0) from facts
+    where facts.session = sessions.id and seq is not null
+)
+"""
+_SPEAKERS = """
+insert into speakers select * from unnest(%s::bigint[], %s::text[], %s::text[])
+on conflict do nothing
+"""
+_LINEAGE = """
+select content from facts
+where session in (select id from sessions where scope = %s and root = %s) and seq is not null
+"""
+_RETRACTED = """
+select id, session, content from facts
+where session in (select id from sessions where scope = %s and root = %s) and seq is not null
+    and event_id = any(%s)
+"""
+_REPEATED = """
+select id, session, content from facts
+where session in (select id from sessions where scope = %s and root = %s) and seq is not null
+    and kind = 'compression' and content = any(%s)
+"""
+_FEWER = """
+update sessions set said = said - gone.count
+from unnest(%s::bigint[], %s::int[]) as gone(id, count) where sessions.id = gone.id
+"""
+
+_Pending = tuple[Where, HookContext, Piece]
+
+
+class Utterances:
+    """Writes utterances in the transaction that `db` has open.
+
+    They wait in memory until `flush`, which writes all of them in a fixed number of round trips.
+    """
+
+    def __init__(self, db: Connection, places: Places) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+        self._pending: list[_Pending] = []
+        self._speakers: set[tuple[Where, str]] = set()
+
+    def flush(self) -> None:
+        """Write what waits; due before a commit or a look-up."""
+        pending, self._pending = self._pending, []
+        speakers, self._speakers = self._speakers, set()
+        if not pending and not speakers:
+            return
+        asked = {one[0] for one in pending} | {one[0] for one in speakers}
+        found = self._places.all(self._db, asked)
+        if speakers:
+            rows = sorted({row for one, name in speakers for row in _words(found[one], name)})
+            if rows:
+                self._db.execute(_SPEAKERS, [list(column) for column in zip(*rows, strict=True)])
+        if pending:
+            self._insert([(found[at], ctx, piece) for at, ctx, piece in pending])
+
+    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        self._append(pieces(utterances), ctx)
+
+    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append what the lineage has not stored yet; whatever was said before is flushed."""
+        lineage = self._lineage(ctx)
+        before = (shown(row[0]) for row in self._db.execute(_LINEAGE, lineage).fetchall())
+        self._append(unsaid(utterances, before), ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events of the context's lineage, and its repetitions."""
+        lineage = self._lineage(ctx)
+        events = [bytes.fromhex(event_id) for event_id in event_ids]
+        gone = self._db.execute(_RETRACTED, (*lineage, events)).fetchall()
+        self._remove(gone)
+        texts = list({text for _, _, text in gone})
+        if texts:
+            self._remove(self._db.execute(_REPEATED, (*lineage, texts)).fetchall())
+
+    def introduce(self, name: str, ctx: HookContext) -> None:
+        """Remember that somebody of this name speaks in this scope: one row per word of it."""
+        if name:
+            self._speakers.add((where(ctx), clean(name)))
+
+    def _lineage(self, ctx: HookContext) -> tuple[int, str]:
+        return self._places.of(self._db, ctx).scope, held(ctx.session.root)
+
+    def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
+        place = where(ctx)
+        self._pending += [(place, ctx, piece) for piece in said]
+
+    def _insert(self, said: Sequence[tuple[Place, HookContext, Piece]]) -> None:
+        added = sorted(Counter(place.session for place, _, _ in said).items())
+        given = [list(column) for column in zip(*added, strict=True)]
+        following: dict[int, int] = dict(self._db.execute(_NUMBERED, given).fetchall())
+        made = []
+        for row, (place, ctx, piece) in zip(index.numbers(self._db, len(said)), said, strict=True):
+            made.append(_fact(row, following[place.session], place, ctx, piece))
+            following[place.session] += 1
+        index.insert(self._db, made)
+
+    def _remove(self, gone: Sequence[tuple[int, int, str]]) -> None:
+        if gone:
+            index.remove(self._db, [row[0] for row in gone])
+            counts = sorted(Counter(row[1] for row in gone).items())
+            self._db.execute(_FEWER, [list(column) for column in zip(*counts, strict=True)])
+
+
+def _fact(row: int, seq: int, place: Place, ctx: HookContext, piece: Piece) -> NewFact:
+    number, said, text = piece
+    event_id = bytes.fromhex(ctx.event_id)
+    return NewFact(
+        id=row,
+        scope=place.scope,
+        session=place.session,
+        seq=seq,
+        name=facts.said_name(place.mark, event_id, number),
+        event_id=event_id,
+        at=ctx.at,
+        kind=said.kind,
+        speaker=held(said.speaker),
+        category="",
+        tags=held(said.tags),
+        content=held(text),
+    )
+
+
+def _words(place: Place, name: str) -> list[tuple[int, str, str]]:
+    written = held(name)[:LONGEST_NAME]
+    return [(place.scope, held(word)[:LONGEST_NAME], written) for word in folded(name).split()]

