@@ -39,6 +39,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(PY) docs/redis_keys.py --check
 	$(PY) docs/guarantee_tests.py --check
 	$(PY) docs/decision_list.py --check
+	$(PY) docs/fleet_table.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
@@ -49,6 +50,7 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
 	$(PY) docs/guarantee_tests.py
 	$(PY) docs/decision_list.py
+	$(PY) docs/fleet_table.py
 
 servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 for the tests
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries

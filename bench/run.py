@@ -44,6 +44,7 @@ PARTS = (
     "rebuild",
     "recovery",
     "idle",
+    "scrape",
     "peers",
 )
 

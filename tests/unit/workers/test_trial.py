@@ -61,6 +61,13 @@ class Refused(Remembering):
         raise Unavailable("no server at http://ann:hunter2hunter2@localhost:9")
 
 
+class Unwell(Remembering):
+    """Opens, and says what keeps it from serving."""
+
+    def health(self, deadline: float) -> str:
+        return "its quota is used up: wait until tomorrow"
+
+
 class Deaf(Remembering):
     """Takes every write and recalls something else."""
 
@@ -152,6 +159,7 @@ def test_what_was_written_is_recalled_by_another_instance(
     ("kind", "last", "said", "fix"),
     [
         (Refused, "open", "no server at http://***@localhost:9", "start its backend"),
+        (Unwell, "open", "its quota is used up", ""),
         (Failing, "write", "Transient: HTTP 500", "provider test mine"),
         (Slow, "write", "a worker abandons a call after call_timeout", ""),
         (Deaf, "recall", "not among the 1 memories", "--wait 60"),

@@ -110,6 +110,8 @@ class Trial:
 
     def _open(self) -> str:
         made = self._another()
+        if said := made.health(self._deadline):
+            raise TrialFailed(said)
         note = f"; {made.note}" if made.note else ""
         return f"{made.kind}, {made.delivery}, {made.placement}{note}"
 
