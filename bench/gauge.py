@@ -69,6 +69,8 @@ BOUNDS: dict[str, Bound] = {
     "postgres_1_to_4_workers": Bound(3.5, least=True),
     "idle_cpu_percent": Bound(1.0),
     "idle_rss_mb": Bound(130.0),
+    "metrics_scrape_ms": Bound(50.0),
+    "metrics_scrape_redis_ms": Bound(10.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
     "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }

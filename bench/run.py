@@ -46,6 +46,7 @@ PARTS = (
     "rebuild",
     "recovery",
     "idle",
+    "scrape",
     "peers",
 )
 
