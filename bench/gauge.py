@@ -64,8 +64,13 @@ BOUNDS: dict[str, Bound] = {
     "holographic_recall_p50_ms": Bound(5.0),
     "holographic_recall_p99_ms": Bound(20.0),
     "holographic_recall_50k_p50_ms": Bound(10.0),
+    "postgres_over_floor": Bound(0.6, least=True),
+    "postgres_recall_p50_ms": Bound(10.0),
+    "postgres_1_to_4_workers": Bound(3.5, least=True),
     "idle_cpu_percent": Bound(1.0),
     "idle_rss_mb": Bound(130.0),
+    "metrics_scrape_ms": Bound(50.0),
+    "metrics_scrape_redis_ms": Bound(10.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
     "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }

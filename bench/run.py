@@ -41,9 +41,12 @@ PARTS = (
     "archived",
     "search",
     "crowd",
+    "postgres_store",
+    "postgres_scaling",
     "rebuild",
     "recovery",
     "idle",
+    "scrape",
     "peers",
 )
 

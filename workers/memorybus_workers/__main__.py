@@ -186,6 +186,7 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
         log,
         with_parent=options.reports,
         mark=options.mark,
+        metrics=options.metrics,
     )
 
 
@@ -250,6 +251,7 @@ def _add_worker(worker: argparse.ArgumentParser) -> None:
         type=_at_least(1),
         help="start so many workers and watch over them; without it this process is the worker",
     )
+    worker.add_argument("--metrics", default="", help="HOST:PORT, with --processes")
     worker.add_argument("--jobs", type=_at_least(0), default=1, help="recall processes")
     worker.add_argument(
         "--with-parent",

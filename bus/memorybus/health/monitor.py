@@ -13,6 +13,7 @@ from memorybus.config.settings import Settings
 from memorybus.health import alarms
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
+from memorybus.health.log_figures import LogFigures, read_figures
 from memorybus.health.log_health import Continuity, Examiner
 from memorybus.health.providers import (
     FIELDS,
@@ -30,6 +31,8 @@ from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, transl
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
+from memorybus.registry.work import WorkDone
+from memorybus.registry.work import read as read_work
 from memorybus.spool.files import inspect
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
@@ -79,6 +82,7 @@ class Status(msgspec.Struct, frozen=True):
     disk: Disk | None
     archive: ArchiveStatus = ArchiveStatus()
     copies: list[ProviderStatus] = []
+    log: LogFigures = LogFigures()
 
 
 def read_status(settings: Settings) -> Status:
@@ -141,7 +145,9 @@ class Monitor:
         others = [name for name in [*names, *made] if name not in serving.values()]
         others = [name for name in others if name in made or any(one.n for one in lanes[name])]
         workers = self.roster.alive()
-        health = Examiner(self._redis, self._settings).look()
+        examiner = Examiner(self._redis, self._settings)
+        health = examiner.look()
+        work = read_work(self._redis, self._keys, names)
         self._parts = health.parts
         url = redacted(self._settings.redis_url)
         halted = alarms.of_halted({live: lanes[live] for live in serving.values()})
@@ -150,7 +156,7 @@ class Monitor:
             spool=self.spool(),
             partitions=self._settings.partitions,
             providers=[
-                self._serving(name, live, lanes[live], workers, sight)
+                self._serving(self._provider(live, lanes[live], workers, sight), name, work[name])
                 for name, live in serving.items()
             ],
             workers=[_worker(one) for one in workers],
@@ -161,6 +167,7 @@ class Monitor:
             disk=health.disk,
             archive=health.archive,
             copies=[self._copy(name, lanes[name], workers, sight) for name in others],
+            log=read_figures(self._redis, self._keys, examiner.sights),
         )
 
     def names(self) -> list[str]:
@@ -207,17 +214,10 @@ class Monitor:
         found = self._provider(name, cut, workers, sight)
         return msgspec.structs.replace(found, copy_of=known.provider)
 
-    def _serving(
-        self,
-        name: str,
-        live: str,
-        lanes: list[LaneFigures],
-        workers: list[WorkerInfo],
-        sight: InstancesView,
-    ) -> ProviderStatus:
+    def _serving(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
         """Return the status of a provider, by the figures of the instance that serves it."""
-        found = self._provider(live, lanes, workers, sight)
-        return msgspec.structs.replace(found, name=name, live="" if live == name else live)
+        generation = "" if live.name == name else live.name
+        return msgspec.structs.replace(live, name=name, live=generation, work=work)
 
     def _provider(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
@@ -236,6 +236,7 @@ class Monitor:
             reports="; ".join(sorted({w.reports[name] for w in workers if name in w.reports})),
             paused=(hold.reason or "no reason was given") if hold else "",
             kept=hold is not None and hold.state == "kept",
+            discarded=sum(lane.discarded for lane in lanes),
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:

@@ -6,6 +6,7 @@ import msgspec
 
 from memorybus.log.stream import START
 from memorybus.registry.done_set import above
+from memorybus.registry.work import WorkDone
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
@@ -26,6 +27,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         live: the copy that serves agents in its place, whose numbers these are; "" if none does.
         copy_of: for an instance that serves nobody, the provider that it copies; else "".
         kept: whether it stands still because it is kept for `memorybus rebuild --rollback`.
+        discarded: events that an operator discarded.
+        work: what workers counted of their work for the provider; a copy has none.
     """
 
     name: str
@@ -42,6 +45,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     live: str = ""
     copy_of: str = ""
     kept: bool = False
+    discarded: int = 0
+    work: WorkDone = WorkDone()
 
 
 HALTED = "halted"
@@ -59,6 +64,7 @@ class LaneFigures(msgspec.Struct, frozen=True):
         n: the number of that entry.
         done_above: events done out of order behind it.
         not_applied: events that were parked or discarded.
+        discarded: those of them that were discarded.
         owned: whether a live worker owns it.
         parked_keys: keys that wait for an operator.
         dead: events of these keys.
@@ -75,6 +81,7 @@ class LaneFigures(msgspec.Struct, frozen=True):
     dead: int
     head: int
     halted: str = ""
+    discarded: int = 0
 
 
 def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
@@ -91,6 +98,7 @@ def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any)
         dead=number(dead),
         head=head,
         halted=halted.decode("utf-8", "replace") if halted else "",
+        discarded=number(discarded),
     )
 
 

@@ -39,6 +39,7 @@ class Ready(msgspec.Struct, frozen=True):
         worker: the worker's id; the first one's, if there are several.
         worker_pid: the process that starts the workers, and starts those again that die.
         workers: the ids of all.
+        metrics: where metrics are served; "" for nowhere.
     """
 
     ready: bool
@@ -49,6 +50,7 @@ class Ready(msgspec.Struct, frozen=True):
     worker: str
     worker_pid: int
     workers: tuple[str, ...]
+    metrics: str = ""
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
@@ -207,4 +209,5 @@ def _ready(settings: Settings, server: _Server, report: Mapping[str, Any], pid: 
         worker=worker,
         worker_pid=pid,
         workers=tuple(map(str, report.get("workers", (worker,)))),
+        metrics=str(report.get("metrics", "")),
     )

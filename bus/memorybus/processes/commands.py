@@ -34,6 +34,7 @@ def worker_command(
     log: LogForm = "text",
     with_parent: bool = False,
     json: bool = False,
+    metrics: str = "",
 ) -> list[str]:
     """Return the command line of worker processes and of their supervisor.
 
@@ -45,6 +46,7 @@ def worker_command(
         with_parent: the workers end with the process that starts them, and report to it why they
             fail.
         json: the workers also write a JSON line that says why they fail.
+        metrics: where they serve metrics, as ``HOST:PORT``; nowhere if empty.
     """
     command = module_command(_WORKERS, "worker", "--processes", str(processes))
     if with_parent:
@@ -55,6 +57,8 @@ def worker_command(
         command += ["--providers", ",".join(providers)]
     if log != "text":
         command += ["--log", log]
+    if metrics:
+        command += ["--metrics", metrics]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
 
 

@@ -207,6 +207,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "how long they waited.",
     ),
     KeyDoc(
+        "{ns}:work:{<provider>}",
+        "hash",
+        False,
+        "What workers counted of their work for the provider: tries that failed, events that came "
+        "again, writes that were refused, how long calls took, how old events were when applied.",
+    ),
+    KeyDoc(
         "{ns}:rebuilding:<provider>",
         "string",
         False,

@@ -149,6 +149,10 @@ class Keys:
         """Return how prompts were answered by a provider."""
         return f"{self.namespace}:prompts:{{{provider}}}"
 
+    def work(self, provider: str) -> str:
+        """Return what workers counted of their work for a provider."""
+        return f"{self.namespace}:work:{{{provider}}}"
+
     def paused(self, provider: str) -> str:
         """Return the entry that exists while no recall is asked of a provider."""
         return f"{self.namespace}:paused:{{{provider}}}"

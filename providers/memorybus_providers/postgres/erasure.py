@@ -7,7 +7,7 @@ them (see `Places`).
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from memorybus_providers.base import RecallScope, Residue, StoredMemory
 from memorybus_providers.postgres.finding.source import PostgresFacts
@@ -70,8 +70,13 @@ def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
                 for found in cursor.execute(query, (row,)):
-                    text, *more = (shown(one) if isinstance(one, str) else one for one in found)
-                    yield StoredMemory(text, agent, person, workspace, *more)
+                    yield _memory((agent, person, workspace), *found)
+
+
+def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
+    session, at, speaker, event, until = more
+    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until)
+    return StoredMemory(*said)
 
 
 class Erasure:

@@ -36,6 +36,8 @@ SHAPE = {
         "live",
         "copy_of",
         "kept",
+        "discarded",
+        "work",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [
@@ -81,6 +83,7 @@ SHAPE = {
         "bytes",
     ],
     "copies": [],
+    "log": ["published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"],
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -99,7 +102,7 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
         assert bus.flush(timeout=25)
         status = status_of(settings)
     assert list(status) == list(SHAPE)
-    for part in ("redis", "spool", "continuity", "memory", "archive"):
+    for part in ("redis", "spool", "continuity", "memory", "archive", "log"):
         assert list(status[part]) == SHAPE[part]
     for part in ("providers", "workers", "jobs", "alarms"):
         assert [list(one) for one in status[part]] == [SHAPE[part]]

@@ -4,12 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.health.finding import Finding
-from memorybus.health.log_health import Continuity
-from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
+from helpers.stories.statuses import provider, status
+from memorybus.health.monitor import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of, paused, recalls
-from memorybus.log.forecast import Memory
 from memorybus.recall.queue import LIFE, LONGEST
 from memorybus.text.display import iso
 
@@ -64,28 +62,6 @@ def test_recalls_that_fail_or_pile_up_are_told(
     assert bool(found) is bool(fix)
 
 
-def status(*providers: ProviderStatus, copies: tuple[ProviderStatus, ...] = ()) -> Status:
-    """Return a status of some providers, without a worker."""
-    return Status(
-        redis=RedisStatus("unix:///x", "7.2.4", "aof:everysec"),
-        spool=SpoolStatus(0, 0, None),
-        partitions=16,
-        providers=list(providers),
-        workers=[],
-        jobs=[],
-        alarms=[Finding("strays", "warning", "p01", "4 entries", "find who")],
-        continuity=Continuity(None, [], []),
-        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
-        disk=None,
-        copies=list(copies),
-    )
-
-
-def provider(**changed: Any) -> ProviderStatus:
-    """Return a provider that is well but for `changed`."""
-    return msgspec.structs.replace(ProviderStatus("p", 5, 0, None, 0, 0, 16, 16), **changed)
-
-
 @pytest.mark.parametrize(
     ("one", "code", "severity", "said"),
     [
@@ -113,5 +89,5 @@ def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
     """G8: it shall stand still, whatever its pause says; a copy that somebody paused is told."""
     kept = provider(name="p", copy_of="p", paused="kept", kept=True)
     held = provider(name="may", copy_of="p", paused="kept for memorybus rebuild --rollback")
-    found = list(paused(status(provider(name="q"), copies=(kept, held))))
+    found = list(paused(status(provider(name="q"), copies=[kept, held])))
     assert [one.subject for one in found] == ["may"]

@@ -36,6 +36,7 @@ from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN
 from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure
 from memorybus_workers.lanes.window import StartPoint
 
@@ -81,6 +82,7 @@ class Applier:
         """Bind the provider's hooks."""
         context, worker = instance.context, instance.context.worker
         self.dirty: set[Lane] = set()
+        self._instance = context
         self._provider = instance.provider
         self._settings = worker.settings
         self._clock = worker.clock
@@ -299,12 +301,13 @@ class Applier:
             tries = self._troubles.failed(event.envelope.id, backend_up=up, served=served).tries
         match decide(error, tries, self._settings.attempts, self._troubles.rng):
             case LaneReplaced():
-                raise LeaseLost(str(error)) from error
+                raise WriteFenced(str(error)) from error
             case BackendDown():
                 if self._lookup:
                     self._troubles.doubted(event.envelope.id)
                 return RetryAt(self._backend_down(error, now))
             case RetryIn(delay):
+                self._instance.count("retried")
                 self._breaker.struck(now, reason(error))
                 return RetryAt(max(now + delay, self._breaker.until))
             case ParkKey():
@@ -352,6 +355,7 @@ class Applier:
             event.envelope.key,
         )
         lane.parked.put_aside([event], failure)
+        self._instance.count("parked")
         self._troubles.settled(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:

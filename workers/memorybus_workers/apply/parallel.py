@@ -249,9 +249,9 @@ class ParallelApplier(Applier):
             self._troubles.forget(one.envelope.id for one in done.task.behind and done.task.events)
             lane.window.postpone(event, self._breaker.until)
         elif isinstance(done.error, PartlyFailed):
-            self._settle_several(lane, done.task, done.error.failed)
+            self._settle_several(lane, done, done.error.failed)
         elif done.error is None:
-            self._succeeded(done.task.events)
+            self._succeeded(lane, done.task.events, done.took)
             lane.crash("lane.after_apply")
             lane.window.finish_first(done.task.events[:-1])
             lane.window.finish(done.task.events[-1])
@@ -259,16 +259,20 @@ class ParallelApplier(Applier):
         else:
             self._put_back(lane, event, self._after(done.task, done.error))
 
-    def _settle_several(self, lane: Lane, task: Task, failed: Mapping[str, BaseException]) -> None:
+    def _settle_several(
+        self, lane: Lane, done: CallResult, failed: Mapping[str, BaseException]
+    ) -> None:
         """Finish the turns before the first that failed; what is behind it goes alone later."""
+        task = done.task
         found = sorted_out(task.events, failed)
         if found.done:
-            self._succeeded(found.done)
+            self._succeeded(lane, found.done, done.took)
             lane.window.finish_first(found.done)
         ((event, why),) = found.failed
         self._put_back(lane, event, self._judge(lane, event, why, task.served))
 
-    def _succeeded(self, events: Sequence[LoggedEvent]) -> None:
+    def _succeeded(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:
+        self._instance.settled(events, took, lane.may_repeat)
         self._troubles.served += len(events)
         for event in events:
             self._troubles.settled(event.envelope.id)

@@ -51,12 +51,14 @@ class CallResult(msgspec.Struct, frozen=True):
 
     Attributes:
         given_up: its call, if that was abandoned.
+        took: the seconds of its call.
     """
 
     task: Task
     error: BaseException | None
     said: str | None = None
     given_up: Slot | None = None
+    took: float = 0.0
 
 
 Call = Callable[[Task, Slot], str | None]
@@ -173,6 +175,7 @@ class Pool:
             thread.task = task
             error: BaseException | None = None
             said: str | None = None
+            begun = self._clock.monotonic()
             try:
                 said = self._call(task, thread.slot)
             except BaseException as raised:  # whatever a provider raises is about its event
@@ -182,4 +185,5 @@ class Pool:
                 if thread.slot.abandoned:
                     return
                 thread.task = None
-            self._finish(CallResult(task, error, said))
+            took = self._clock.monotonic() - begun
+            self._finish(CallResult(task, error, said, took=took))

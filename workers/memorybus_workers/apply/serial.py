@@ -107,11 +107,13 @@ class SerialApplier(Applier):
             lane.commit()  # if nothing of that key was left, the checkpoint may move already
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
+            begun = self._clock.monotonic()
             verdict = self._try(lane, event)
             if isinstance(verdict, RetryAt):
                 window.postpone(event, verdict.at)
             else:
                 window.finish(event)
+                self._instance.settled([event], self._clock.monotonic() - begun, lane.may_repeat)
             lane.commit()
             if self._stopped or self._is_paused() or self._is_turn_over():
                 break
@@ -127,8 +129,12 @@ class SerialApplier(Applier):
             begun = self._clock.monotonic()
             outcome = self._apply_chunk(lane, chunk)
             if outcome.taken:
-                self._fit_chunk(self._clock.monotonic() - begun)
+                took = self._clock.monotonic() - begun
+                self._fit_chunk(took)
                 self._take_in(lane, chunk, outcome)
+                left = outcome.left
+                settled = [e for e in chunk if e.position.n not in left] if left else chunk
+                self._instance.settled(settled, took, lane.may_repeat)
             self._stopped = self._stopped or not outcome.taken
             if self._stopped or self._is_turn_over():
                 return not self._stopped

@@ -15,6 +15,7 @@ from memorybus_workers.calls.allowance import Unbounded
 from memorybus_workers.calls.log_fields import at_calls
 from memorybus_workers.calls.retry import reason
 from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.window import StartPoint
 
 
@@ -63,7 +64,7 @@ class TransactionalApplier(SerialApplier):
                 transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
             self._slot.interrupted()
-            raise LeaseLost(str(error)) from error
+            raise WriteFenced(str(error)) from error
         except Exception as error:
             self._slot.interrupted()
             raise _down(error) from error
@@ -97,7 +98,7 @@ class TransactionalApplier(SerialApplier):
                 self._breaker.succeeded()
         except StaleEpoch as error:
             self._slot.interrupted()
-            raise LeaseLost(str(error)) from error
+            raise WriteFenced(str(error)) from error
         except LeaseLost:
             self._slot.interrupted()
             raise

@@ -20,7 +20,7 @@ from memorybus_workers.calls.log_fields import at_lane, at_partition
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
-from memorybus_workers.lanes.leases import Lease
+from memorybus_workers.lanes.leases import Lease, WriteFenced
 
 _log = logging.getLogger("memorybus")
 
@@ -68,6 +68,7 @@ class LaneSet:
         """Own nothing yet."""
         context, worker = instance.context, instance.context.worker
         self.unfinished: set[int] = set()
+        self._context = context
         self._name = context.name
         self._crash = context.crash
         self._settings = worker.settings
@@ -118,6 +119,7 @@ class LaneSet:
         for partition, lane in list(self._lanes.items()):
             if lane.lease.lost:
                 _log.info("%s is lost while it has nothing to do", at_lane(lane))
+                self._context.count("lost")
                 self._let_go(partition)
             elif partition in wanted or lane.abandoned_calls.among(lane.lease.key):
                 self.applier.keep(lane)
@@ -267,6 +269,7 @@ class LaneSet:
             more = self.applier.work(lane)
         except LeaseLost as lost:
             _log.info("%s", lost)
+            self._context.count("fenced" if isinstance(lost, WriteFenced) else "lost")
             self._let_go(partition)
         except Exception as error:
             self._stumbled(partition, error)

@@ -1,12 +1,15 @@
 """What a worker hands to its threads: one object for the worker, one for each instance it runs."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.work import What, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 
 from memorybus_workers.lanes.isolation import IsolationProbe
@@ -25,6 +28,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
         isolation: lets one event at a time be tried alone.
         entries_read: whether the server's consumer groups count the entries read.
         news: tells the runners which partitions have new entries.
+        work: counts what is done for each provider.
     """
 
     settings: Settings
@@ -34,6 +38,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
     isolation: IsolationProbe
     entries_read: bool
     news: News
+    work: WorkCounter = msgspec.field(default_factory=WorkCounter)
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -68,3 +73,20 @@ class InstanceContext(msgspec.Struct, frozen=True):
     name: str
     role: Role
     crash: CrashPoint = no_crash
+
+    def count(self, what: What) -> None:
+        """Count a mishap of the provider; those of a copy that answers nobody are not counted."""
+        if self.role.answering:
+            self.worker.work.count(self.role.provider, what)
+
+    def settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
+        """Count events that were applied or parked in one go, like `count`.
+
+        Args:
+            events: which.
+            took: seconds that it took.
+            doubt: the highest n that a former owner may have applied.
+        """
+        if self.role.answering and events:
+            now = self.worker.clock.now_ms()
+            self.worker.work.settled(self.role.provider, events, took, now, doubt)

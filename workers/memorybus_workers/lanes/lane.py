@@ -21,7 +21,7 @@ from redis import Redis
 
 from memorybus_workers.lanes.answers import Answers
 from memorybus_workers.lanes.context import InstanceContext
-from memorybus_workers.lanes.leases import Lease
+from memorybus_workers.lanes.leases import Lease, WriteFenced
 from memorybus_workers.lanes.pace import Pace, unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
 from memorybus_workers.lanes.start_point import StartFinder
@@ -142,6 +142,11 @@ class Lane:
             self._careful_upto = min(known + suspects, checkpoint.head)
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
+
+    @property
+    def may_repeat(self) -> int:
+        """The highest n that may have been applied before, by an owner that died; -1 for none."""
+        return self.doubt if self.checkpoint.deaths else -1
 
     @property
     def n(self) -> int:
@@ -265,7 +270,7 @@ class Lane:
         call = scripts.commit(*self._place, now, entries_read=self._entries_read)
         if not scripts.run(self._redis, call):
             self._leases.drop(self.lease)
-            raise LeaseLost(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(f"{self}: epoch {self.epoch}")
         self._committed = Checkpoint(now.entry, now.n, now.done)
         self.crash("lane.after_commit")
 
@@ -318,7 +323,7 @@ class Lane:
     def _trying(self, n: int, step: int) -> int:
         tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
         if isinstance(tries, scripts.Stale):
-            raise LeaseLost(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(f"{self}: epoch {self.epoch}")
         return tries
 
 

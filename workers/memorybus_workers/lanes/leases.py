@@ -28,6 +28,10 @@ _TOGETHER = 100
 """Leases that one script renews at most: some milliseconds in which Redis does nothing else."""
 
 
+class WriteFenced(LeaseLost):
+    """A write was refused because the lane has another owner (G5)."""
+
+
 class Lease(msgspec.Struct):
     """A lane held by this worker; past ``until`` (monotonic) it may be another's.
 

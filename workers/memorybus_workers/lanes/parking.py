@@ -12,7 +12,6 @@ from memorybus.dead_letters.records import (
     StoredLetter,
     bounded,
 )
-from memorybus.errors import LeaseLost
 from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
@@ -23,6 +22,7 @@ from memorybus.text.redact import one_line, tail
 from redis import Redis
 
 from memorybus_workers.calls.tracker import Trouble
+from memorybus_workers.lanes.leases import WriteFenced
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ class ParkedKeys:
         reply = scripts.run(self._redis, call)
         if isinstance(reply, Stale):
             _, partition, provider, epoch = self._place
-            raise LeaseLost(f"{provider}, partition {partition}: epoch {epoch}")
+            raise WriteFenced(f"{provider}, partition {partition}: epoch {epoch}")
         return reply
 
     def _record(self, event: LoggedEvent, failure: Failure) -> bytes:

@@ -170,6 +170,9 @@ class Supervisor:
         commands: the command lines.
         mark: how the ids of the workers end.
         clock: time.
+
+    Attributes:
+        ready: what the line that says that all are ready tells besides.
     """
 
     def __init__(
@@ -191,6 +194,7 @@ class Supervisor:
         self._apart: frozenset[str] = frozenset()
         self._seats: dict[str, Seat] = {}
         self._arrange()
+        self.ready: dict[str, str] = {}
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -248,7 +252,7 @@ class Supervisor:
         workers = [seat.worker for seat in self._seats.values()]
         if not all(workers):
             return False
-        say({"ready": True, "worker": workers[0], "workers": workers})
+        say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
         return True
 
     def _running(self) -> list[ChildProcess]:
@@ -270,6 +274,7 @@ def run_supervisor(
     *,
     with_parent: bool = False,
     mark: str = "",
+    metrics: str = "",
 ) -> int:
     """Run workers until told to end; return the exit code, 1 if one did not end in order.
 
@@ -281,8 +286,10 @@ def run_supervisor(
         log: the form of their logs.
         with_parent: end when the process that started this one does.
         mark: how its workers' ids end; a fresh one if empty.
+        metrics: where to serve metrics; nowhere if empty.
 
     Raises:
+        ConfigError: nobody can listen there.
         MemoryBusError: see `Supervisor.run`.
     """
     mark = mark or new_mark()
@@ -296,4 +303,10 @@ def run_supervisor(
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)
-    return supervisor.run()
+    if not metrics:
+        return supervisor.run()
+    from memorybus.health.metrics.server import address, serving
+
+    with serving(settings, address(metrics)) as where:
+        supervisor.ready = {"metrics": str(where)}
+        return supervisor.run()

@@ -20,6 +20,7 @@ from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
+from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
 from memorybus.sending.orphans import drain_orphans
@@ -143,6 +144,7 @@ class Worker:
         )
         self._presence.register()
         context = self._context(server)
+        self._work = context.work
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
@@ -237,6 +239,7 @@ class Worker:
                 self._serve_at_home()
                 self._clear_dropped()
                 self._log_watch.look(self._redis)
+                self._work.report(self._redis, Keys(self._settings.namespace))
                 heap.look()
             except (MemoryBusError, RedisError, OSError) as error:
                 self._unseen.warn(error)
@@ -283,4 +286,6 @@ class Worker:
         tail.stop()
         self._leases.stop()
         self._presence.leave()
+        with contextlib.suppress(RedisError, OSError):
+            self._work.report(self._redis, Keys(self._settings.namespace))
         self._redis.close()

@@ -39,6 +39,10 @@ Jobs = Annotated[
 Processes = Annotated[
     int, Parameter(help="Worker processes that share the lanes.", validator=positive)
 ]
+Metrics = Annotated[
+    str | None,
+    Parameter(help="Serve metrics for Prometheus at HOST:PORT; a PORT alone is of 127.0.0.1."),
+]
 Log = Annotated[LogForm, Parameter(help="Form of the worker's log on stderr.")]
 
 
@@ -101,6 +105,7 @@ def run_up(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
+    metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
@@ -112,7 +117,7 @@ def run_up(
     For example:
 
     - `memorybus up`
-    - `memorybus up --processes 4`
+    - `memorybus up --processes 4 --metrics 9464`
     - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
     """
     from memorybus.operations import up
@@ -120,7 +125,9 @@ def run_up(
     output = common.output()
     settings = common.settings()
     served = names(providers) or settings.providers
-    command = commands.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
+    command = commands.worker_command(
+        served, jobs, processes=processes, log=log, with_parent=True, metrics=metrics or ""
+    )
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt as end:
@@ -144,6 +151,7 @@ def run_worker(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
+    metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
     """Run a worker against a Redis that is already up, and wait for it if it is not.
@@ -162,7 +170,12 @@ def run_worker(
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
     command = commands.worker_command(
-        names(providers), jobs, processes=processes, log=log, json=common.json
+        names(providers),
+        jobs,
+        processes=processes,
+        log=log,
+        json=common.json,
+        metrics=metrics or "",
     )
     commands.become(command, common.settings())
 
@@ -195,6 +208,8 @@ def _tell_ready(output: Output, ready: "up.Ready") -> None:
         output.show(
             f"The server ran already (pid {ready.server_pid}) and will go on when this stops."
         )
+    if ready.metrics:
+        output.show(f"Metrics: http://{ready.metrics}/metrics")
     output.show("Now, in another terminal:")
     for line in ("ingest FILE…", "recall QUESTION", "status --watch", "events tail"):
         output.show(f"  memorybus {line}")

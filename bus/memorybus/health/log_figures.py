@@ -1,0 +1,54 @@
+"""The figures of the log itself: what was published, what it holds, what came twice."""
+
+from collections.abc import Mapping
+
+import msgspec
+from redis import Redis
+
+from memorybus.health.providers import number
+from memorybus.log.inspection import PartitionSight
+from memorybus.redis.keys import Keys
+from memorybus.text.display import iso
+
+
+class LogFigures(msgspec.Struct, frozen=True):
+    """The log of all partitions; times are ISO 8601, UTC.
+
+    Attributes:
+        published: events that ever entered it.
+        entries: those that Redis holds.
+        bytes: what these take.
+        oldest_at: when the oldest of these entered: before that it is trimmed. Null for none.
+        duplicates: events that came again and were skipped (G2).
+        conflicts: events that came again with another payload; the first one stands.
+    """
+
+    published: int = 0
+    entries: int = 0
+    bytes: int = 0
+    oldest_at: str | None = None
+    duplicates: int = 0
+    conflicts: int = 0
+
+
+def read_figures(redis: Redis, keys: Keys, sights: Mapping[int, PartitionSight]) -> LogFigures:
+    """Return the figures of the partitions that were just looked at.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with redis.pipeline(transaction=False) as pipe:
+        for partition in sights:
+            pipe.hmget(keys.state(partition), "duplicates", "conflicts")
+        replies = pipe.execute(raise_on_error=False)
+    pairs = [reply if isinstance(reply, list) else (None, None) for reply in replies]
+    views = [sight.view for sight in sights.values()]
+    firsts = [int(view.first.entry.partition("-")[0]) for view in views if view.first]
+    return LogFigures(
+        published=sum(view.n for view in views),
+        entries=sum(view.length for view in views),
+        bytes=sum(sight.size for sight in sights.values()),
+        oldest_at=iso(min(firsts, default=None)),
+        duplicates=sum(number(pair[0]) for pair in pairs),
+        conflicts=sum(number(pair[1]) for pair in pairs),
+    )

@@ -1,0 +1,70 @@
+"""The collector: one look for all who ask within a second."""
+
+import threading
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import LogError
+from memorybus.health.metrics.families import of_process, of_status
+from memorybus.health.monitor import Status, read_status, spool_status
+
+KEPT = 1.0
+"""Seconds for which a look serves all who ask: however often that is, Redis is asked once."""
+
+
+class BusCollector(Collector):
+    """Shows the status to Prometheus; any thread may ask.
+
+    Args:
+        settings: where the log is.
+        clock: time.
+        read: looks.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        read: Callable[[Settings], Status] = read_status,
+    ) -> None:
+        """Look at nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._read = read
+        self._version = version("memorybus")
+        self._lock = threading.Lock()
+        self._metrics: list[Metric] = []
+        self._until = float("-inf")
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of a look that is no older than a second.
+
+        Without Redis those are given that do not need it, and `memorybus_up` is 0.
+        """
+        with self._lock:
+            if self._clock.monotonic() >= self._until:
+                self._metrics = list(self._look())
+                self._until = self._clock.monotonic() + KEPT
+            found = self._metrics
+        yield from found
+
+    def _look(self) -> Iterator[Metric]:
+        try:
+            status = self._read(self._settings)
+        except LogError:
+            yield from of_process(spool_status(self._settings), self._version, up=False)
+        else:
+            yield from of_status(status, self._version, self._clock.now_ms())
+
+
+def registry(settings: Settings) -> CollectorRegistry:
+    """Return a registry with this collector alone."""
+    found = CollectorRegistry(auto_describe=False)
+    found.register(BusCollector(settings))
+    return found

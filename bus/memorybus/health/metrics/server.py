@@ -1,0 +1,65 @@
+"""A small HTTP server for Prometheus: ``GET /metrics``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+
+LOOPBACK = "127.0.0.1"
+"""Where it listens unless an address says otherwise: figures tell how much somebody talks."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where to listen; port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return ``HOST:PORT``."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address(text: str) -> Address:
+    """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; without a host it is loopback.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    netloc = text if ":" in text else f":{text}"
+    with suppress(ValueError):
+        parts = urlsplit(f"//{netloc}")
+        if parts.port is not None and parts.netloc == netloc and parts.username is None:
+            return Address(parts.hostname or LOOPBACK, parts.port)
+    raise ConfigError(f"metrics: {text!r} is no address; write HOST:PORT, such as 127.0.0.1:9464")
+
+
+@contextmanager
+def serving(settings: Settings, where: Address) -> Iterator[Address]:
+    """Serve the metrics from threads of their own; yield where.
+
+    Raises:
+        ConfigError: nobody can listen there, or the library is missing.
+    """
+    try:
+        from prometheus_client import start_http_server
+
+        from memorybus.health.metrics.collector import registry
+    except ImportError as error:
+        raise ConfigError(
+            "metrics need prometheus-client; install it with: pip install 'memorybus[metrics]'"
+        ) from error
+    try:
+        server, thread = start_http_server(where.port, where.host, registry(settings))
+    except OSError as error:
+        raise ConfigError(f"metrics: {where}: {error}; choose another address") from error
+    try:
+        yield Address(where.host, server.server_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,174 @@
+"""What workers counted of their work, by provider: summed in Redis, and so by nobody's end lost.
+
+A worker counts in its memory and reports with its heartbeat; who is killed loses a second of it.
+"""
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+from redis import Redis
+
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.redis.keys import Keys
+
+What = Literal["retried", "parked", "fenced", "lost"]
+
+APPLY_BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
+"""Seconds that a call, or a chunk of them, may have taken."""
+
+LATENCY_BOUNDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 300.0, 3_600.0, 86_400.0)
+"""Seconds from an event's entry into the log until it was applied or parked."""
+
+_KEPT_MS = 7 * 86_400_000
+
+
+class Histogram(msgspec.Struct, frozen=True):
+    """How often a figure was how large.
+
+    Attributes:
+        counts: by upper bound in seconds, as text, from the least on: how many were in this part
+            alone; the last one is "+Inf".
+        sum: of all, in seconds.
+    """
+
+    counts: dict[str, int] = {}
+    sum: float = 0.0
+
+
+class WorkDone(msgspec.Struct, frozen=True):
+    """What workers did for a provider since the last week without any.
+
+    Attributes:
+        redelivered: events handed over that may have been applied before: their log, or their
+            lane's owner, was lost.
+        retried: tries that failed and are made again.
+        parked: events that were refused for good.
+        fenced: writes that were refused because the lane had another owner (G5).
+        lost: leases that were lost while at work.
+        apply: how long calls took; those of a chunk together.
+        latency: from an event's entry into the log until it was applied or parked. Its own time may
+            be that of a recorded conversation.
+    """
+
+    redelivered: int = 0
+    retried: int = 0
+    parked: int = 0
+    fenced: int = 0
+    lost: int = 0
+    apply: Histogram = Histogram()
+    latency: Histogram = Histogram()
+
+
+class WorkCounter:
+    """Counts in this process until `report` hands it on. Any thread may count."""
+
+    def __init__(self) -> None:
+        """Have counted nothing."""
+        self._sums: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def count(self, provider: str, what: What) -> None:
+        """Count one of a provider's mishaps."""
+        with self._lock:
+            self._sums[provider, what] += 1
+
+    def settled(
+        self,
+        provider: str,
+        events: Sequence[LoggedEvent],
+        took: float,
+        now_ms: int,
+        doubt: int = -1,
+    ) -> None:
+        """Count events that were applied, or parked, in one go.
+
+        Args:
+            provider: whose.
+            events: which.
+            took: seconds that it took.
+            now_ms: the wall time.
+            doubt: the highest n that a former owner may have applied.
+        """
+        counted: Counter[str] = Counter()
+        counted[_field("apply", took, APPLY_BOUNDS)] = 1
+        counted["apply_us"] = round(took * 1e6)
+        for event in events:
+            age = max(0, now_ms - moment(event.position.entry)[0])
+            counted[_field("latency", age / 1000, LATENCY_BOUNDS)] += 1
+            counted["latency_ms"] += age
+            counted["redelivered"] += event.resent or event.position.n <= doubt
+        with self._lock:
+            for field, amount in counted.items():
+                self._sums[provider, field] += amount
+
+    def report(self, redis: Redis, keys: Keys) -> None:
+        """Add what was counted to Redis, in one round trip.
+
+        Raises:
+            redis.RedisError: Redis is away; what was counted is reported the next time.
+        """
+        with self._lock:
+            taken, self._sums = self._sums, Counter()
+        if not taken:
+            return
+        try:
+            _add(redis, keys, taken)
+        except BaseException:
+            with self._lock:
+                self._sums.update(taken)
+            raise
+
+
+def _field(name: str, value: float, bounds: Sequence[float]) -> str:
+    index = bisect_left(bounds, value)
+    return f"{name}:{_bound(bounds, index)}"
+
+
+def _bound(bounds: Sequence[float], index: int) -> str:
+    return f"{bounds[index]:g}" if index < len(bounds) else "+Inf"
+
+
+def _add(redis: Redis, keys: Keys, sums: Mapping[tuple[str, str], int]) -> None:
+    with redis.pipeline(transaction=False) as pipe:
+        for (name, field), amount in sums.items():
+            if amount:
+                pipe.hincrby(keys.work(name), field, amount)
+        for name in {name for name, _ in sums}:
+            pipe.pexpire(keys.work(name), _KEPT_MS)
+        pipe.execute()
+
+
+def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
+    """Return what was done for some providers, in one round trip.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with redis.pipeline(transaction=False) as pipe:
+        for name in providers:
+            pipe.hgetall(keys.work(name))
+        found = pipe.execute(raise_on_error=False)
+    return {name: _done(hash_) for name, hash_ in zip(providers, found, strict=True)}
+
+
+def _done(found: object) -> WorkDone:
+    """Return what a hash says; nothing of one that somebody else wrote."""
+    raw = found if isinstance(found, dict) else {}
+    sums = {name.decode("ascii", "replace"): int(n) for name, n in raw.items() if n.isdigit()}
+    plain = ("redelivered", "retried", "parked", "fenced", "lost")
+    return WorkDone(
+        **{name: sums.get(name, 0) for name in plain},
+        apply=_histogram("apply", APPLY_BOUNDS, sums, sums.get("apply_us", 0) / 1e6),
+        latency=_histogram("latency", LATENCY_BOUNDS, sums, sums.get("latency_ms", 0) / 1e3),
+    )
+
+
+def _histogram(
+    name: str, bounds: Sequence[float], sums: Mapping[str, int], total: float
+) -> Histogram:
+    texts = [_bound(bounds, index) for index in range(len(bounds) + 1)]
+    return Histogram({text: sums.get(f"{name}:{text}", 0) for text in texts}, total)

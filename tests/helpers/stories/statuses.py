@@ -1,0 +1,40 @@
+"""A status as a look returns it, made by hand."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from memorybus.health.finding import Finding
+from memorybus.health.log_health import Continuity
+from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
+from memorybus.health.recalls import JobsStatus
+from memorybus.log.forecast import Memory
+
+STRAYS = Finding("strays", "warning", "p01", "4 entries", "find who")
+
+JOBS = JobsStatus("p", "mb-recall-p", 0, 0, 0, None, 0, 0, paused=False, failed_at=None, error="")
+"""Recall jobs of which nothing is wrong."""
+
+
+def status(
+    *providers: ProviderStatus, alarms: Iterable[Finding] = (STRAYS,), **changed: Any
+) -> Status:
+    """Return a status of some providers, without a worker."""
+    made = Status(
+        redis=RedisStatus("unix:///x", "7.2.4", "aof:everysec"),
+        spool=SpoolStatus(0, 0, None),
+        partitions=16,
+        providers=list(providers),
+        workers=[],
+        jobs=[],
+        alarms=list(alarms),
+        continuity=Continuity(None, [], []),
+        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
+        disk=None,
+    )
+    return msgspec.structs.replace(made, **changed)
+
+
+def provider(**changed: Any) -> ProviderStatus:
+    """Return a provider that is well but for `changed`."""
+    return msgspec.structs.replace(ProviderStatus("p", 5, 0, None, 0, 0, 16, 16), **changed)

@@ -1,0 +1,122 @@
+"""Metrics of real workers, as Prometheus scrapes them."""
+
+import http.client
+import json
+import re
+from pathlib import Path
+
+import redis
+from conftest import MakeSettings
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.metrics.collector import BusCollector
+from memorybus.redis.keys import Keys
+from memorybus.registry.work import WorkCounter, read
+from prometheus_client.parser import text_string_to_metric_families
+
+WORKER = ("-m", "memorybus_workers", "worker", "--jobs", "0", "--processes", "2")
+HOSTILE = 'Jo "\n} x{y='
+
+
+def serving(spawn: Spawn, settings: Settings) -> tuple[Child, str]:
+    """Start workers that serve metrics; return their supervisor and where."""
+    child = spawn(*WORKER, "--metrics", "127.0.0.1:0", env=environ(settings))
+    child.wait_output('"ready":true')
+    (line,) = (one for one in child.output().splitlines() if one.startswith("{"))
+    return child, json.loads(line)["metrics"]
+
+
+def scraped(where: str) -> dict[str, float]:
+    """Scrape once; return the samples by name and label values."""
+    connection = http.client.HTTPConnection(where, timeout=20)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return {
+        " ".join([sample.name, *sample.labels.values()]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_running_bus_is_scraped(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: what workers of several processes did is told at one address, and is the truth."""
+    settings = make_settings(**recorded("Transactional"))
+    child, where = serving(spawn, settings)
+    with MemoryBus.connect(settings) as bus:
+        for name in ("a", "b", HOSTILE):
+            say(bus, name, "one", "two")
+        say(bus, "a", "!permanent", "behind")
+        assert bus.flush(timeout=25)
+    wait_applied(redis_client, settings)
+    calls = f"memorybus_log_to_applied_seconds_count {NAME}"
+    wait_until(lambda: scraped(where)[calls] >= 11, "the workers have reported")
+    found = scraped(where)
+    assert found["memorybus_up"] == 1
+    assert found["memorybus_events_published_total"] == 11
+    assert found[f"memorybus_applied_total applied {NAME}"] == 9
+    assert found[f"memorybus_backlog_events {NAME}"] == 0
+    assert (found[f"memorybus_parked_total {NAME}"], found[f"memorybus_dead_letters {NAME}"]) == (
+        1,
+        2,
+    )
+    assert found[f"memorybus_apply_duration_seconds_count {NAME}"] > 0
+    assert found["memorybus_findings dead_letters critical"] == 1
+    assert found["memorybus_workers"] == 2
+    assert not any("Jo" in name for name in found)
+    assert child.terminate() == 0
+
+
+def test_a_look_without_redis_says_so(make_settings: MakeSettings) -> None:
+    """G9: with Redis out of reach a scrape still answers, and says so."""
+    settings = make_settings(url="redis://127.0.0.1:1/0", **recorded("Transactional"))
+    families = BusCollector(settings).collect()
+    assert [f.samples[0].value for f in families if f.name == "memorybus_up"] == [0]
+
+
+def test_a_taken_port_ends_it_with_a_reason(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: who cannot serve what was asked for does not start without it; exit code 2."""
+    settings = make_settings(url=redis_url, **recorded("Transactional"))
+    _, where = serving(spawn, settings)
+    second = spawn(*WORKER, "--metrics", where, env=environ(settings))
+    assert second.wait() == 2
+    assert re.search(f"metrics: {where}: .*choose another address", second.output())
+
+
+def test_refused_writes_of_a_former_owner_are_counted(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G5: a commit that the fence refuses is one fenced write, reported with the next beat."""
+    settings = make_settings(partitions=1, lease=30.0, **recorded("Blind"))
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        redis_client.hincrby(keys.lane(0, NAME), "epoch", 1)
+        say(bus, "s", "one")
+        wait_until(
+            lambda: read(redis_client, keys, [NAME])[NAME].fenced >= 1, "a refused write is counted"
+        )
+
+
+def test_counts_survive_a_redis_that_is_away(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G9: what could not be reported is reported the next time, once."""
+    keys, work = Keys(make_settings().namespace), WorkCounter()
+    work.count(NAME, "parked")
+    away = redis.Redis(unix_socket_path=str(tmp_path / "none"))
+    for _ in range(2):
+        try:
+            work.report(away, keys)
+        except redis.ConnectionError:
+            work.count(NAME, "retried")
+    work.report(redis_client, keys)
+    work.report(redis_client, keys)
+    found = read(redis_client, keys, [NAME])[NAME]
+    assert (found.parked, found.retried) == (1, 2)

@@ -1,0 +1,250 @@
+"""A server that goes away, is slow, or serves several owners at once."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from helpers.processes.waiting import wait_until
+from helpers.services.postgres_server import NoPostgres, PostgresServer
+from memorybus.errors import ConfigError, StaleEpoch, Transient, Unavailable
+from memorybus.events import TurnCompleted
+from memorybus_providers.base import Fence, Progress, ProviderConfig
+from memorybus_providers.postgres import PostgresProvider
+from memorybus_providers.postgres.link import Link, Where, translation
+from unit.holographic.holographic_feeding import LANE, context, feed, texts, turn
+
+
+@contextmanager
+def opened(url: str, home: Path, **options: object) -> Iterator[PostgresProvider]:
+    """Open another instance."""
+    config = ProviderConfig(name="postgres", home=home, options={"url": url, **options})
+    provider = PostgresProvider(config)
+    provider.open()
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that a test may kill."""
+    try:
+        server = PostgresServer()
+    except NoPostgres as error:
+        pytest.skip(f"no PostgreSQL runs here: {error}")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+def backends(url: str) -> list[int]:
+    """Return the process ids of all other connections to the database."""
+    with psycopg.connect(url) as db:
+        query = (
+            "select pid from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        return [row[0] for row in db.execute(query)]
+
+
+def test_a_killed_server_loses_nothing_and_repeats_nothing(
+    own_server: PostgresServer, tmp_path: Path
+) -> None:
+    """What was committed is there after a kill -9, what was open is not, the lane goes on (G4)."""
+
+    def say_and_die(provider: PostgresProvider) -> None:
+        with provider.transaction(Fence(LANE, 1)) as transaction:
+            provider.sync_turn(turn("I saw a quokka"), context(2))
+            transaction.record([context(2).event_id], Progress(1, "2-0", 2))
+            own_server.kill()
+
+    with opened(own_server.url(), tmp_path) as provider:
+        feed(provider, [turn("I saw a heron")])
+        with pytest.raises(Unavailable):
+            say_and_die(provider)
+        with pytest.raises(Unavailable):
+            texts(provider, "What did I see?")
+        own_server.start()
+
+        assert provider.progress(LANE) == Progress(1, "1-0", 1)
+        feed(provider, [turn("I saw a heron"), turn("I saw a quokka")])
+        assert sorted(texts(provider, "What did I see?")) == ["I saw a heron", "I saw a quokka"]
+
+
+def test_a_connection_that_was_ended_is_made_anew(
+    provider: PostgresProvider, postgres_url: str
+) -> None:
+    """A failover between two transactions is not noticed."""
+    feed(provider, [turn("I saw a heron")])
+    assert texts(provider, "heron")
+    ours = backends(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        for pid in ours:
+            db.execute("select pg_terminate_backend(%s, 5000)", (pid,))
+    wait_until(lambda: not backends(postgres_url), "all connections of the provider are gone")
+
+    assert texts(provider, "heron")
+    feed(provider, [turn("I saw a quokka")], first=2)
+    assert texts(provider, "quokka")
+
+
+def test_no_server_is_a_backend_that_is_down(tmp_path: Path) -> None:
+    """Opening without a server is `Unavailable`, and no error shows the password."""
+    url = f"host={tmp_path} dbname=d user=u password=hunter2"
+
+    with pytest.raises(Unavailable) as caught, opened(url, tmp_path):
+        pass
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(Where(url, "s", "hunter2"))
+
+
+@pytest.mark.parametrize(
+    "schema", ["", "Has Space", "pg_catalog", 'a"; drop schema x', "x" * 64, 7]
+)
+def test_a_schema_is_a_plain_name(schema: object, tmp_path: Path) -> None:
+    """What else could be pasted into SQL is refused before anything is connected."""
+    with pytest.raises(ConfigError), opened("", tmp_path, schema=schema):
+        pass
+
+
+def test_a_missing_password_variable_is_named(tmp_path: Path) -> None:
+    """The option names a variable that must be there."""
+    with pytest.raises(ConfigError, match="NO_SUCH_VARIABLE"):
+        PostgresProvider(
+            ProviderConfig(name="pg", home=tmp_path, options={"password_env": "NO_SUCH_VARIABLE"})
+        )
+
+
+def test_a_statement_ends_at_its_deadline(postgres_url: str) -> None:
+    """The server itself ends what takes too long, and the connection serves on."""
+    link = Link(Where(postgres_url, "public"))
+    with pytest.raises(Transient), link.transaction(0.05, reading=True) as db:
+        db.execute("select pg_sleep(30)")
+    with link.transaction(5.0, reading=True) as db:
+        assert db.execute("select 1").fetchone() == (1,)
+    link.close()
+
+
+def test_a_newer_release_is_not_written_to(
+    provider: PostgresProvider, postgres_url: str, tmp_path: Path
+) -> None:
+    """Tables of a later step are left alone, and the remedy is named."""
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("insert into memorybus.migrations values (999)")
+
+    with pytest.raises(Unavailable, match="upgrade"), opened(postgres_url, tmp_path):
+        pass
+
+
+def test_instances_that_open_at_once_make_the_tables_once(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Any number of workers may start on an empty database."""
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            with opened(postgres_url, tmp_path):
+                pass
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=begin) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_a_new_owner_waits_for_the_transaction_of_the_old_one(
+    provider: PostgresProvider, postgres_url: str, tmp_path: Path
+) -> None:
+    """What the old one commits at the last moment the new one knows; then it is stale (G5)."""
+    known: list[object] = []
+
+    def take_over() -> None:
+        with (
+            opened(postgres_url, tmp_path) as newer,
+            newer.transaction(Fence(LANE, 2)) as transaction,
+        ):
+            known.append(transaction.applied([context(1).event_id]))
+            transaction.record((), Progress(2, "1-0", 1))
+
+    successor = threading.Thread(target=take_over)
+    with provider.transaction(Fence(LANE, 1)) as transaction:
+        provider.sync_turn(turn("I saw a heron"), context(1))
+        successor.start()
+        wait_until(lambda: waits(postgres_url), "the new owner waits for a lock")
+        transaction.record([context(1).event_id], Progress(1, "1-0", 1))
+    successor.join()
+
+    assert known == [{context(1).event_id}]
+    with pytest.raises(StaleEpoch), provider.transaction(Fence(LANE, 1)):
+        pass
+
+
+def waits(url: str) -> bool:
+    """Say whether a connection waits for an advisory lock."""
+    with psycopg.connect(url) as db:
+        query = "select 1 from pg_stat_activity where wait_event = 'advisory'"
+        return db.execute(query).fetchone() is not None
+
+
+def test_lanes_of_one_person_write_at_once(
+    provider: PostgresProvider, postgres_url: str, tmp_path: Path
+) -> None:
+    """Two lanes that say the same note wait for each other, and it is kept once."""
+    note = {"content": "Ana plays the cello"}
+    results: list[object] = []
+
+    def other() -> None:
+        with (
+            opened(postgres_url, tmp_path) as second,
+            second.transaction(Fence("p01", 1)),
+        ):
+            second.sync_turn(turn("Hello from the other lane"), context(8, session="s9"))
+            called = context(9, session="s9")
+            results.append(second.handle_tool_call("memory_add", note, called))
+
+    thread = threading.Thread(target=other)
+    with provider.transaction(Fence(LANE, 1)):
+        results.append(provider.handle_tool_call("memory_add", note, context(1)))
+        thread.start()
+        wait_until(lambda: blocked(postgres_url), "the other lane waits for the note")
+    thread.join()
+
+    assert results[0] == results[1]
+    listed = provider.handle_tool_call("memory_list", {}, context(10))["results"]
+    assert [one["text"] for one in listed] == ["Ana plays the cello"]
+
+
+def blocked(url: str) -> bool:
+    """Say whether a connection waits for another's transaction."""
+    with psycopg.connect(url) as db:
+        query = "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
+        return db.execute(query).fetchone() is not None
+
+
+def test_errors_quote_no_values(provider: PostgresProvider, postgres_url: str) -> None:
+    """What the server says of a row is left out: users' texts stand in it."""
+    with psycopg.connect(postgres_url) as db, pytest.raises(psycopg.Error) as caught:
+        db.execute("insert into memorybus.scopes(key, agent, person, workspace) values"
+                   " ('k', 'secret-name', '', ''), ('k', 'secret-name', '', '')")  # fmt: skip
+    found = translation(caught.value)
+    assert isinstance(found, Transient)
+    assert "secret" not in str(found)
+
+
+def test_a_turn_of_any_size_is_one_of_few_round_trips(provider: PostgresProvider) -> None:
+    """A batch of many turns of many sessions commits, and each is found."""
+    events: list[TurnCompleted] = [turn(f"I saw bird number{n}", "Indeed") for n in range(300)]
+    feed(provider, events)
+
+    assert texts(provider, "number217")[0] == "I saw bird number217"
