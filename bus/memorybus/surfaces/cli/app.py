@@ -16,6 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     archive,
+    check,
     config,
     dlq,
     doctor,
@@ -65,6 +66,7 @@ def build() -> App:
         memories,
         export,
         status,
+        check,
         events,
         sessions,
         provider,
