@@ -89,6 +89,9 @@ READ_A_KEY = (
 )
 """The options name the variable that holds a key, so that no file of settings has to."""
 
+TELLS_MEM0 = "memorybus_providers.mem0.library"
+"""Mem0 reads its variables when it is imported, and is told no other way to keep to itself."""
+
 FINDS_HERMES = "memorybus.surfaces.hermes.home"
 """HERMES_HOME is Hermes's variable, no setting of ours."""
 
@@ -349,7 +352,8 @@ def drawers(module: Module) -> set[str]:
 
 def environment_read(module: Module) -> list[str]:
     """Return what a module reads or changes of the environment; its homes may."""
-    if module.name in (READS_ENVIRONMENT, FINDS_HERMES, *READ_A_KEY, *HAND_ENVIRONMENT_ON):
+    homes = (READS_ENVIRONMENT, FINDS_HERMES, TELLS_MEM0, *READ_A_KEY, *HAND_ENVIRONMENT_ON)
+    if module.name in homes:
         return []
     used = [
         ast.unparse(node)

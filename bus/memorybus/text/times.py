@@ -17,6 +17,10 @@ _MONTHS = {
         ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
     )
 }
+_AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])")
+_LENGTHS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+"""Seconds of the units of `ago`."""
+
 _SECONDS_END = 100_000_000_000
 """Numbers below are seconds (until the year 5138), numbers from here on milliseconds."""
 
@@ -65,3 +69,19 @@ def _in_range(found: int, value: Any) -> int:
     if not 0 <= found <= LATEST:
         raise ValueError(f"{value!r} is not a time between 1970 and 9999")
     return found
+
+
+def ago(text: str, now_ms: int) -> int | None:
+    """Read how long ago something was: ``90s``, ``30m``, ``2h``, ``7d`` or ``3w``.
+
+    Args:
+        text: the text.
+        now_ms: the present, in milliseconds.
+
+    Returns:
+        The time, in milliseconds, at the earliest the first one; None if it is no such text.
+    """
+    found = _AGO.fullmatch(text.strip())
+    if found is None:
+        return None
+    return max(1, now_ms - round(float(found[1]) * _LENGTHS[found[2]] * 1000))

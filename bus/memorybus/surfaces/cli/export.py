@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, a_time
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, a_time, absolute
 from memorybus.surfaces.views.output import Output
 from memorybus.text.times import stamp
 
@@ -35,12 +35,17 @@ def run_export(
     since: Annotated[
         str | None,
         Parameter(
-            help="Only what happened at this time or later: ISO 8601, UTC if no zone.",
+            help="Only what happened at this time or later: ISO 8601, UTC if no zone; or how long "
+            "ago: 2h, 7d.",
+            converter=absolute,
             validator=a_time,
         ),
     ] = None,
     until: Annotated[
-        str | None, Parameter(help="Only what happened before this time.", validator=a_time)
+        str | None,
+        Parameter(
+            help="Only what happened before this time.", converter=absolute, validator=a_time
+        ),
     ] = None,
     provider: Annotated[
         str | None,

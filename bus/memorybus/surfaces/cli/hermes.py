@@ -10,7 +10,7 @@ from rich.text import Text
 
 from memorybus.surfaces.cli.dialogue import Dialogue
 from memorybus.surfaces.cli.hermes_takeover import Takeover, report
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, not_negative
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
@@ -29,7 +29,11 @@ Python = Annotated[
 
 Apply = Annotated[bool, Parameter(negative="", help="Publish what is missing; else only show it.")]
 Since = Annotated[
-    str | None, Parameter(help="Only turns from then on: 2026-11-01, or with a time (UTC).")
+    str | None,
+    Parameter(
+        help="Only turns from then on: 2026-11-01, or with a time (UTC); or how long ago: 2h, 7d.",
+        converter=absolute,
+    ),
 ]
 Settle = Annotated[
     float,

@@ -16,6 +16,7 @@ from memorybus.surfaces.cli.options import (
     MEMORIES,
     Common,
     a_time,
+    absolute,
     names,
     positive,
     some_names,
@@ -74,7 +75,8 @@ AsOf = Annotated[
     Parameter(
         name="--as-of",
         help="What was known then: an ISO 8601 time, UTC if it names no zone; a date is its "
-        "first moment. What was said or put right later does not count.",
+        "first moment; or how long ago: 2h, 7d. What was said or put right later does not count.",
+        converter=absolute,
         validator=a_time,
     ),
 ]

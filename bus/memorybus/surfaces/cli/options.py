@@ -3,15 +3,18 @@
 import getpass
 import math
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
+from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, load
 from memorybus.surfaces.views.output import Output
-from memorybus.text.times import stamp
+from memorybus.text.display import iso
+from memorybus.text.times import ago, stamp
 
 RUN = Group("Run", sort_key=1)
 MEMORIES = Group("Memories", sort_key=2)
@@ -56,6 +59,13 @@ class Common:
 DEFAULT = Common()
 
 
+def absolute(_: Any, tokens: Sequence[Token]) -> str:
+    """Convert an argument that says how long ago (``2h``, ``7d``) to its time in ISO 8601."""
+    text = tokens[0].value
+    at = ago(text, SYSTEM.now_ms())
+    return (at and iso(at)) or text
+
+
 def positive(_: Any, value: float | None) -> None:
     """Validate that a number, if one is given, is more than 0."""
     if value is not None and not 0 < value < math.inf:
@@ -70,8 +80,12 @@ def not_negative(_: Any, value: float | None) -> None:
 
 def a_time(_: Any, text: str | None) -> None:
     """Validate a time, if one is given."""
-    if text is not None:
-        stamp(text)
+    try:
+        stamp(text or 0)
+    except ValueError:
+        raise ValueError(
+            "Give an ISO 8601 time (2026-05-31T18:00), or how long ago (2h)."
+        ) from None
 
 
 def some_names(_: Any, text: str | None) -> None:

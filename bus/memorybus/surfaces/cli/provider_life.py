@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import DEFAULT, Common
+from memorybus.surfaces.cli.options import DEFAULT, Common, absolute
 from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
@@ -38,8 +38,9 @@ def run_add(
         str,
         Parameter(
             name="--from",
+            converter=absolute,
             help="Where in the history it begins: beginning, now, an ISO time (UTC if it names no "
-            "zone), p07:1234, or an event's id.",
+            "zone), how long ago (2h, 7d), p07:1234, or an event's id.",
         ),
     ] = "beginning",
     execute: Execute = False,

@@ -12,7 +12,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, operator
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, operator
 from memorybus.surfaces.cli.progress import UNTOUCHED, checked_stores, show_found, steps
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
@@ -48,8 +48,10 @@ class RebuildOptions:
     until: Annotated[
         str,
         Parameter(
-            help="Take the past up to this moment (an ISO time, UTC if it names no zone, p07:1234, "
-            "or an event's id) and what comes from now on; what came between is left out."
+            converter=absolute,
+            help="Take the past up to this moment (an ISO time, UTC if it names no zone, how long "
+            "ago as in 2h, p07:1234, or an event's id) and what comes from now on; what came "
+            "between is left out.",
         ),
     ] = ""
     except_session: Annotated[

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, not_negative
 from memorybus.surfaces.cli.progress import (
     UNTOUCHED,
     Seldom,
@@ -53,10 +53,14 @@ class ReplayOptions:
         str | None,
         Parameter(
             name="--from",
-            help="First moment: an ISO time (UTC if it names no zone), p07:1234, or an event's id.",
+            converter=absolute,
+            help="First moment: an ISO time (UTC if it names no zone), how long ago (2h, 7d), "
+            "p07:1234, or an event's id.",
         ),
     ] = None
-    until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None
+    until: Annotated[
+        str | None, Parameter(help="Last moment; the present if none.", converter=absolute)
+    ] = None
     session: Annotated[
         Words, Parameter(help="Only this session (with --user, that person's); may be repeated.")
     ] = None

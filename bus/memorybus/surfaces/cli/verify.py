@@ -9,7 +9,15 @@ from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, operator, positive
+from memorybus.surfaces.cli.options import (
+    CARE,
+    DEFAULT,
+    Common,
+    absolute,
+    not_negative,
+    operator,
+    positive,
+)
 from memorybus.surfaces.cli.progress import checked_stores, steps
 from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
 from memorybus.surfaces.views.output import Output
@@ -39,8 +47,9 @@ def run_verify(
     until: Annotated[
         str,
         Parameter(
-            help="Compare with the state of this moment (an ISO time, UTC if it names no zone, "
-            "p07:1234, or an event's id): what was written since differs."
+            converter=absolute,
+            help="Compare with the state of this moment (an ISO time, UTC if it names no zone, how "
+            "long ago as in 2h, p07:1234, or an event's id): what was written since differs.",
         ),
     ] = "",
     sample: Annotated[

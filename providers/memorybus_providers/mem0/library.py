@@ -1,0 +1,217 @@
+"""Mem0's open-source library in this process, on a store that several processes reach.
+
+Its history database is left out: the log is the history here, and what is erased must not stay
+beside the store.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from memorybus.errors import ConfigError, Permanent, ProviderError
+
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
+from memorybus_providers.mem0.options import LibraryOptions
+from memorybus_providers.remote import failures
+
+if TYPE_CHECKING:
+    from mem0 import Memory
+
+_MOST = 100_000
+"""Memories that one listing shows; Mem0 shows 20 unless it is told."""
+
+_THRESHOLD = 0.1
+_TRIES = 3
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_PASSING: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
+"""What the libraries below Mem0 call an error that may not come again."""
+
+
+class LibraryStore:
+    """A store that Mem0's configuration names."""
+
+    def __init__(self, memory: "Memory") -> None:
+        """Keep a ready instance of Mem0's."""
+        self._memory = memory
+
+    def close(self) -> None:
+        """Release connections."""
+        self._memory.close()
+
+    def add(
+        self,
+        messages: Messages,
+        owner: Owner,
+        run: str,
+        metadata: dict[str, str],
+        *,
+        infer: bool,
+        deadline: float,
+    ) -> None:
+        """Store what was said in a run."""
+        ids = msgspec.structs.asdict(owner)
+        with _translated():
+            self._memory.add(messages, **ids, run_id=run, metadata=metadata, infer=infer)
+
+    def of_run(self, owner: Owner, run: str, deadline: float) -> Sequence[Row]:
+        """Return what came from a run."""
+        return list(self.listed({**msgspec.structs.asdict(owner), "run_id": run}, deadline))
+
+    def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
+        """Return memories with these ids and metadata, best first."""
+        with _translated():
+            found = self._memory.search(
+                query, filters=dict(filters), top_k=most, threshold=_THRESHOLD
+            )
+        return _rows(found)
+
+    def containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+        """Return memories with these ids and metadata in which a text stands."""
+        return [row for row in self.listed(filters, deadline) if text in row.memory]
+
+    def listed(self, filters: Filters, deadline: float) -> Iterator[Row]:
+        """Yield all memories with these ids and metadata."""
+        with _translated():
+            found = self._memory.get_all(filters=dict(filters), top_k=_MOST)
+        yield from _rows(found)
+
+    def delete(self, row: str, deadline: float) -> None:
+        """Delete a memory; one that is not there is no error."""
+        with _translated():
+            if self._memory.get(row) is not None:
+                self._memory.delete(row)
+
+    def delete_all(self, ids: Filters, deadline: float) -> None:
+        """Delete all memories with these ids."""
+        with _translated():
+            self._memory.delete_all(**ids)
+
+    def residue(self) -> tuple[str, ...]:
+        """Say what a deletion leaves: nothing that we know of."""
+        return ()
+
+
+class NoHistory:
+    """Takes the place of Mem0's history database, which keeps all texts, those erased too."""
+
+    def add_history(self, *_: object, **__: object) -> None:
+        """Note no change."""
+
+    def batch_add_history(self, records: object) -> None:
+        """Note no changes."""
+
+    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
+        """Return no changes."""
+        return []
+
+    def save_messages(self, messages: object, session_scope: str) -> None:
+        """Keep nothing of what was said last."""
+
+    def get_last_messages(self, session_scope: str, limit: int = 10) -> list[dict[str, Any]]:
+        """Return nothing of what was said last: an event is a scope of its own here."""
+        return []
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+def opened(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
+    """Return a store; its collection is made if it is missing.
+
+    Raises:
+        ImportError: Mem0 or the client of the store is not installed.
+        ConfigError: the file cannot be read, is open to others, or names an embedded store.
+        Transient: the store does not answer.
+    """
+    told = _read(Path(options.config_file).expanduser(), f"provider {config.name}")
+    config.home.mkdir(parents=True, exist_ok=True)
+    # Mem0 reads both when it is imported: it would phone home, and write into the user's home.
+    os.environ.setdefault("MEM0_TELEMETRY", "False")
+    os.environ.setdefault("MEM0_DIR", str(config.home))
+    from mem0 import Memory
+
+    made = {**told, "history_db_path": ":memory:"}
+    with _translated():
+        memory = _at_last(lambda: Memory.from_config(made))
+    memory.db.close()
+    memory.db = NoHistory()
+    return LibraryStore(memory)
+
+
+def _at_last(make: Callable[[], "Memory"]) -> "Memory":
+    """Make a store. Processes that make its collection at once fail but for one: they try again."""
+    for _ in range(_TRIES - 1):
+        try:
+            return make()
+        except Exception as error:
+            if "already exists" not in str(error) and "duplicate key" not in str(error):
+                raise
+    return make()
+
+
+def _read(path: Path, who: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            told = msgspec.json.decode(file.read(), type=dict[str, Any])
+    except (OSError, UnicodeError, msgspec.MsgspecError) as error:
+        raise ConfigError(f"{who}: config_file {path} cannot be read: {error}") from error
+    if mode & _OTHERS:
+        raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
+    if _embedded(told.get("vector_store")):
+        raise ConfigError(
+            f"{who}: {path} names a store within one process; lanes and recalls are several: "
+            "let vector_store be a server, such as pgvector, or use holographic"
+        )
+    return told
+
+
+def _embedded(store: Any) -> bool:
+    """Say whether a store lives in the files of one process; Mem0's default does."""
+    if not isinstance(store, Mapping):
+        return True
+    provider, settings = store.get("provider", "qdrant"), store.get("config") or {}
+    if provider == "faiss":
+        return True
+    remote = {"url", "host", "client", "connection_string", "api_key"} & set(settings)
+    return provider in {"qdrant", "chroma"} and not remote
+
+
+def _rows(found: Mapping[str, Any]) -> list[Row]:
+    return msgspec.convert(found["results"], list[Row])
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Translate what fails in Mem0 and the libraries below it; their words may hold texts."""
+    try:
+        yield
+    except (ConfigError, ImportError, ProviderError):
+        raise
+    except Exception as error:
+        raise _meaning(error) from error
+
+
+def _meaning(error: Exception) -> ProviderError:
+    """Return what a failure means; Mem0 wraps what its model's and its store's clients raise."""
+    for one in _causes(error):
+        said = f"Mem0: {type(one).__name__}"
+        status = getattr(one, "status_code", None)
+        if isinstance(status, int):
+            return failures.of_status(status, f"{said} ({status})")
+        names = " ".join(kind.__name__ for kind in type(one).__mro__)
+        if isinstance(one, OSError) or any(word in names for word in _PASSING):
+            return failures.of_connection(one, said)
+    return Permanent(f"Mem0: {type(error).__name__}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error's causes, the first one first, and the error last."""
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
+    yield error

@@ -1,0 +1,178 @@
+"""What goes wrong between the provider and Mem0, and what it leads to."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from helpers.services.fake_mem0 import FakeMem0
+from helpers.services.troubles import Trouble
+from mem0_opening import Opened
+from memorybus.errors import (
+    ConfigError,
+    MissingProvider,
+    Permanent,
+    ProviderError,
+    Transient,
+    Unavailable,
+)
+from memorybus.events import Event, MemoryWritten, TurnCompleted
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
+from memorybus_providers.mem0 import Mem0Provider, Mem0ServerProvider
+
+TURN = TurnCompleted(user="I keep a wolpertinger.", assistant="Noted.", ordinal=0)
+NOTE = MemoryWritten(action="add", store="user", content="Keeps a wolpertinger.")
+
+
+@pytest.mark.parametrize("event", [TURN, NOTE], ids=("turn", "note"))
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        ("lost", Transient),
+        ("half", Transient),
+        ("slow", Transient),
+        (500, Transient),
+        (409, Transient),
+        (503, Unavailable),
+        (401, Unavailable),
+        (422, Permanent),
+    ],
+)
+def test_a_write_that_failed_is_there_once_after_another_try(
+    server: FakeMem0, opened: Opened, event: Event, trouble: Trouble, kind: type[ProviderError]
+) -> None:
+    """What is in doubt is looked up before it is sent again, so that it is stored once (G4)."""
+    provider = opened(infer=False)
+    (step,) = steps(event)
+    server.troubles = [trouble]
+    ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
+    hook = provider.sync_turn if event is TURN else provider.on_memory_write
+    with pytest.raises(ProviderError) as failed:
+        hook(event, ctx)  # type: ignore[operator]
+    assert type(failed.value) is kind
+    server.gate.set()
+    assert provider.knows(step.event_id, ctx) is (trouble in {"lost", "half", "slow"})
+    if not provider.knows(step.event_id, ctx):
+        feed(provider, [step])
+    assert len(server.texts()) == 1
+    assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
+
+
+def test_a_rate_limit_is_kept_without_asking_again(server: FakeMem0, opened: Opened) -> None:
+    """After a 429 no request is spent until the time that the service named is over."""
+    provider = opened()
+    server.troubles, server.retry_after = [429], "3000"
+    (step,) = steps(TURN)
+    with pytest.raises(Unavailable, match="429"):
+        provider.sync_turn(TURN, hook_context(step))
+    asked = len(server.keys)
+    with pytest.raises(Unavailable, match="pause"):
+        provider.sync_turn(TURN, hook_context(step))
+    assert len(server.keys) == asked
+
+
+def test_a_server_that_is_away_is_unavailable(opened: Opened) -> None:
+    """A refused connection is no event's fault."""
+    with pytest.raises(Unavailable):
+        opened(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
+
+
+def test_a_wrong_address_is_not_taken_for_an_empty_store(server: FakeMem0, opened: Opened) -> None:
+    """A 404 of a route says that the address is wrong, and not that nothing is kept."""
+    with pytest.raises(Unavailable, match="404"):
+        opened(base_url=f"{server.url}/v1").prefetch("stamps", recall_context(HERE))
+
+
+def test_the_key_is_sent_and_in_no_error(
+    server: FakeMem0, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key comes from the environment, goes to the server, and is masked where it is repeated."""
+    monkeypatch.setenv("MEM0_TEST_KEY", "very-secret")
+    provider = opened(api_key_env="MEM0_TEST_KEY")
+    server.troubles = [401]
+    with pytest.raises(Unavailable) as failed:
+        feed(provider, steps(TURN))
+    assert server.keys == ["very-secret"]
+    assert "***" in str(failed.value)
+    assert "very-secret" not in f"{failed.value} {provider.config!r}"
+
+
+def test_a_refusal_does_not_repeat_what_was_said(server: FakeMem0, opened: Opened) -> None:
+    """The server's 422 repeats the text that it refuses; the error does not."""
+    provider = opened()
+    server.troubles = [422]
+    with pytest.raises(Permanent, match="told to refuse") as failed:
+        feed(provider, steps(TURN))
+    assert "wolpertinger" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"base_url": "localhost"}, "http"),
+        ({"prefix": "Ours"}, "prefix"),
+        ({"timeout": 0.0}, "timeout"),
+        ({"results": 0}, "results"),
+        ({"infer": "maybe"}, "infer"),
+        ({"strange": 1}, "strange"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(options: dict[str, object], said: str) -> None:
+    """An option that cannot be meant is refused before anything is made."""
+    with pytest.raises(ConfigError, match=said):
+        Mem0ServerProvider(ProviderConfig(name="m", home=Path("/nowhere"), options=options))
+
+
+@pytest.mark.parametrize(
+    ("told", "mode", "said"),
+    [
+        ("{", 0o600, "cannot be read"),
+        ("{}", 0o644, "chmod 600"),
+        ("{}", 0o600, "within one process"),
+        (
+            '{"vector_store": {"provider": "qdrant", "config": {"path": "/x"}}}',
+            0o600,
+            "one process",
+        ),
+        ('{"vector_store": {"provider": "faiss", "config": {}}}', 0o600, "within one process"),
+    ],
+)
+def test_a_file_that_cannot_serve_is_refused(
+    tmp_path: Path, told: str, mode: int, said: str
+) -> None:
+    """Mem0's settings hold keys, so nobody else may read them, and name a store for all workers."""
+    file = tmp_path / "mem0.json"
+    file.write_text(told)
+    file.chmod(mode)
+    options = {"config_file": str(file)}
+    provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
+    with pytest.raises(ConfigError, match=said):
+        provider.open()
+
+
+def test_without_its_library_the_remedy_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who lacks the extra is told how to install it."""
+    monkeypatch.setitem(sys.modules, "mem0", None)
+    monkeypatch.setenv("MEM0_DIR", str(tmp_path))
+    monkeypatch.setenv("MEM0_TELEMETRY", "False")
+    file = tmp_path / "mem0.json"
+    store = {"provider": "pgvector", "config": {"connection_string": "postgresql:///x"}}
+    file.write_bytes(msgspec.json.encode({"vector_store": store}))
+    file.chmod(0o600)
+    options = {"config_file": str(file)}
+    provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
+    with pytest.raises(MissingProvider, match=r"memorybus\[mem0\]"):
+        provider.open()
+
+
+def test_no_client_is_imported_before_an_instance_is_opened() -> None:
+    """Looking at the providers' options loads neither Mem0 nor a client of HTTP."""
+    code = (
+        "import sys, memorybus_providers.mem0 as m; m.Mem0Provider.get_config_schema();"
+        "sys.exit('mem0' in sys.modules or 'urllib3' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
