@@ -32,8 +32,8 @@ def alive(*releases: str) -> list[WorkerStatus]:
 
 def well(*providers: ProviderStatus, **changed: Any) -> Status:
     """Return the status of a bus of which nothing is wrong but `changed`."""
-    sound = {"workers": alive("1.0"), "archive": ArchiveStatus(working=True)}
-    return status(*(providers or (provider(),)), alarms=(), **sound | changed)
+    sound = {"workers": alive("1.0"), "archive": ArchiveStatus(working=True), "alarms": []}
+    return status(*(providers or (provider(),)), **sound | changed)
 
 
 def late(seconds: float, **changed: Any) -> ProviderStatus:
@@ -79,7 +79,7 @@ def test_hostile_text_stays_in_its_line() -> None:
 
 
 def test_no_answer_is_critical_and_no_look_unknown() -> None:
-    """G9: a Redis that is away is an incident, and the spool says what waits; wrong settings not."""
+    """G9: a Redis that is away is an incident, with what waits; wrong settings are none."""
     away = unreachable(LogUnavailable("redis is away"), SpoolStatus(7, 900, None))
     assert (away.code, away.state) == (2, "CRITICAL")
     assert "7 events wait in spools" in away.line
@@ -100,7 +100,7 @@ def test_no_answer_is_critical_and_no_look_unknown() -> None:
     ],
 )
 def test_who_is_late_is_told_with_its_pace(one: ProviderStatus, severity: str, said: str) -> None:
-    """G10: what stands still is critical, what goes slowly a warning; a known cause is told alone."""
+    """G10: what stands still is critical, what is slow a warning; a known cause is told alone."""
     found = [f for f in findings_of(well(one), NOW) if f.code == "behind"]
     assert [f.severity for f in found] == ([severity] if severity else [])
     assert said in "".join(f.text for f in found)
