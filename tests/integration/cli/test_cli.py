@@ -274,7 +274,8 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live", "copy_of", "kept",
+            "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
+            "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
