@@ -98,6 +98,12 @@ class PostgresServer:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         return name
 
+    def role(self, name: str) -> None:
+        """Make a role that cannot log in, if it is not there."""
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            if not db.execute("select 1 from pg_roles where rolname = %s", (name,)).fetchone():
+                db.execute(sql.SQL("create role {} nologin").format(sql.Identifier(name)))
+
     def remove(self) -> None:
         """Kill what runs, delete the data."""
         if self.alive:
