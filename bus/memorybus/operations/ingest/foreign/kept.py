@@ -1,7 +1,8 @@
 """What a provider keeps, as ``memorybus export --provider`` writes it: a `StoredMemory` a line.
 
-So what a backend knew before the bus gets to every provider. ``text`` alone is always there; ``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``,
-``speaker``, ``event`` and ``until`` where the provider knows them.
+So what a backend knew before the bus gets to every provider. ``text`` alone is always there;
+``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event`` and
+``until`` are where the provider knows them.
 """
 
 from memorybus.ids import text_digest
