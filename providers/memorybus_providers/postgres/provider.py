@@ -10,11 +10,12 @@ from memorybus_providers.fact_provider import FactProvider
 
 
 class PostgresProvider(FactProvider):
-    """A `FactProvider` whose store is a schema of a PostgreSQL server.
+    """Facts in a schema of a PostgreSQL server, found as `holographic` finds them.
 
-    Placement is ``shared``: any number of workers write their lanes and recall, and no lane waits
-    for another. Nothing is held of the server between transactions, so a pooler in transaction mode
-    may stand before it; a connection that broke is made anew with the next transaction.
+    It is a `FactProvider` of placement ``shared``: any number of workers write their lanes and
+    recall, and no lane waits for another. Nothing is held of the server between transactions, so a
+    pooler in transaction mode may stand before it; a connection that broke is made anew with the
+    next transaction.
     """
 
     kind: ClassVar[str] = "postgres"
