@@ -32,6 +32,7 @@ pytest_plugins = [
     "helpers.archive.sealed_log",
     "helpers.processes.stalls",
     "helpers.services.postgres_server",
+    "helpers.services.hindsight_server",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {
