@@ -16,7 +16,14 @@ from pathlib import Path
 from gauge import Figures, Size, p50, p99, timed
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus_providers.base import Fence, HookContext, Progress, RecallContext, RecallScope
+from memorybus_providers.base import (
+    Fence,
+    HookContext,
+    Progress,
+    RecallContext,
+    RecallScope,
+    TransactionalProvider,
+)
 from memorybus_providers.holographic import HolographicProvider
 from recall_lab import BATCH, opened
 from texts import turns
@@ -51,10 +58,10 @@ def measure(size: Size) -> Figures:
     ]
     people = size.past // TURNS_EACH
     own = min(OWN, size.past // 2)
-    with _filled(_side_by_side(said, people)) as (provider, rate):
-        among = _asked(provider, "person-1", _told(said, 1))
+    with _filled(side_by_side(said, people)) as (provider, rate):
+        among = asked(provider, "person-1", told(said, 1))
     with _filled((said[n % _TEXTS], "person-0", n) for n in range(own)) as (provider, _):
-        alone = _asked(provider, "person-0", said[:TURNS_EACH])
+        alone = asked(provider, "person-0", said[:TURNS_EACH])
     full = people * TURNS_EACH >= _MILLION
     suffix = "" if full else f"_of_{people * TURNS_EACH}"
     return {
@@ -70,20 +77,24 @@ def measure(size: Size) -> Figures:
 def _filled(said: Iterable[_Spoken]) -> Iterator[tuple[HolographicProvider, float]]:
     """Yield a provider that has heard all of it, and how many turns it took in a second."""
     with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
-        yield provider, _fill(provider, iter(said))
+        yield provider, fill(provider, iter(said))
 
 
-def _side_by_side(said: Sequence[TurnCompleted], people: int) -> Iterator[_Spoken]:
-    for number in range(TURNS_EACH):
+def side_by_side(
+    said: Sequence[TurnCompleted], people: int, each: int = TURNS_EACH
+) -> Iterator[_Spoken]:
+    """Yield turns of people, so many of each, in the order in which they would come."""
+    for number in range(each):
         for person in range(people):
-            yield said[(person * TURNS_EACH + number) % _TEXTS], f"person-{person}", number
+            yield said[(person * each + number) % _TEXTS], f"person-{person}", number
 
 
-def _told(said: Sequence[TurnCompleted], person: int) -> list[TurnCompleted]:
-    return [said[(person * TURNS_EACH + number) % _TEXTS] for number in range(TURNS_EACH)]
+def told(said: Sequence[TurnCompleted], person: int, each: int = TURNS_EACH) -> list[TurnCompleted]:
+    """Return the turns of one of them."""
+    return [said[(person * each + number) % _TEXTS] for number in range(each)]
 
 
-def _fill(provider: HolographicProvider, events: Iterator[_Spoken]) -> float:
+def fill(provider: TransactionalProvider, events: Iterator[_Spoken]) -> float:
     """Apply turns as a lane does, in batches; return how many a second."""
     written, spent = 0, 0.0
     while batch := [event for event, _ in zip(events, range(BATCH), strict=False)]:
@@ -105,12 +116,12 @@ def _context(event_id: str, person: str, number: int) -> HookContext:
     return HookContext(Scope(user=person), SessionRef(session, session), event_id, place, at, 5.0)
 
 
-def _asked(
-    provider: HolographicProvider, person: str, told: Sequence[TurnCompleted]
+def asked(
+    provider: TransactionalProvider, person: str, turns_of: Sequence[TurnCompleted]
 ) -> list[float]:
     """Return the milliseconds of each question."""
     ctx = RecallContext(RecallScope(user=person))
-    questions = _questions(told)
+    questions = _questions(turns_of)
     spent = timed(lambda question: provider.prefetch(question, ctx), questions)
     return [one / 1e6 for one in spent]
 
@@ -118,8 +129,8 @@ def _asked(
 def _questions(told: Sequence[TurnCompleted]) -> list[str]:
     rng = random.Random(5)
     common = Counter(word for turn in told for word in turn.user.split())
-    asked = []
+    found = []
     for turn in rng.choices(told, k=_QUESTIONS):
         words = sorted(set(turn.user.split()), key=lambda word: (common[word], word))[:8]
-        asked.append(f"What about {' '.join(rng.sample(words, min(5, len(words))))}?")
-    return asked
+        found.append(f"What about {' '.join(rng.sample(words, min(5, len(words))))}?")
+    return found

@@ -41,6 +41,8 @@ PARTS = (
     "archived",
     "search",
     "crowd",
+    "postgres_store",
+    "postgres_scaling",
     "rebuild",
     "recovery",
     "idle",

@@ -40,6 +40,9 @@ _NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "ke
 _OF_RECORDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
 """What every record of the standard library has; the rest are fields that its caller gave."""
 
+_CHATTY = frozenset(("httpcore", "httpx"))
+"""Loggers of whom only warnings are shown: each request would be a line, with names in its path."""
+
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31;1m"}
 _PLAIN = "\x1b[0m"
 
@@ -138,11 +141,17 @@ def set_up(
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))
+    handler.addFilter(_is_told)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
+
+
+def _is_told(record: logging.LogRecord) -> bool:
+    """Say whether a record is worth a line: clients of services tell of every request."""
+    return record.levelno >= logging.WARNING or record.name.split(".")[0] not in _CHATTY
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

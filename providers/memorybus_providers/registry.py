@@ -52,7 +52,7 @@ def load(kind: str) -> type[MemoryProvider]:
     if target and scheme in SCHEMES:
         adapted: type[MemoryProvider] = named(SCHEMES[scheme])(target)
         return adapted
-    point = _direct(kind) if ":" in kind else _registered(kind)
+    point = _point(kind)
     found = _imported(point)
     if not (isinstance(found, type) and issubclass(found, MemoryProvider)):
         raise ConfigError(f"provider {kind!r}: {point.value} is not a MemoryProvider class")
@@ -116,6 +116,18 @@ def _check_recorded(provider: type[MemoryProvider], name: str, options: Collecti
         )
 
 
+def schema_of(kind: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the options of a kind, see `MemoryProvider.get_config_schema`.
+
+    Raises:
+        MissingProvider, ConfigError: see `load`; or a dependency is missing.
+    """
+    try:
+        return load(kind).get_config_schema()
+    except ImportError as error:
+        raise MissingProvider(_import_advice(_point(kind), error)) from error
+
+
 def check_options(schema: Any, config: ProviderConfig) -> None:
     """Check an instance's options against a provider's schema; None allows all.
 
@@ -159,6 +171,10 @@ def _imported(point: EntryPoint) -> Any:
         raise MissingProvider(_import_advice(point, error)) from error
     except AttributeError as error:
         raise MissingProvider(f"provider {point.name!r}: {error}") from error
+
+
+def _point(kind: str) -> EntryPoint:
+    return _direct(kind) if ":" in kind else _registered(kind)
 
 
 def _direct(kind: str) -> EntryPoint:

@@ -682,3 +682,74 @@ class ExportsEverybody(Forgetting):
 class ExportsFromACopy(Forgetting):
     def export(self, scope: Any) -> Iterator[StoredMemory]:
         return iter((StoredMemory("I saw a wolpertinger."),))
+
+
+# -- bulk calls ---------------------------------------------------------------------------------
+
+
+class InBulk(MemoryProvider):
+    """A sound ``keyed`` provider with a bulk call: a file of lines, and of the ids behind them."""
+
+    kind = "bulk"
+    delivery = "keyed"
+    capabilities = Capabilities(recall=True, handles=TURNS)
+
+    @property
+    def path(self) -> Path:
+        return self.config.home / "turns.jsonl"
+
+    def _lines(self) -> list[list[str]]:
+        return [json.loads(one.text) for one in lines_of(self.path)]
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        if ctx.event_id not in {line[0] for line in self._lines()}:
+            self.keep(event, ctx)
+
+    def keep(self, event: Any, ctx: Any) -> None:
+        with self.path.open("a") as file:
+            line = (ctx.event_id, ctx.scope.agent, ctx.scope.user, ctx.scope.workspace, event.user)
+            file.write(json.dumps(line) + "\n")
+
+    def sync_turns(self, turns: Any) -> Any:
+        for turn in turns:
+            self.sync_turn(*turn)
+        return {}
+
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        asked = (ctx.scope.agent, ctx.scope.user, ctx.scope.workspace)
+        return [
+            Recollection(text)
+            for _, *owner, text in self._lines()
+            if all(part in (None, held) for part, held in zip(asked, owner, strict=True))
+        ]
+
+
+IN_BULK = "turns_in_bulk_are_as_one_by_one"
+
+
+@breaks(IN_BULK)
+class KeepsTheLast(InBulk):
+    def sync_turns(self, turns: Any) -> Any:
+        return super().sync_turns(turns[-1:])
+
+
+@breaks(IN_BULK)
+class ForgetsTheOwners(InBulk):
+    def sync_turns(self, turns: Any) -> Any:
+        for turn in turns:
+            self.sync_turn(turn.event, turns[0].ctx)
+        return {}
+
+
+@breaks(IN_BULK)
+class ReturnsNothing(InBulk):
+    def sync_turns(self, turns: Any) -> Any:
+        super().sync_turns(turns)
+
+
+@breaks("turns_that_come_again_in_bulk_change_nothing")
+class DoublesInBulk(InBulk):
+    def sync_turns(self, turns: Any) -> Any:
+        for turn in turns:
+            self.keep(*turn)
+        return {}

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from broken import CASES, Broken, Digesting, Forgetting, Retracting, Sound, SoundLookup
+from broken import CASES, Broken, Digesting, Forgetting, InBulk, Retracting, Sound, SoundLookup
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
 
@@ -80,3 +80,9 @@ def test_a_sound_retraction_passes(rule: str, tmp_path: Path) -> None:
 def test_a_sound_erasure_passes(rule: str, tmp_path: Path) -> None:
     """A provider that erases by owner, out of its file too, satisfies the rules."""
     getattr(contract_of(Forgetting), rule)(tmp_path)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if "in_bulk" in rule])
+def test_a_sound_bulk_call_passes(rule: str, tmp_path: Path) -> None:
+    """A provider whose bulk call does what single calls do satisfies the rules (G4)."""
+    getattr(contract_of(InBulk), rule)(tmp_path)

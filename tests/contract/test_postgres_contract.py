@@ -1,10 +1,13 @@
 """The shipped contract, run on the Postgres provider and a real server."""
 
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from helpers.processes.stalls import STANDSTILL
+from helpers.services.postgres_server import PostgresServer
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
@@ -12,6 +15,7 @@ from memorybus_providers.contract import ProviderContract
 
 class TestPostgres(ProviderContract):
     deadline = ProviderContract.deadline + STANDSTILL
+    more: ClassVar[Mapping[str, str]] = {}
 
     @pytest.fixture(autouse=True)
     def _database(self, postgres_url: str) -> None:
@@ -19,6 +23,16 @@ class TestPostgres(ProviderContract):
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         schema = f"s{zlib.crc32(str(tmp_path).encode())}"  # the same path, the same state
-        options = {"url": self.url, "schema": schema}
+        options = {"url": self.url, "schema": schema, **self.more}
         config = ProviderConfig(name="postgres", home=tmp_path, options=options)
         return registry.create("postgres", config)
+
+
+class TestPostgresWithAReader(TestPostgres):
+    """The contract holds where recalls are a role's that sees the scopes asked for alone."""
+
+    more: ClassVar[Mapping[str, str]] = {"reader": "contract_reader"}
+
+    @pytest.fixture(autouse=True)
+    def _role(self, postgres_server: PostgresServer) -> None:
+        postgres_server.role("contract_reader")

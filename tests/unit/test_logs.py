@@ -96,3 +96,13 @@ def test_text_shows_a_trace_below_its_line() -> None:
         "ValueError: invalid literal for int() with base 10: 'of ***'",
     )
     assert "[\x1b[31merror   \x1b[0m]" in written("text", say, terminal=True)
+
+
+def test_a_client_of_services_does_not_tell_of_each_request() -> None:
+    """Its paths name people; what it warns of is shown."""
+
+    def say() -> None:
+        logging.getLogger("httpx").info("HTTP Request: POST /workspaces/ada")
+        logging.getLogger("httpx").warning("this is amiss")
+
+    assert [line["event"] for line in as_json(say)] == ["this is amiss"]

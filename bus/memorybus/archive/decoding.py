@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import cast
 
@@ -20,6 +21,11 @@ KINDS: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
 
 _ANSWERS = 10_000
 
+_LATER = (1 << 63) - 1
+"""Later than any query's end."""
+
+_NOTHING = EventRow("", "", "", "", "", "", "", "")
+
 _ASKED = (
     ("id", ("ids",)),
     ("session", ("sessions", "lineages", "except_sessions")),
@@ -29,6 +35,7 @@ _ASKED = (
     ("workspace", ("workspaces",)),
     ("platform", ("platforms", "except_origins")),
     ("origin", ("except_origins",)),
+    ("at", ("upto",)),
 )
 """Which columns a query looks at."""
 
@@ -93,14 +100,33 @@ class RowFilter(msgspec.Struct, frozen=True):
     def _asked(self, group: Group, rows: range) -> list[Omission | None]:
         """Return why the queries leave rows out: each combination of cells is asked once."""
         needs = self.needs
-        if len(needs) == 1 and needs[0] not in ("id", "type"):
+        if len(needs) == 1 and needs[0] not in ("id", "type", "at"):
             words, numbers = group.coded(needs[0])
             reasons = [self._answer(needs, word) for word in words]
             return [reasons[number] for number in numbers[rows.start : rows.stop]]
-        known: dict[tuple[str, ...], Omission | None] = {}
-        for cells in set(_cells_of(group, needs, rows)):
+        known: dict[tuple[str | int, ...], Omission | None] = {}
+        all_cells = list(self._cells_of(group, rows))
+        for cells in set(all_cells):
             known[cells] = self._reason(_row(needs, cells))
-        return [known[cells] for cells in _cells_of(group, needs, rows)]
+        return [known[cells] for cells in all_cells]
+
+    def _cells_of(self, group: Group, rows: range) -> Iterator[tuple[str | int, ...]]:
+        """Yield the cells that decide, row by row."""
+        columns_ = [self._column(group, name)[rows.start : rows.stop] for name in self.needs]
+        return zip(*columns_, strict=True) if columns_ else iter([()] * len(rows))
+
+    def _column(self, group: Group, name: str) -> Sequence[str | int]:
+        if name == "at":
+            return self._before(columns.numbers(group.table.column("at"), "q"))
+        return _column(group, name)
+
+    def _before(self, times: Sequence[int]) -> list[int]:
+        """Return for each time the next one at which a query ends: so few cells differ."""
+        queries = (self.plan.query, *self.forgotten)
+        ends = sorted({query.upto for query in queries if query.upto})
+        return [
+            ends[at] if at < len(ends) else _LATER for at in map(partial(bisect_left, ends), times)
+        ]
 
     def _answer(self, needs: Sequence[str], word: str) -> Omission | None:
         """Return why rows with this cell are left out, where nothing else decides."""
@@ -116,12 +142,6 @@ class RowFilter(msgspec.Struct, frozen=True):
         return None if self.plan.query.wants(row) else "filtered"
 
 
-def _cells_of(group: Group, needs: Sequence[str], rows: range) -> Iterator[tuple[str, ...]]:
-    """Yield the cells that decide, row by row."""
-    columns_ = [_column(group, name)[rows.start : rows.stop] for name in needs]
-    return zip(*columns_, strict=True) if columns_ else iter([()] * len(rows))
-
-
 def _column(group: Group, name: str) -> list[str]:
     if name == "id":
         return columns.hex_ids(group.table.column("id"))
@@ -131,10 +151,10 @@ def _column(group: Group, name: str) -> list[str]:
     return group.words(name)
 
 
-def _row(needs: Sequence[str], cells: Sequence[str]) -> EventRow:
+def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
     """Return what a query looks at; what nobody looks at is empty."""
     known = dict(zip(needs, cells, strict=True))
-    return EventRow(*(known.get(name, "") for name in EventRow.__struct_fields__))
+    return msgspec.structs.replace(_NOTHING, **known)
 
 
 def events_of(

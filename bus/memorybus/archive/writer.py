@@ -192,7 +192,7 @@ def _row(line: SegmentRow) -> EventRow:
         line.id.hex(),
         line.session,
         seen_type(line.type, line.v),
-        *(line.agent, line.user, line.workspace, line.platform, line.origin),
+        *(line.agent, line.user, line.workspace, line.platform, line.origin, line.at),
     )
 
 

@@ -53,11 +53,11 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: 32 hex digits; the reply is found by it.
         provider: whose recall processes are asked.
         instance: it, or a copy of it.
-        asks: for a page of the digest, for a recall, which events are there, or for a page of what
-            it keeps of somebody.
+        asks: for a page of the digest, for a recall, which events are there, for a page of what it
+            keeps of somebody, or to erase that.
         after: of the digest, the keys above this one.
         keys: of the digest, only these; empty for all.
-        want: the recall; of what is kept, whose (the rest of it is not looked at).
+        want: the recall; of what is kept or erased, whose (the rest of it is not looked at).
         sent: the events.
         skip: of what is kept, so many that the asker has.
     """
@@ -65,7 +65,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     provider: str
     instance: str
-    asks: Literal["digest", "recall", "known", "kept"]
+    asks: Literal["digest", "recall", "known", "kept", "forget"]
     after: str = ""
     keys: tuple[str, ...] = ()
     want: Want | None = None
@@ -117,6 +117,20 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
     given: bool = True
     memories: tuple[dict[str, Any], ...] = ()
     more: bool = False
+
+
+class ErasedThere(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an instance erased of somebody.
+
+    Attributes:
+        given: whether the provider can erase (`Capabilities.forgets`).
+        erased: how many memories, if it says.
+        remains: what it could not reach, in its words.
+    """
+
+    given: bool = True
+    erased: int | None = None
+    remains: tuple[str, ...] = ()
 
 
 class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -185,6 +199,13 @@ class InstanceInspector:
             skip=skip,
         )
         return msgspec.json.decode(self._answer(found), type=KeptPage)
+
+    def forget(self, provider: str, instance: str, whose: Want) -> ErasedThere:
+        """Let an instance erase what it keeps of somebody; it may be asked again."""
+        found = Inspection(
+            id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
+        )
+        return msgspec.json.decode(self._answer(found), type=ErasedThere)
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT

@@ -28,7 +28,7 @@ _EXCEPTED = (
 class Matcher:
     """Answers as `Query.wants` does, but faster."""
 
-    __slots__ = ("_asked", "_excepted", "_origins", "everything")
+    __slots__ = ("_asked", "_excepted", "_origins", "_upto", "everything")
 
     def __init__(self, query: Query) -> None:
         """Turn the query's words into sets."""
@@ -43,7 +43,8 @@ class Matcher:
             if (words := getattr(query, name))
         ]
         self._origins = frozenset(query.except_origins)
-        self.everything = not (self._asked or self._excepted)
+        self._upto = query.upto
+        self.everything = not (self._asked or self._excepted or self._upto)
 
     def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
@@ -51,6 +52,7 @@ class Matcher:
             all(getattr(row, field) in words for field, words in self._asked)
             and not any(getattr(row, field) in words for field, words in self._excepted)
             and not (row.origin and row.origin in self._origins)
+            and not (self._upto and row.at > self._upto)
         )
 
 

@@ -20,6 +20,7 @@ class EventRow(msgspec.Struct, frozen=True):
         workspace: the project.
         platform: where the conversation is.
         origin: who wanted a memory write; empty for other events.
+        at: when it happened, milliseconds.
     """
 
     id: str
@@ -30,6 +31,7 @@ class EventRow(msgspec.Struct, frozen=True):
     workspace: str
     platform: str
     origin: str
+    at: int = 0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,6 +52,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         except_users: people.
         except_agents: agents.
         except_origins: platforms, or who wanted a memory write.
+        upto: only what happened until then, milliseconds, by the event's own time; 0 for no end.
     """
 
     ids: tuple[str, ...] = ()
@@ -64,6 +67,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     except_users: tuple[str, ...] = ()
     except_agents: tuple[str, ...] = ()
     except_origins: tuple[str, ...] = ()
+    upto: int = 0
 
     def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
@@ -76,6 +80,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             (self.types, row.type),
         )
         here = all(not words or word in words for words, word in asked)
+        here = here and (not self.upto or row.at <= self.upto)
         return here and self._in_session(row) and not self._excepted(row)
 
     def _in_session(self, row: EventRow) -> bool:
@@ -107,4 +112,5 @@ def row_of(envelope: Envelope) -> EventRow:
         scope.workspace,
         scope.platform,
         event.provenance.get(ORIGIN, "") if isinstance(event, MemoryWritten) else "",
+        envelope.at,
     )

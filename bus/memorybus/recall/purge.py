@@ -3,18 +3,20 @@
 Where a session's request is still there, the new instance is asked for the answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
-from memorybus.recall.model import GENERATION
+from memorybus.events import Scope
+from memorybus.recall import retracted
+from memorybus.recall.model import GENERATION, prompt_slot
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.cluster import by_shard
-from memorybus.redis.connect import connect_jobs, translated
-from memorybus.redis.keys import Keys
+from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.keys import Keys, recall_slot
 
 _PAGE = 500
 _SPREAD = 512
@@ -45,6 +47,36 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
     finally:
         jobs.close()
     return gone
+
+
+def purge_sessions(
+    settings: Settings, sessions: Collection[tuple[Scope, str]], instances: Collection[str]
+) -> None:
+    """Delete what is warm in sessions, and make unreadable what is under way for their owners.
+
+    Args:
+        settings: which log.
+        sessions: the sessions' scopes and ids.
+        instances: of which instances.
+
+    Raises:
+        LogUnavailable: Redis is away; do it again.
+    """
+    keys = Keys(settings.namespace)
+    owners = {scope for scope, _ in sessions}
+    slots = {recall_slot(scope, session) for scope, session in sessions}
+    slots |= {prompt_slot(scope) for scope in owners}
+    redis = connect_redis(settings)
+    try:
+        for scope in owners:
+            for name in instances:
+                retracted.change(redis, settings, scope, name)
+        for slot in slots:
+            redis.delete(keys.warm(slot), keys.want(slot))
+    except (RedisError, OSError) as error:
+        raise translated(error, "recall") from error
+    finally:
+        redis.close()
 
 
 def _slots(redis: Redis, keys: Keys) -> Iterator[str]:

@@ -13,6 +13,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import asked
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import Declared
+from memorybus.spool.note import SpoolStats
 
 _log = logging.getLogger("memorybus")
 
@@ -82,6 +83,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         failing: how calls to an instance fail, while none succeeds.
         beat: seconds between its heartbeats.
         reports: what an open instance says of itself, if it says anything.
+        version: its release; "" of one before it was told.
+        rates: events a second that it applies, by provider, over the last seconds; None of a
+            release that does not tell.
+        spool: what the spools of its host hold that Redis has not taken; None if it did not look.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -99,6 +104,9 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: dict[str, str] = {}
     swaps: bool = False
     beat: float = 1.0
+    version: str = ""
+    rates: dict[str, float] | None = None
+    spool: SpoolStats | None = None
 
 
 class Roster:

@@ -26,6 +26,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     scope: Scope
     session: _Session
+    at: int = 0
     v: int = 1
     event: _Event
 
@@ -59,6 +60,7 @@ class HeaderReader:
             scope.workspace,
             scope.platform,
             _origin(head.event),
+            head.at,
         )
 
 

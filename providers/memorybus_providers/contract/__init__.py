@@ -19,6 +19,7 @@ The rules, each a test with one sentence, by module:
 - ``digested``: the digest stands for the state, in any order of keys (G8).
 - ``retracted``: what was taken back is gone, and nothing else is.
 - ``forgotten``: an erasure takes all of a scope and no more; an export yields what it would take.
+- ``bulk``: several turns in one call are remembered as they would be one by one.
 
 ``rules`` has what an author supplies or overrides, ``samples`` the events that are fed.
 See ``docs/providers.md``.
@@ -31,6 +32,7 @@ except ImportError as error:
         "the provider contract runs under pytest, which is not installed: pip install pytest"
     ) from error
 
+from memorybus_providers.contract.bulk import BulkRules
 from memorybus_providers.contract.declared import DeclaredRules
 from memorybus_providers.contract.digested import DigestRules
 from memorybus_providers.contract.forgotten import ForgetRules
@@ -43,7 +45,7 @@ __all__ = ["ContractBroken", "ProviderContract"]
 
 
 class ProviderContract(
-    DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules, ForgetRules
+    DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules, ForgetRules, BulkRules
 ):
     """All rules. Define `make_provider`; override `remember` or `state` if they do not fit.
 

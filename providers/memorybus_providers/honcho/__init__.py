@@ -7,7 +7,8 @@ when an instance is opened.
 - ``service``: the client behind the bus's errors, deadlines and pauses. ``tenant``: one owner's
   workspace in it. ``places``: the names of workspaces, peers and sessions.
 - ``saying``: what events become messages. ``notes``: writes to the stores, as conclusions.
-- ``finding``: what a recall asks. ``dialectic``: the questions that cost a model's time.
+- ``finding``: what a recall asks. ``dialectic``: the questions that cost a model's time;
+  ``asked``: the file by which a host counts them.
 """
 
 from memorybus_providers.honcho.provider import HonchoProvider

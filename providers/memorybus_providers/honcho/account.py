@@ -19,7 +19,8 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.honcho import calls, finding, keeping, notes, places, saying, tools
-from memorybus_providers.honcho.dialectic import Budget, Dialectic
+from memorybus_providers.honcho.asked import AskedFile
+from memorybus_providers.honcho.dialectic import Dialectic
 from memorybus_providers.honcho.options import Level, Options
 from memorybus_providers.honcho.service import Service
 from memorybus_providers.honcho.tenant import Tenant, Tenants
@@ -44,8 +45,8 @@ class Account:
         self._options, self._clock = options, config.clock
         self._service = Service(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
-        budget = Budget(config.home / "dialectic.db", options.dialectic_per_day, config.clock)
-        self._dialectic = Dialectic(options, budget)
+        asked = AskedFile(config.home / "asked.db", options.dialectic_per_day, config.clock)
+        self._dialectic = Dialectic(options, asked)
         self._bases: OrderedDict[Owner, tuple[float, finding.Base]] = OrderedDict()
 
     def close(self) -> None:

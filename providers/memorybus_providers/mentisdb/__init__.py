@@ -6,6 +6,7 @@ code. ``urllib3`` (the extra ``mentisdb``) is imported when an instance is opene
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
 - ``service``: requests behind the bus's errors, deadlines and pauses. ``store``: an owner's chains.
 - ``chains``: their names. ``thoughts``: what events become. ``ledger``: what no recall shows.
+- ``finding``: what a recall asks. ``keeping``: what is given out, and marked as forgotten.
 """
 
 from memorybus_providers.mentisdb.provider import MentisDbProvider

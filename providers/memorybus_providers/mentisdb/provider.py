@@ -16,7 +16,6 @@ from memorybus.events import (
     TurnCompleted,
 )
 
-from memorybus_providers.adapters.owners import MOST
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -29,7 +28,7 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.errors import MissingProvider, ProviderError
-from memorybus_providers.mentisdb import chains, ledger, options, thoughts, tools
+from memorybus_providers.mentisdb import finding, keeping, options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
 from memorybus_providers.remote import credentials
 from memorybus_providers.remote.names import name_of
@@ -38,9 +37,6 @@ from memorybus_providers.remote.texts import sendable
 if TYPE_CHECKING:
     from memorybus_providers.mentisdb.service import Service
     from memorybus_providers.mentisdb.store import Store
-
-_LONGEST_QUESTION = 2_000
-"""Characters of a question that are sent."""
 
 _LONG = 3_600.0
 """Seconds that an erasure or an export may take."""
@@ -201,11 +197,8 @@ class MentisDbProvider(MemoryProvider):
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return thoughts near a question, of all branches; without one the newest entries."""
-        text = sendable(query).strip()[:_LONGEST_QUESTION].strip()
         with self._within(ctx.deadline) as store:
-            owners = dict.fromkeys(map(chains.owners_chain, store.listed(ctx.scope)))
-            found = [self._found(store, own, text) for own in list(owners)[:MOST]]
-        return sorted((one for some in found for one in some), key=lambda one: -one.score)
+            return finding.near(store, ctx.scope, query, self._options.results)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the schemas of the two tools."""
@@ -235,44 +228,19 @@ class MentisDbProvider(MemoryProvider):
         self._append(drafts, ctx)
         return {"appended": len(drafts)}
 
-    def _found(self, store: Store, own: str, text: str) -> list[Recollection]:
-        """Return what an owner's chains hold near a text."""
-        ledgers, most = store.ledgers(own), self._options.results
-        if not text:
-            entries = [thoughts.store_tag(name) for name in ("user", "memory")]
-            newest = ledgers[own].standing(store.search(own, entries))[-most:]
-            return [_recollection(one, 0.0) for one in reversed(newest)]
-        hits = store.near(list(ledgers), text, 2 * most + 10)  # some do not count any more
-        counting = [
-            one for one in hits if ledgers.get(one.chain_key, ledgers[own]).counts(one.thought)
-        ]
-        return [_recollection(one.thought, one.score.total) for one in counting[:most]]
-
     # -- what is kept of somebody -----------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Mark what a scope's chains hold as forgotten: the REST API deletes no chain."""
-        remains = []
+        """Mark what a scope's chains hold as forgotten: its API deletes no chain."""
         with self._within(_LONG) as store:
-            for chain in store.listed(scope):
-                marks = store.ledger(chain)
-                held = [one for one in store.all(chain) if ledger.is_memory(one)]
-                if any(map(marks.keeps, held)):
-                    store.mark(chain, thoughts.mark("Forgotten.", thoughts.FORGOTTEN))
-                if held:
-                    remains.append(
-                        f"{self._options.base_url}: chain {chain} still holds {len(held)} "
-                        "thoughts, which no recall shows; delete the chain in MentisDB's "
-                        "dashboard, its REST API cannot"
-                    )
-        return Residue(0, tuple(remains))
+            left = {chain: keeping.forget(store, chain) for chain in store.listed(scope)}
+        return Residue(0, keeping.remains(self._options.base_url, left))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the thoughts of a scope's chains, also those that were taken back."""
         with self._within(_LONG) as store:
             for chain in store.listed(scope):
-                kept = filter(store.ledger(chain).keeps, store.all(chain))
-                yield from (_stored(one, chain) for one in kept)
+                yield from keeping.of(store, chain)
 
 
 def _replaced(event: MemoryWritten, held: Sequence[Thought]) -> list[Thought]:
@@ -285,28 +253,3 @@ def _replaced(event: MemoryWritten, held: Sequence[Thought]) -> list[Thought]:
 
 def _is_whole(held: Sequence[Thought]) -> bool:
     return bool(held) and len(held) >= int(held[0].tag("parts") or 1)
-
-
-def _recollection(thought: Thought, score: float) -> Recollection:
-    return Recollection(
-        thought.content,
-        session=thought.tag("session"),
-        at=int(thought.tag("at") or 0),
-        score=score,
-        source=thought.thought_type,
-        event=thought.tag("event"),
-    )
-
-
-def _stored(thought: Thought, chain: str) -> StoredMemory:
-    _, agent, user, workspace, *_ = chain.split("__")
-    return StoredMemory(
-        thought.content,
-        agent=agent,
-        user=user,
-        workspace=workspace.removeprefix("w-") if workspace != "w" else "",
-        kind=thought.thought_type,
-        session=thought.tag("session"),
-        at=int(thought.tag("at") or 0),
-        event=thought.tag("event"),
-    )

@@ -1,6 +1,6 @@
 """One connection to the server, its transactions, and what its errors mean."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -27,6 +27,13 @@ _AGAIN: Final = (
 )
 """What another try may not meet: locks and times, and who was first."""
 
+_NOT_OURS: Final = (
+    errors.InsufficientPrivilege,
+    errors.InvalidSchemaName,
+    errors.UndefinedObject,
+    errors.UndefinedTable,
+)
+
 
 class Where(msgspec.Struct, frozen=True):
     """Where an instance's tables are.
@@ -35,11 +42,13 @@ class Where(msgspec.Struct, frozen=True):
         url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
         schema: the schema.
         password: for the server; empty to let libpq find it.
+        reader: the role to which recalls change, empty for none.
     """
 
     url: str
     schema: str
     password: str = ""
+    reader: str = ""
 
     def __repr__(self) -> str:
         """Leave out what may hold a password."""
@@ -100,6 +109,17 @@ class Link:
             self.close()
 
 
+def confine(db: Connection, reader: str, scopes: Sequence[int]) -> None:
+    """Let the open transaction read as a role, and see these scopes alone until it ends.
+
+    The server keeps to it, whatever a statement asks for: each table has a policy.
+    """
+    with db.pipeline():
+        named = ",".join(map(str, scopes))
+        db.execute("select set_config('memorybus.scopes', %s, true)", (named,))
+        db.execute(sql.SQL("set local role {}").format(sql.Identifier(reader)))
+
+
 def connected(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
     given: dict[str, Any] = {"password": where.password} if where.password else {}
@@ -138,8 +158,7 @@ def translation(error: psycopg.Error) -> ProviderError | None:
 
 def _refused(error: psycopg.Error) -> bool:
     """Say whether it is about who we are, or about tables that are not there."""
-    kinds = (errors.InsufficientPrivilege, errors.UndefinedTable, errors.InvalidSchemaName)
-    return isinstance(error, kinds)
+    return isinstance(error, _NOT_OURS)
 
 
 def _begin(schema: str, seconds: float, *, reading: bool) -> sql.Composed:

@@ -5,6 +5,8 @@ released is never changed. What stands in one scope stands together in every ind
 into it never meets another's rows.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from memorybus.errors import Unavailable
@@ -97,7 +99,22 @@ create table tool_results(
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES,)
+_BY_SCOPE: Final = (
+    "sessions", "facts", "postings", "sources", "speakers", "named", "judgements", "corrections",
+    "former",
+)  # fmt: skip
+_ASKED = """
+create function asked() returns bigint[] language sql stable as
+$$ select string_to_array(current_setting('memorybus.scopes', true), ',')::bigint[] $$;
+"""
+# A policy is asked for once in each statement, not for each row: hence the select within.
+_WALL = """
+alter table {table} enable row level security;
+create policy asked on {table} for select using (scope = any((select asked())::bigint[]));
+"""
+_WALLS = _ASKED + "".join(_WALL.format(table=table) for table in _BY_SCOPE)
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS)
 """The steps, from number 1 on."""
 
 _WAIT = 60.0
@@ -111,15 +128,40 @@ def migrate(where: Where) -> None:
         Unavailable: the server is away or refuses it, or a newer release wrote the tables.
     """
     with translated(), connected(where) as db:
-        if _number(db, where.schema) == len(MIGRATIONS):
-            return
-        with db.transaction():
-            _migrate(db, where.schema)
+        if _number(db, where.schema) != len(MIGRATIONS):
+            with _alone(db, where.schema):
+                _migrate(db, where.schema)
+        if where.reader and not _may_read(db, where):
+            with _alone(db, where.schema):
+                _grant(db, where)
+
+
+@contextmanager
+def _alone(db: Connection, schema: str) -> Iterator[None]:
+    """Open a transaction while no other instance changes the schema."""
+    with db.transaction():
+        db.execute(sql.SQL("set local statement_timeout = {}").format(round(_WAIT * 1000)))
+        name = f"memorybus migrations {schema}"
+        db.execute("select pg_advisory_xact_lock(hashtext(%s))", (name,))
+        yield
+
+
+def _may_read(db: Connection, where: Where) -> bool:
+    given = (where.reader, f"{where.schema}.{_BY_SCOPE[-1]}")
+    row = db.execute("select has_table_privilege(%s, %s, 'select')", given).fetchone()
+    return bool(row and row[0])
+
+
+def _grant(db: Connection, where: Where) -> None:
+    """Let the readers' role see the rows of scopes that a transaction names, and nothing else."""
+    schema, role = sql.Identifier(where.schema), sql.Identifier(where.reader)
+    db.execute(sql.SQL("grant usage on schema {} to {}").format(schema, role))
+    for table in _BY_SCOPE:
+        name = sql.Identifier(where.schema, table)
+        db.execute(sql.SQL("grant select on {} to {}").format(name, role))
 
 
 def _migrate(db: Connection, schema: str) -> None:
-    db.execute(sql.SQL("set local statement_timeout = {}").format(round(_WAIT * 1000)))
-    db.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"memorybus migrations {schema}",))
     known = _number(db, schema)
     if known > len(MIGRATIONS):
         raise Unavailable(
@@ -131,7 +173,7 @@ def _migrate(db: Connection, schema: str) -> None:
     db.execute(sql.SQL("set local search_path to {}").format(name))
     db.execute("create table if not exists migrations(number integer primary key)")
     for number, step in enumerate(MIGRATIONS[known:], known + 1):
-        db.execute(sql.SQL(step))
+        db.execute(step)
         db.execute("insert into migrations values (%s)", (number,))
 
 

@@ -29,6 +29,12 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "description": "the schema that holds the tables; it is made if it is missing",
         "default": "memorybus",
     },
+    {
+        "key": "reader",
+        "description": "a role to which recalls change, of which the worker's is a member: it "
+        "reads the rows of the scope asked for, and nothing else",
+        "default": "",
+    },
 )
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -41,12 +47,14 @@ def where(config: ProviderConfig) -> Where:
         ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
     """
     who = f"provider {config.name}"
-    url, _, schema = (_text(config, option) for option in SCHEMA)
+    url, _, schema, reader = (_text(config, option) for option in SCHEMA)
+    if reader and not _NAME.fullmatch(reader):
+        raise ConfigError(f"{who}: reader must be a plain name, as schema")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigError(
             f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
         )
-    return Where(url, schema, variable_named("password_env", config))
+    return Where(url, schema, variable_named("password_env", config), reader)
 
 
 def _text(config: ProviderConfig, option: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from memorybus_providers.postgres import digest, ledger
 from memorybus_providers.postgres.erasure import Erasure, stored
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
-from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where
+from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where, confine
 from memorybus_providers.postgres.writing.corrections import Corrections
 from memorybus_providers.postgres.writing.judgements import Judgements
 from memorybus_providers.postgres.writing.notes import Notes
@@ -99,7 +99,10 @@ class PostgresStore:
             yield FactSearch(self._open.source)
             return
         with self._readers.transaction(seconds, reading=True) as db:
-            yield FactSearch(PostgresFacts(db))
+            source = PostgresFacts(db)
+            if self._where.reader:
+                confine(db, self._where.reader, source.scopes(whose))
+            yield FactSearch(source)
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
         """Count one retrieval of each fact that nobody else holds."""

@@ -39,8 +39,9 @@ class NoPostgres(Exception):
 class PostgresServer:
     """A server that a test may kill and start again on the same data; it listens on a socket."""
 
-    def __init__(self) -> None:
-        """Make a cluster; start nothing."""
+    def __init__(self, **options: str) -> None:
+        """Make a cluster; start nothing. Options are those of postgresql.conf."""
+        self._options = {**_OPTIONS, **options}
         self.binaries = binaries()
         libraries = self.binaries.parent / "lib"  # the wheel's programs look there if they are told
         self._environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
@@ -69,7 +70,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start on the data that is there, and wait for an answer."""
-        options = {**_OPTIONS, "unix_socket_directories": str(self.directory)}
+        options = {**self._options, "unix_socket_directories": str(self.directory)}
         given = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         command = [str(self.binaries / "postgres"), "-D", str(self._data), *given]
         with (self.directory / "log").open("ab") as log:
@@ -96,6 +97,12 @@ class PostgresServer:
         with psycopg.connect(self.url(), autocommit=True) as db:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         return name
+
+    def role(self, name: str) -> None:
+        """Make a role that cannot log in, if it is not there."""
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            if not db.execute("select 1 from pg_roles where rolname = %s", (name,)).fetchone():
+                db.execute(sql.SQL("create role {} nologin").format(sql.Identifier(name)))
 
     def remove(self) -> None:
         """Kill what runs, delete the data."""

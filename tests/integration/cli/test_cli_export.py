@@ -193,7 +193,10 @@ def test_without_redis_a_file_of_events_is_refused(
 
 
 def test_an_interrupted_export_leaves_no_half_a_file(
-    ready: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ready: Settings,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ctrl-C leaves what was there before, and nothing beside it."""
     publish(ready, 2)
@@ -201,8 +204,38 @@ def test_an_interrupted_export_leaves_no_half_a_file(
     file.write_text("before")
     monkeypatch.setattr(os, "fsync", _interrupting)
     assert main(["export", str(file), "--user", "ann"]) == 130
+    assert "nothing was written" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["ann.jsonl"]
     assert file.read_text() == "before"
+
+
+def test_an_interrupted_ingest_goes_on_where_it_was(
+    ready: Settings,
+    elsewhere: Callable[[], Settings],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G2: what was published before Ctrl-C stays, and the next run adds the rest, each once."""
+    publish(ready, 10)
+    file = tmp_path / "ann.jsonl"
+    assert told(capsys, "export", str(file), "--user", "ann")[1]["events"] == 11
+    other = elsewhere()
+    with monkeypatch.context() as patched:
+        taken = iter(range(5))
+        publish_one = MemoryBus.publish
+
+        def interrupted(bus: MemoryBus, *args: Any, **more: Any) -> Any:
+            if next(taken, None) is None:
+                raise KeyboardInterrupt
+            return publish_one(bus, *args, **more)
+
+        patched.setattr(MemoryBus, "publish", interrupted)
+        assert main(["ingest", str(file)]) == 130
+    assert "the same command publishes the rest" in capsys.readouterr().err
+    assert len(history(other)) == 5
+    assert told(capsys, "ingest", str(file))[1]["new_events"] == 6
+    assert len(history(other)) == 11
 
 
 def _interrupting(_: int) -> None:

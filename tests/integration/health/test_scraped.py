@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import redis
@@ -67,7 +68,7 @@ def test_a_running_bus_is_scraped(
     )
     assert found[f"memorybus_apply_duration_seconds_count {NAME}"] > 0
     assert found["memorybus_findings dead_letters critical"] == 1
-    assert found["memorybus_workers"] == 2
+    assert found[f"memorybus_workers {version('memorybus')}"] == 2
     assert not any("Jo" in name for name in found)
     assert child.terminate() == 0
 

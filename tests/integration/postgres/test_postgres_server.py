@@ -10,11 +10,11 @@ import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.postgres_server import NoPostgres, PostgresServer
 from memorybus.errors import ConfigError, StaleEpoch, Transient, Unavailable
-from memorybus.events import TurnCompleted
-from memorybus_providers.base import Fence, Progress, ProviderConfig
+from memorybus.events import Scope, TurnCompleted
+from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
 from memorybus_providers.postgres.link import Link, Where, translation
-from unit.holographic.holographic_feeding import LANE, context, feed, texts, turn
+from unit.holographic.holographic_feeding import LANE, MINE, context, feed, texts, turn
 
 
 @contextmanager
@@ -248,3 +248,31 @@ def test_a_turn_of_any_size_is_one_of_few_round_trips(provider: PostgresProvider
     feed(provider, events)
 
     assert texts(provider, "number217")[0] == "I saw bird number217"
+
+
+def test_the_wall_keeps_others_rows_from_a_recall(
+    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
+) -> None:
+    """With a reader's role a statement without a scope sees the asked scope, and writes nothing."""
+    postgres_server.role("wall_reader")
+    with opened(postgres_url, tmp_path, reader="wall_reader") as provider:
+        feed(provider, [turn("I saw a heron")])
+        feed(provider, [turn("I saw a quokka")], first=2, scope=Scope(agent="coder", user="bob"))
+
+        assert texts(provider, "What did I see?") == ["I saw a heron"]
+        assert len(texts(provider, "What did I see?", RecallScope(None, None, None))) == 2
+        with provider.opened.reading(MINE, seconds=5) as search:
+            db = search.source._db
+            seen = db.execute("select content from facts").fetchall()
+            assert seen == [("I saw a heron",)]
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                db.execute("select * from scopes")
+
+
+def test_a_role_that_is_not_there_holds_the_lanes(postgres_url: str, tmp_path: Path) -> None:
+    """A mistake of an operator parks nothing."""
+    with (
+        pytest.raises(Unavailable, match="no_such_role"),
+        opened(postgres_url, tmp_path, reader="no_such_role"),
+    ):
+        pass

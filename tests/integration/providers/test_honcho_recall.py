@@ -1,6 +1,7 @@
 """Honcho: what is recalled, asked of its model, shown to a model, given out and erased."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from memorybus.errors import ConfigError, MissingProvider, Transient, Unavailabl
 from memorybus.events import MemoryWritten, Scope, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers import registry
+from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
-from memorybus_providers.honcho.dialectic import Budget
+from memorybus_providers.honcho.asked import AskedFile
+from memorybus_providers.honcho.dialectic import THREAD
 
 ADAS = RecallScope.own(ADA)
 SPACE = "memorybus__coder__ada"
@@ -130,11 +133,8 @@ def chats(world: World) -> list[Any]:
 
 def asked_of(world: World, prompt: str) -> list[str]:
     """Recall in a session, and wait until its model has answered if it was asked."""
-    before = len(chats(world))
     found = world.recall(prompt, session=TALK)
-    account = world.provider._account  # type: ignore[attr-defined]
-    (turns,) = account._dialectic._sessions.values()
-    wait_until(lambda: not turns.asking, f"an answer to question {before}")
+    wait_until(lambda: THREAD not in {one.name for one in threading.enumerate()}, "it has answered")
     return found
 
 
@@ -168,11 +168,11 @@ def test_its_answers_are_questioned_as_deep_as_told(tmp_path: Path) -> None:
 def test_its_model_has_a_daily_budget(tmp_path: Path) -> None:
     """All processes of a host count in one file; the next day (UTC) begins anew."""
     clock = FakeClock()
-    ours, theirs = (Budget(tmp_path / "home" / "spent.db", 3, clock) for _ in range(2))
+    ours, theirs = (AskedFile(tmp_path / "home" / "asked.db", 3, clock) for _ in range(2))
     assert [ours.spend(), theirs.spend(), ours.spend(), theirs.spend()] == [True] * 3 + [False]
     clock.advance(86_400)
     assert ours.spend()
-    assert not Budget(tmp_path / "home" / "other.db", 0, clock).spend()
+    assert not AskedFile(tmp_path / "home" / "other.db", 0, clock).spend()
 
 
 def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
@@ -184,6 +184,54 @@ def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
         assert asked_of(world, "pear?") == ["Ada likes fruit."]
         assert "error" in world.call("honcho_reasoning", query="What does she like?")
         assert len(chats(world)) == 1
+
+
+def test_what_one_instance_finds_out_another_shows(tmp_path: Path) -> None:
+    """Prompts and turns' ends are recalled by different instances: they count the same turns."""
+    with honcho_world(tmp_path, dialectic_every=2) as world:
+        world.tell(said("quince"))
+        world.server.answers.append("Ada likes fruit.")
+        asked_of(world, "apple?")
+        with opened(tmp_path, world.server.url, dialectic_every=2) as provider:
+            world.provider = provider
+            assert asked_of(world, "apple?\nAnd the answer to it") == ["Ada likes fruit."]
+            assert asked_of(world, "pear?") == ["Ada likes fruit."]
+            assert len(chats(world)) == 1
+
+
+def test_a_file_that_is_none_harms_no_recall(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What counts turns may break: its model is not asked then, and recalls go on."""
+    (tmp_path / "asked.db").write_bytes(b"no database" * 100)
+    with honcho_world(tmp_path, dialectic_every=1) as world:
+        world.tell(said("quince"))
+        assert asked_of(world, "quince?") == ["quince"]
+        assert "file is not a database" in caplog.text
+
+
+def test_what_was_found_out_is_forgotten(tmp_path: Path) -> None:
+    """No byte of it stays in the file, and an answer that comes later is not kept."""
+    with honcho_world(tmp_path, dialectic_every=1) as world:
+        world.tell(said("quince"))
+        world.server.answers.append("Ada likes fruit.")
+        asked_of(world, "apple?")
+        assert b"likes fruit" in (tmp_path / "asked.db").read_bytes()
+        world.provider.forget(ADAS)
+        AskedFile(tmp_path / "asked.db", 1, FakeClock()).answered(
+            Owner("coder", "ada", ""), "talk", "Ada likes fruit."
+        )
+        assert b"likes fruit" not in (tmp_path / "asked.db").read_bytes()
+
+
+def test_whoever_asks_and_dies_is_not_waited_for_forever(tmp_path: Path) -> None:
+    """Nobody else asks in the meantime; after its time the next turn that is due does."""
+    clock = FakeClock()
+    file, owner = AskedFile(tmp_path / "asked.db", 9, clock), Owner("coder", "ada", "")
+    asks = [bool(file.turn(owner, "talk", f"prompt {n}", 1, 30.0).until) for n in range(2)]
+    clock.advance(31.0)
+    asks.append(bool(file.turn(owner, "talk", "prompt 2", 1, 30.0).until))
+    assert asks == [True, False, True]
 
 
 @pytest.mark.parametrize("kind", [500, "lose"])

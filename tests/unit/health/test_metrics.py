@@ -20,7 +20,7 @@ def samples(one: Status) -> dict[str, float]:
     """Return the samples of a status by name and label values."""
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
-        for family in of_status(one, "1.2", NOW)
+        for family in of_status(one, "1.2", (), NOW)
         for sample in family.samples
     }
 

@@ -1,6 +1,8 @@
 """Events as lines of JSON: the same event comes back, or the line is refused with its place."""
 
+import gc
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,20 @@ def test_a_version_that_nothing_writes_is_refused() -> None:
     """What the log's own decoder refuses is refused here, too."""
     with pytest.raises(CorruptEnvelope, match="out of bounds"):
         LINES.envelope(json.dumps(FINE | {"v": 0}).encode())
+
+
+def test_a_long_file_is_not_held_in_memory(tmp_path: Path) -> None:
+    """G10: events are written and read one by one, however many they are."""
+    path = tmp_path / "e.jsonl"
+    event = enveloped(TurnCompleted(user="word " * 200))
+    with path.open("wb") as file:
+        for _ in range(5_000):
+            file.write(LINES.line(event) + b"\n")
+    gc.collect()
+    tracemalloc.start()
+    count = sum(1 for _ in events_of(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 5_000
+    assert path.stat().st_size > 5_000_000
+    assert peak < 500_000

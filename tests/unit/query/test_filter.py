@@ -9,10 +9,11 @@ from memorybus.query.ranges import WHOLE, Plan, Span
 
 WORDS = st.sampled_from(("", "a", "b", "c"))
 SOME = st.lists(WORDS, max_size=2).map(tuple)
-ROWS = st.builds(EventRow, *[WORDS] * len(EventRow.__struct_fields__))
-QUERIES = st.fixed_dictionaries({}, optional=dict.fromkeys(Query.__struct_fields__, SOME)).map(
-    lambda words: Query(**words)
-)
+TIMES = st.integers(0, 3)
+ROWS = st.builds(EventRow, *[WORDS] * (len(EventRow.__struct_fields__) - 1), TIMES)
+QUERIES = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(Query.__struct_fields__, SOME) | {"upto": TIMES}
+).map(lambda words: Query(**words))
 
 
 @given(query=QUERIES, row=ROWS)

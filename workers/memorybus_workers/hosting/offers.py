@@ -7,7 +7,7 @@ import msgspec
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.registry.description import KindOffer, OptionField
 from memorybus_providers.base import MemoryProvider
-from memorybus_providers.registry import known, load
+from memorybus_providers.registry import known, load, schema_of
 
 
 def offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
@@ -20,7 +20,7 @@ def offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
 
 
 def _offer(kind: str, provider: type[MemoryProvider]) -> KindOffer:
-    can, schema = provider.capabilities, provider.get_config_schema()
+    can, schema = provider.capabilities, schema_of(kind)
     return KindOffer(
         kind=kind,
         summary=_first_sentence(provider),

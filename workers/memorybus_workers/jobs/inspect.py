@@ -17,6 +17,7 @@ from memorybus.jobs import replies
 from memorybus.jobs.inspect import (
     PARTITION,
     DigestPage,
+    ErasedThere,
     Inspection,
     KeptPage,
     KnownEvents,
@@ -81,7 +82,9 @@ class Inspecting:
             raise
         self._put(asked, reply)
 
-    def _answer(self, asked: Inspection) -> DigestPage | KnownEvents | KeptPage | Recalled:
+    def _answer(
+        self, asked: Inspection
+    ) -> DigestPage | KnownEvents | KeptPage | ErasedThere | Recalled:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
             if asked.asks == "digest":
@@ -90,6 +93,8 @@ class Inspecting:
                 return self._found(provider, asked.sent, until)
             if asked.asks == "kept":
                 return self._kept(provider, asked, until)
+            if asked.asks == "forget":
+                return _forgotten(provider, asked.want)
             return self._recalled(provider, asked)
 
     def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
@@ -158,6 +163,20 @@ class Inspecting:
     def _put(self, asked: Inspection, reply: Reply) -> None:
         key = self._keys.reply(PARTITION, asked.id)
         replies.put(self._redis, key, asked.provider, reply)
+
+
+def _forgotten(provider: MemoryProvider, whose: Want | None) -> ErasedThere:
+    """Let a provider erase what it keeps of somebody.
+
+    Raises:
+        Permanent: nobody is named: a mistake must not erase everybody.
+    """
+    if whose is None or (whose.agent, whose.user, whose.workspace) == (None, None, None):
+        raise Permanent("an erasure has to say whose memories are meant")
+    if not provider.capabilities.forgets:
+        return ErasedThere(given=False)
+    residue = provider.forget(RecallScope(whose.agent, whose.user, whose.workspace))
+    return ErasedThere(erased=residue.erased, remains=residue.remains)
 
 
 def _picked(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple[str, str]]:

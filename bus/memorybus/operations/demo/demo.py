@@ -16,13 +16,14 @@ from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.embedded.server import EmbeddedRedis
-from memorybus.errors import MemoryBusError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
 from memorybus.processes import signals
 from memorybus.processes.child import running
-from memorybus.processes.commands import erased, worker_command
+from memorybus.processes.commands import described, erased, worker_command
+from memorybus.registry.description import Described
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
@@ -121,12 +122,14 @@ class DemoProviders(msgspec.Struct, frozen=True):
         tables: their kinds and options.
         secrets_file: of the person's settings.
         user: whose memories the demo makes: nobody's.
+        made: what is made on a server for the demo alone, by provider.
     """
 
     names: tuple[str, ...] = PROVIDERS
     tables: dict[str, dict[str, Any]] = {}
     secrets_file: str = ""
     user: str = PLAY.user
+    made: dict[str, str] = {}
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -142,18 +145,46 @@ TWO: Final = DemoProviders()
 def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark) -> DemoProviders:
     """Return providers of a person's settings, or of a kind that is called so.
 
-    The demo's person gets a name of its own then, since a server may have others.
+    The demo's person gets a name of its own then, since a server may have others. Where a server
+    also keeps checkpoints, the demo gets a place of its own: they belong to another log.
 
     Args:
         settings: of the person.
         names: the instances; the two of the package if none.
-        make_mark: of the name.
+        make_mark: of the names.
+
+    Raises:
+        MissingProvider, ConfigError: one cannot be made here, or not apart from the person's.
     """
     if not names:
         return TWO
-    tables = {name: settings.provider[name] for name in names if name in settings.provider}
-    user = f"{PLAY.user}-{make_mark()}"
-    return DemoProviders(tuple(names), tables, settings.secrets_file, user)
+    mark = make_mark()
+    tables = {name: settings.provider.get(name, {}) for name in names}
+    who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
+    places = {name: _own_place(described(settings, name), name, mark) for name in who.outside}
+    apart = {name: {**tables[name], **place} for name, place in places.items()}
+    made = {
+        name: ", ".join(f"{option} {value!r}" for option, value in place.items())
+        for name, place in places.items()
+        if place
+    }
+    return msgspec.structs.replace(who, tables=tables | apart, made=made)
+
+
+def _own_place(what: Described, name: str, mark: str) -> dict[str, str]:
+    """Return the options that keep a demo's checkpoints from those of the person's own log.
+
+    Raises:
+        ConfigError: no option says where they are.
+    """
+    if what.delivery != "transactional" or what.by_home:
+        return {}
+    if not what.place:
+        raise ConfigError(
+            f"{name} keeps checkpoints on its server, and no option says where: a demo would take "
+            f"the place of your own log's"
+        )
+    return dict.fromkeys(what.place, f"mb_demo_{mark}")
 
 
 def run(
@@ -291,7 +322,12 @@ def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str
     if not providers.outside:
         return {}
     with signals.deferred():
-        return erased(settings, providers.outside, PLAY.agent, providers.user)
+        left = erased(settings, providers.outside, PLAY.agent, providers.user)
+    made = {
+        name: (f"{place}, made for the demo: empty, and yours to drop",)
+        for name, place in providers.made.items()
+    }
+    return {name: (*made.get(name, ()), *left.get(name, ())) for name in [*made, *left]}
 
 
 def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:

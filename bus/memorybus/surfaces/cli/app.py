@@ -16,11 +16,13 @@ from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     archive,
+    check,
     config,
     dlq,
     doctor,
     events,
     export,
+    forget,
     hermes,
     memories,
     processes,
@@ -64,7 +66,9 @@ def build() -> App:
         processes,
         memories,
         export,
+        forget,
         status,
+        check,
         events,
         sessions,
         provider,

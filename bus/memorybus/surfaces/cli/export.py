@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, a_time, absolute
+from memorybus.surfaces.cli.progress import note_on_interrupt
 from memorybus.surfaces.views.output import Output
 from memorybus.text.times import stamp
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Events that are left out and shown."""
+
+_INTERRUPTED = "interrupted: nothing was written"
 
 
 def register(app: App) -> None:
@@ -79,7 +82,8 @@ def run_export(
     query = Query(users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ()))
     done = export.Exported(file=str(file or ""), provider=provider or "")
     settings = common.settings()
-    with output.progress("lines") as bar:
+    said = _INTERRUPTED if file is not None else "interrupted: this is not all of it"
+    with note_on_interrupt(output, said), output.progress("lines") as bar:
         task = bar.add_task("export", total=None)
 
         def step() -> None:

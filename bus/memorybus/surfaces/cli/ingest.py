@@ -22,6 +22,7 @@ from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, Refused
 from memorybus.operations.ingest.new_events import Imported, publish_new
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.redis.connect import connect_redis
+from memorybus.surfaces.cli.progress import note_on_interrupt
 from memorybus.surfaces.views.output import Output
 from memorybus.text.redact import masked
 
@@ -29,6 +30,7 @@ FLUSH_STEP = 0.5
 PATIENCE = 20
 """So many steps without Redis, and the rest counts as spooled (G10)."""
 
+_INTERRUPTED = "interrupted: what was published stays; the same command publishes the rest"
 _THEIR_OWN = "its events say whose they are; leave out --user and --agent"
 
 
@@ -153,7 +155,7 @@ def _published(
 ) -> IngestReport:
     """Publish the events of a file that the log never had, and add them to the report."""
     try:
-        with output.progress("events") as bar:
+        with note_on_interrupt(output, _INTERRUPTED), output.progress("events") as bar:
             task = bar.add_task("publish", total=count)
             done = publish_new(settings, envelopes, lambda: bar.advance(task), execute=True)
     except (TranscriptError, LogUnavailable) as error:

@@ -8,6 +8,9 @@ from memorybus_providers.language.held import held_tokens
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, shown
 
+NUMBERS = "select nextval('fact_ids') from generate_series(1, %s)"
+"""Selects so many new numbers of rows; in order they stand as what they are for comes."""
+
 _FACTS = """
 copy facts(id, scope, session, seq, name, event_id, at, kind, speaker, category, tags, content)
 from stdin
@@ -37,12 +40,6 @@ class NewFact(msgspec.Struct, frozen=True):
     category: str
     tags: str
     content: str
-
-
-def numbers(db: Connection, count: int) -> list[int]:
-    """Return new row numbers, rising."""
-    query = "select nextval('fact_ids') from generate_series(1, %s)"
-    return sorted(row[0] for row in db.execute(query, (count,)).fetchall())
 
 
 def insert(db: Connection, facts: Sequence[NewFact]) -> None:

@@ -111,9 +111,14 @@ class Utterances:
     def _insert(self, said: Sequence[tuple[Place, HookContext, Piece]]) -> None:
         added = sorted(Counter(place.session for place, _, _ in said).items())
         given = [list(column) for column in zip(*added, strict=True)]
-        following: dict[int, int] = dict(self._db.execute(_NUMBERED, given).fetchall())
+        with self._db.pipeline():
+            numbered = self._db.execute(_NUMBERED, given)
+            new = self._db.execute(index.NUMBERS, (len(said),))
+        following: dict[int, int] = dict(numbered.fetchall())
         made = []
-        for row, (place, ctx, piece) in zip(index.numbers(self._db, len(said)), said, strict=True):
+        for row, (place, ctx, piece) in zip(
+            sorted(row[0] for row in new.fetchall()), said, strict=True
+        ):
             made.append(_fact(row, following[place.session], place, ctx, piece))
             following[place.session] += 1
         index.insert(self._db, made)

@@ -1,0 +1,71 @@
+"""Takes single entries out of the log, which nobody may read any more.
+
+Only what the archive has sealed may be missing from the log (G7): what is not sealed yet stays, and
+goes the next time. Redis only marks a deleted entry and frees some hundred neighbours at once, when
+the last of them goes. So where an entry went, all that is sealed goes with it, before its time.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from memorybus.config.settings import Settings
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.stream import START, EventLog
+from memorybus.redis.connect import asked
+from memorybus.redis.keys import Keys
+
+_PAGE = 500
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What became of the entries that were to go.
+
+    Attributes:
+        gone: how many were taken out.
+        unsealed: how many are not in the archive yet, and stay.
+    """
+
+    gone: int = 0
+    unsealed: int = 0
+
+
+def remove(log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool]) -> Removed:
+    """Take entries out of all partitions.
+
+    Args:
+        log: the log.
+        settings: see `Settings`.
+        goes: says which.
+
+    Raises:
+        LogUnavailable: Redis is away; what went is gone, and the rest goes the next time.
+    """
+    keys, gone, unsealed = Keys(settings.namespace), 0, 0
+    for partition in range(settings.partitions):
+        state, stream = keys.state(partition), keys.log(partition)
+        sealed = int(asked(partial(log.redis.hget, state, "sealed"), state) or 0)
+        found = [event.position for event in _all(log, partition) if goes(event)]
+        entries = [place.entry for place in found if place.n <= sealed]
+        unsealed += len(found) - len(entries)
+        for page in (entries[at : at + _PAGE] for at in range(0, len(entries), _PAGE)):
+            gone += int(asked(partial(log.redis.xdel, stream, *page), stream))
+        if entries:
+            _trim(log, state, stream)
+    return Removed(gone, unsealed)
+
+
+def _trim(log: EventLog, state: str, stream: str) -> None:
+    raw = asked(partial(log.redis.hget, state, "sealed_entry"), state)
+    if isinstance(raw, bytes):
+        milliseconds, number = moment(raw.decode())
+        first = f"{milliseconds}-{number + 1}"
+        asked(partial(log.redis.xtrim, stream, minid=first, approximate=False), stream)
+
+
+def _all(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
+    place = START
+    while page := log.read(partition, place, _PAGE):
+        yield from page
+        place = page[-1].position.entry

@@ -1,0 +1,99 @@
+"""``memorybus forget``: a person or an agent erased, and what that cannot reach."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, operator, positive
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line, visible
+
+if TYPE_CHECKING:
+    from memorybus.operations.forget import Erasure, ErasurePlan
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    app.command(run_forget, name="forget", group=MEMORIES)
+
+
+def run_forget(
+    *,
+    user: Annotated[str | None, Parameter(help="This person.")] = None,
+    agent: Annotated[str | None, Parameter(help="This agent; with --user, that pair.")] = None,
+    workspace: Annotated[str | None, Parameter(help="Only this workspace; '' for none.")] = None,
+    reason: Annotated[str, Parameter(help="Why, for the record.")] = "",
+    yes: Annotated[
+        bool, Parameter(negative="", help="Do it; without, only say what would be erased.")
+    ] = False,
+    wait: Annotated[
+        float,
+        Parameter(help="Seconds to wait for lanes, and for each provider.", validator=positive),
+    ] = 60.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Erase a person or an agent: from history, providers, dead letters and what is warm.
+
+    Events up to now are hidden for good, so that no replay and no rebuild brings them back; each
+    provider erases what it keeps and says what it cannot reach. Run it again if anything is left to
+    do. What is said later is remembered: stop first whoever still speaks. Exit code 1 if something
+    could not be done.
+
+    For example:
+
+    - `memorybus forget --user ana`
+    - `memorybus forget --user ana --reason "asked on 3 May" --yes --json | jq .remains`
+    """
+    from memorybus.operations import forget
+
+    output, settings = common.output(), common.settings()
+    plan = forget.planned(settings, forget.Whose(user, agent, workspace))
+    if not yes:
+        _show_plan(output, plan)
+        return 0
+    with output.progress("steps") as bar:
+        task = bar.add_task("forget", total=None)
+
+        def step(what: str) -> None:
+            bar.update(task, advance=1, description=one_line(what))
+
+        done = forget.Eraser(settings, wait, step).erase(plan, reason, operator())
+    _show(output, done)
+    return 0 if done.whole else 1
+
+
+def _show_plan(output: Output, plan: "ErasurePlan") -> None:
+    found = plan.found
+    if output.json:
+        what = {"events": found.events, "sessions": len(found.sessions)}
+        asked = {"letters": len(plan.letters), "instances": list(plan.instances)}
+        output.result({"executed": False, **what, **asked})
+        return
+    output.show(
+        f"would hide {found.events} events of {len(found.sessions)} sessions for good, and discard "
+        f"{len(plan.letters)} dead letters"
+    )
+    output.show(visible(f"would ask to erase: {', '.join(plan.instances)}"))
+    output.note("nothing was done; add --yes to do it")
+
+
+def _show(output: Output, done: "Erasure") -> None:
+    if output.json:
+        output.result({"executed": True, **msgspec.to_builtins(done)})
+        return
+    output.show(
+        f"{done.events} events are hidden; {done.log.gone} entries of the log and {done.letters} "
+        "dead letters are gone"
+    )
+    table = grid("provider", "erased", "left")
+    for one in done.instances:
+        count = "-" if one.erased is None else str(one.erased)
+        left = one.problem or "; ".join(one.remains) or "nothing that it knows of"
+        table.add_row(one_line(one.name), "no" if one.problem else count, visible(left))
+    output.show(table)
+    for why in done.problems:
+        output.note(why, "red")
+    for what in done.remains:
+        output.note(f"left: {what}", "yellow")
