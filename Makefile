@@ -3,8 +3,8 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes backends test-backends \
-  bench bench-peers bench-recall bench-hermes clean
+.PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes \
+  backends test-backends bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
