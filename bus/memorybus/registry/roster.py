@@ -48,6 +48,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
+        examines: whether it can be asked how its backend is.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what else people should know.
         copy_of: the instance of the settings that it is a copy of; "" if it is no copy. Agents
@@ -62,6 +63,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     as_of: bool = False
     compresses: bool = False
     prompts: bool = False
+    examines: bool = False
     seen_at: int = 0
     note: str = ""
     copy_of: str = ""

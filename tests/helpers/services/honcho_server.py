@@ -183,6 +183,7 @@ class _Handler(FakeHandler):
                 self._refuse(fault)
                 return
             try:
+                _check(body)
                 status, value = 200, _answer(self.server, request)
             except _Refused as refusal:
                 status, value = refusal.args
@@ -217,6 +218,15 @@ class _Handler(FakeHandler):
         raw = self.body()
         is_json = self.headers.get("Content-Type", "").startswith("application/json")
         return json.loads(raw) if raw and is_json else None
+
+
+def _check(value: Any) -> None:
+    """Refuse NUL wherever it stands: the server's database keeps none."""
+    if isinstance(value, str) and "\0" in value:
+        raise _Refused(500, {"detail": "NUL in a text"})
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check(one)
 
 
 def _answer(server: HonchoServer, request: _Request) -> Any:
@@ -354,8 +364,8 @@ def _store(server: HonchoServer, request: _Request, workspace: str, session: str
 
 def _stored(server: HonchoServer, one: Any, workspace: str, session: str) -> Said:
     content = one["content"]
-    if len(content) > 25_000 or "\0" in content:
-        raise _invalid("content has 25,000 characters at most, and no NUL", content)
+    if len(content) > 25_000:
+        raise _invalid("content has 25,000 characters at most", content)
     reasoning = (one.get("configuration") or {}).get("reasoning") or {}
     return Said(
         workspace,

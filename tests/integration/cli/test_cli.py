@@ -274,7 +274,8 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing", "reports", "paused", "live", "copy_of", "kept",
+            "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
+            "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
@@ -292,6 +293,7 @@ def test_the_status_has_its_stable_shape(up, run):
             "prompts",
         },
         "alarms": [],
+        "log": {"published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"},
         "continuity": {"log", "gaps", "losses"},
         "memory": {
             "used", "limit", "limit_from", "bytes_per_event", "events_per_hour", "measured_over",

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied

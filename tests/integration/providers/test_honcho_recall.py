@@ -105,6 +105,16 @@ def test_everyone_is_asked_for_by_operators_alone(world: World) -> None:
     assert found(RecallScope(None, "ada", "boat")) == {"quince of writer ada"}
 
 
+@pytest.mark.parametrize("odd", ["nul\0byte", 'a "quoted" \\ one', "日本語", "Case"])
+def test_whose_a_workspace_is_survives_any_id(world: World, odd: str) -> None:
+    """Ids that its server cannot keep are escaped in the metadata, and read again."""
+    scope = Scope(agent=odd, user=odd, workspace=odd)
+    world.tell(said("quince"), scope)
+    world.tell(said("quince"))
+    (one,) = world.provider.export(RecallScope(None, odd, None))
+    assert (one.agent, one.user, one.workspace) == (odd, odd, odd)
+
+
 def test_another_prefix_is_another_state(tmp_path: Path, world: World) -> None:
     """A copy with a prefix of its own finds nothing of the first (G8)."""
     world.tell(said("quince"))

@@ -1,7 +1,7 @@
 """Metrics: names as Prometheus asks, the figures of a status, and one look a second."""
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.statuses import provider, status
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
