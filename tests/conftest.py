@@ -34,6 +34,8 @@ pytest_plugins = [
     "helpers.processes.stalls",
     "helpers.services.postgres_server",
     "helpers.services.hindsight_server",
+    "helpers.providers.hindsight_opening",
+    "helpers.providers.mem0_opening",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

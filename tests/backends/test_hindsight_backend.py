@@ -24,6 +24,8 @@ from memorybus_providers.contract.samples import (
 )
 from memorybus_providers.hindsight import HindsightProvider
 
+pytestmark = pytest.mark.backends
+
 Opened = Callable[..., HindsightProvider]
 
 

@@ -30,6 +30,8 @@ from memorybus_providers.contract.samples import (
 )
 from memorybus_providers.mem0 import Mem0Provider
 
+pytestmark = pytest.mark.backends
+
 NAME = "mem0-2.2.1"
 TURN = TurnCompleted(user="I saw a jackalope.", assistant="Noted.", ordinal=0)
 
