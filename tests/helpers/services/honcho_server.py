@@ -88,6 +88,7 @@ class HonchoServer(FailingServer):
         metadata: of each workspace, (workspace,), and session, (workspace, session).
         faults: how the next requests fail to which they fit, each once.
         answers: what its model says next; without one, a representation.
+        meet: where requests wait for each other before they are answered, if anywhere.
     """
 
     def __init__(self) -> None:
@@ -104,6 +105,7 @@ class HonchoServer(FailingServer):
         self.metadata: dict[tuple[str, ...], dict[str, Any]] = {}
         self.faults: list[Fault] = []
         self.answers: deque[str] = deque()
+        self.meet: threading.Barrier | None = None
         self.ended = threading.Event()
         self.numbers = itertools.count()
 
@@ -174,6 +176,8 @@ class _Handler(FakeHandler):
         body = self._json()
         parts = tuple(unquote(one) for one in address.path.strip("/").split("/"))
         request = _Request(method, parts, dict(parse_qsl(address.query)), body)
+        if self.server.meet:
+            self.server.meet.wait()
         with self.server.lock:
             self.server.asked.append((method, address.path))
             self.server.bodies.append(body)

@@ -132,6 +132,14 @@ def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
         world.provider.prefetch("quince", RecallContext(ADAS, deadline=0.5))
 
 
+def test_the_requests_of_a_recall_go_side_by_side(world: World) -> None:
+    """A recall takes as long as its slowest request, not as all of them."""
+    world.tell(said("quince"))
+    world.recall("quince")
+    world.server.meet = threading.Barrier(3, timeout=10)
+    assert world.recall("quince") == ["quince"]
+
+
 # -- its model ------------------------------------------------------------------------------------
 
 
