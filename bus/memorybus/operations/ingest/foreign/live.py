@@ -7,7 +7,7 @@ being ``http://…/v1/default/banks/BANK``. Honcho: ``POST {workspace}/sessions/
 
 Mem0: ``GET /memories?user_id&top_k`` of its own server (2.2.1, ``server/main.py``), the address
 being ``http://…?user_id=ANN`` (or ``agent_id``, ``run_id``). MentisDB: ``POST
-/v1/thoughts/traverse`` (0.9.7), the address being ``http://…:9472?chain_key=CHAIN``; it has no keys.
+/v1/thoughts/traverse`` (0.9.7), the address being ``http://…:9472?chain_key=CHAIN``; no keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
