@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import fakeredis
 import hypothesis
 import pytest
 import redis
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.redis.fake import FakeServer
 from helpers.redis.leaks import leaked_keys
@@ -32,6 +33,9 @@ pytest_plugins = [
     "helpers.archive.sealed_log",
     "helpers.processes.stalls",
     "helpers.services.postgres_server",
+    "helpers.services.hindsight_server",
+    "helpers.providers.hindsight_opening",
+    "helpers.providers.mem0_opening",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {
@@ -53,9 +57,6 @@ for _name in _TERMINAL:
 
 MANY_EXAMPLES = 300
 """Seconds that a test of hypothesis may take; the slowest takes ten on a quiet machine."""
-
-MakeSettings = Callable[..., Settings]
-MakeServer = Callable[..., RedisServer]
 
 hypothesis.settings.register_profile(
     "memorybus", deadline=None, database=None, derandomize="CI" in os.environ

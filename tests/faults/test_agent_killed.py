@@ -4,9 +4,9 @@ import random
 
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
 from helpers.faults.rows import Report
 from helpers.faults.scale import times
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.disks import Disk
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until

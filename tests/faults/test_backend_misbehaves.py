@@ -1,12 +1,12 @@
 """Row 10: a backend behind HTTP answers 429, 500, nothing, half, slowly (G3, G4, G6)."""
 
 import pytest
-from conftest import MakeServer
 from helpers.faults.oracle import judge
 from helpers.faults.remote import MISDEEDS, Backend
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 TIMES = 10

@@ -4,13 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.crew import Crew
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.clocks import WrongClock
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Outcome, Trial
+from helpers.making import MakeServer
 from helpers.processes.disks import MIB, Disk
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.servers import RedisServer

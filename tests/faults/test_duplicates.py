@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import QUICK, rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.crew import Crew
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, spread
+from helpers.making import MakeServer
 from helpers.processes.islands import Island
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until

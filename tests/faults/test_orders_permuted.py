@@ -5,9 +5,9 @@ from itertools import permutations
 
 import msgspec
 import pytest
-from conftest import MakeServer
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import chances, rounds
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.stories.stories import Story
 from memorybus.agent.client import MemoryBus

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import poison, sink
 from helpers.faults.oracle import Effect, Verdict, latency
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import QUICK, rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.stalls import Witness
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus

@@ -4,9 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.faults.rows import Report
 from helpers.faults.scale import QUICK, times
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.stalls import Witness
 from helpers.processes.waiting import wait_until

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from memorybus.agent.client import MemoryBus

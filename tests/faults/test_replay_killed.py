@@ -5,9 +5,9 @@ import signal
 import psutil
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.faults.rows import Report
 from helpers.faults.scale import chances, times
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts

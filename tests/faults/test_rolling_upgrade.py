@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.faults.scale import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.beside import Release, present_worker, unpacked
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from conftest import MakeServer
 from helpers.faults import scale, sink
 from helpers.faults.crew import Member
 from helpers.faults.oracle import Verdict
 from helpers.faults.results import counted
 from helpers.faults.rows import FAST, MakeTrial, Report
 from helpers.faults.trial import Trial, sinks
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from memorybus.clock import SYSTEM

@@ -1,9 +1,9 @@
 """The oracle sees a healthy run as one, and each broken sink for what it is."""
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.rows import MakeTrial
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 BROKEN = ("Keyed", "Forgetful", "Doubling", "Muddled")

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.providers.recording import effects, texts
 from helpers.stories.scenario import environ, home, patient, recorded, thread_worker, wait_applied

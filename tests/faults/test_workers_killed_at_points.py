@@ -5,12 +5,12 @@ import random
 import signal
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 POINTS = {

@@ -1,12 +1,12 @@
 """Row 2: workers stop for longer than three leases while others work, then go on (G5)."""
 
 import pytest
-from conftest import MakeServer
 from helpers.faults.crew import Member
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 

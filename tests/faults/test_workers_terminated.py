@@ -1,10 +1,10 @@
 """Row 13: a storm of SIGTERM: a worker is asked to end, another starts (G3, G4)."""
 
 import pytest
-from conftest import MakeServer
 from helpers.faults.results import counted
 from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, spread
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
 from helpers.hermes.hermes_agent import PYTHON
 from helpers.hermes.talks import TALKS, Talk, begin, directory, finish, have_inside
 from helpers.hosted.hosted import asking, context, ended, hosted
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.services import fake_services
 from helpers.services.fake_services import FakeService, Filed, serving

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.hermes.hermes_agent import PYTHON
 from helpers.hosted.hosted import ended
 from helpers.hosted.hosted_steps import facts
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.mem0_server import Mem0Server, mem0_server

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.hermes.hermes_agent import PYTHON
 from helpers.hosted.hosted import children, context, ended, hosted, insist, is_alive, say
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.honcho_server import HonchoServer, honcho_server

@@ -25,6 +25,10 @@ Code = Literal[
     "paused",
     "dead_letters",
     "recalls",
+    "behind",
+    "hot_lane",
+    "spool",
+    "versions",
 ]
 Severity = Literal["critical", "warning"]
 

@@ -1,6 +1,7 @@
 """The reader of the status: one look at everything, which changes nothing."""
 
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -25,15 +26,14 @@ from memorybus.health.providers import (
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.forecast import Disk, Memory
-from memorybus.log.producers import taken
 from memorybus.log.stream import EventLog
+from memorybus.log.waiting import waiting
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
-from memorybus.redis.keys import Keys
+from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import WorkDone
 from memorybus.registry.work import read as read_work
-from memorybus.spool.files import inspect
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
@@ -55,13 +55,21 @@ class SpoolStatus(msgspec.Struct, frozen=True):
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
-    """A live worker."""
+    """A live worker; `version` is its release, "" of one that does not tell."""
 
     id: str
     host: str
     pid: int
     lanes: int
     heartbeat_at: str
+    version: str = ""
+
+
+class HostSpool(msgspec.Struct, frozen=True):
+    """What the spools of one host hold that Redis has not taken, as a worker there says."""
+
+    host: str
+    spool: SpoolStatus
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -83,6 +91,7 @@ class Status(msgspec.Struct, frozen=True):
     archive: ArchiveStatus = ArchiveStatus()
     copies: list[ProviderStatus] = []
     log: LogFigures = LogFigures()
+    spools: list[HostSpool] = []
 
 
 def read_status(settings: Settings) -> Status:
@@ -151,9 +160,10 @@ class Monitor:
         self._parts = health.parts
         url = redacted(self._settings.redis_url)
         halted = alarms.of_halted({live: lanes[live] for live in serving.values()})
+        spool = self.spool()
         return Status(
             redis=RedisStatus(url, server.version, server.durability),
-            spool=self.spool(),
+            spool=spool,
             partitions=self._settings.partitions,
             providers=[
                 self._serving(self._provider(live, lanes[live], workers, sight), name, work[name])
@@ -168,6 +178,7 @@ class Monitor:
             archive=health.archive,
             copies=[self._copy(name, lanes[name], workers, sight) for name in others],
             log=read_figures(self._redis, self._keys, examiner.sights),
+            spools=host_spools(workers, socket.gethostname(), spool),
         )
 
     def names(self) -> list[str]:
@@ -177,11 +188,7 @@ class Monitor:
 
     def spool(self) -> SpoolStatus:
         """Count what the spools of this host hold that Redis has not taken."""
-        paths = sorted(self._settings.spool_dir.glob("*.db"))
-        return _summed([inspect(path, self._taken(path.stem)) for path in paths])
-
-    def _taken(self, producer: str) -> dict[int, int]:
-        return taken(self._redis, self._keys, self._settings.partitions, producer)
+        return _spool(waiting(self._settings, self._redis))
 
     def lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
         """Read all lanes of these providers in one round trip, in the order of partitions."""
@@ -212,7 +219,9 @@ class Monitor:
             for lane, end in zip(lanes, ends, strict=True)
         ]
         found = self._provider(name, cut, workers, sight)
-        return msgspec.structs.replace(found, copy_of=known.provider)
+        return msgspec.structs.replace(
+            found, copy_of=known.provider, rate=None, seconds_left=None
+        )  # workers count what they do for who serves
 
     def _serving(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
         """Return the status of a provider, by the figures of the instance that serves it."""
@@ -223,10 +232,13 @@ class Monitor:
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
         hold = sight.pauses.get(name)
+        backlog = sum(lane.backlog for lane in lanes)
+        rate = rate_of(sight.all[name].provider if name in sight.all else name, workers)
+        fullest = max(range(len(lanes)), key=lambda partition: lanes[partition].backlog)
         return ProviderStatus(
             name=name,
             applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),
-            backlog=sum(max(0, lane.head - lane.n - lane.done_above) for lane in lanes),
+            backlog=backlog,
             oldest_unapplied_at=iso(self._oldest(lanes)),
             parked_keys=sum(lane.parked_keys for lane in lanes),
             dead_letters=sum(lane.dead for lane in lanes),
@@ -237,6 +249,10 @@ class Monitor:
             paused=(hold.reason or "no reason was given") if hold else "",
             kept=hold is not None and hold.state == "kept",
             discarded=sum(lane.discarded for lane in lanes),
+            rate=rate,
+            seconds_left=backlog / rate if rate and backlog else None,
+            busiest=lane_name(fullest) if backlog else "",
+            busiest_backlog=lanes[fullest].backlog,
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:
@@ -261,18 +277,33 @@ class Monitor:
 
 
 def _worker(info: WorkerInfo) -> WorkerStatus:
-    return WorkerStatus(info.id, info.host, info.pid, info.lanes, iso(info.heartbeat_at) or "")
+    beat = iso(info.heartbeat_at) or ""
+    return WorkerStatus(info.id, info.host, info.pid, info.lanes, beat, info.version)
+
+
+def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
+    """Return the events a second that workers apply for a provider; None if nobody tells."""
+    told = [worker.rates for worker in workers if worker.rates is not None]
+    return sum(rates.get(provider, 0.0) for rates in told) if told else None
+
+
+def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) -> list[HostSpool]:
+    """Return what the spools of each host hold, as far as workers there say so.
+
+    Args:
+        workers: those that are alive; several of one host say the same, or nearly.
+        here: this host.
+        spool: what we see here ourselves.
+    """
+    told = {worker.host: _spool(worker.spool) for worker in workers if worker.spool}
+    told[here] = spool
+    return [HostSpool(host, told[host]) for host in sorted(told)]
 
 
 def spool_status(settings: Settings) -> SpoolStatus:
     """Count all rows of this host's spools without asking Redis, which may be away."""
-    return _summed([inspect(path, {}) for path in sorted(settings.spool_dir.glob("*.db"))])
+    return _spool(waiting(settings))
 
 
-def _summed(spools: list[SpoolStats]) -> SpoolStatus:
-    times = [spool.oldest_at for spool in spools if spool.oldest_at is not None]
-    return SpoolStatus(
-        sum(spool.events for spool in spools),
-        sum(spool.size for spool in spools),
-        iso(min(times, default=None)),
-    )
+def _spool(stats: SpoolStats) -> SpoolStatus:
+    return SpoolStatus(stats.events, stats.size, iso(stats.oldest_at))

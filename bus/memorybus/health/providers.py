@@ -28,6 +28,10 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         copy_of: for an instance that serves nobody, the provider that it copies; else "".
         kept: whether it stands still because it is kept for `memorybus rebuild --rollback`.
         discarded: events that an operator discarded.
+        rate: events a second that its workers apply, over the last seconds; null if none tells.
+        seconds_left: how long its backlog takes at that rate; null if that cannot be said.
+        busiest: its lane with the largest backlog; "" if it has none.
+        busiest_backlog: events that wait in that lane.
         work: what workers counted of their work for the provider; a copy has none.
     """
 
@@ -46,6 +50,10 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     copy_of: str = ""
     kept: bool = False
     discarded: int = 0
+    rate: float | None = None
+    seconds_left: float | None = None
+    busiest: str = ""
+    busiest_backlog: int = 0
     work: WorkDone = WorkDone()
 
 
@@ -82,6 +90,11 @@ class LaneFigures(msgspec.Struct, frozen=True):
     head: int
     halted: str = ""
     discarded: int = 0
+
+    @property
+    def backlog(self) -> int:
+        """Events that wait for it."""
+        return max(0, self.head - self.n - self.done_above)
 
 
 def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:

@@ -3,6 +3,7 @@
 The alarms tell of the log and its Redis; these tell of those who work on it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -19,6 +20,17 @@ START = "run: memorybus up"
 
 _LATE = LIFE / 2
 """Seconds that a recall may wait before it is a finding."""
+
+_STILL = 60.0
+"""Seconds that an event may wait while nothing moves."""
+
+_BEHIND = 300.0
+"""Seconds that an event may wait while others are applied."""
+
+_MUCH = 1_000
+_NEARLY_ALL = 0.8
+_FEW_LANES = 4
+"""A backlog of so many events is judged by its lanes, of so many, if one has this part of it."""
 
 _KEEPS = "Redis keeps every event until then"
 
@@ -37,7 +49,25 @@ def findings_of(status: Status, now_ms: int) -> list[Finding]:
         *failing(status),
         *paused(status),
         *recalls(status.jobs, now_ms),
+        *behind(status, now_ms),
+        *hot_lanes(status),
+        *spools(status, now_ms),
+        *versions(status),
     ]
+
+
+def everything(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
+    """Return what `findings_of` returns, and who is not served, and whether nothing is trimmed.
+
+    Args:
+        status: the figures.
+        configured: the providers of the settings.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    served = unserved(status, configured) if status.workers else ()
+    damaged = any(one.code == "archive" for one in status.alarms)
+    trimmed = () if damaged else untrimmed(status.archive)
+    return [*findings_of(status, now_ms), *served, *trimmed]
 
 
 def no_worker(status: Status) -> Iterator[Finding]:
@@ -78,7 +108,9 @@ def failing(status: Status) -> Iterator[Finding]:
     for one in _instances(status):
         if one.failing:
             text = f"{one.name} waits, its calls fail: {one.failing}"
-            yield Finding("failing", "critical", one.name, text, remedy)
+            waiting = f" ({one.backlog} events wait)" if one.backlog else ""
+            since = one.oldest_unapplied_at
+            yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
 
 
 def paused(status: Status) -> Iterator[Finding]:
@@ -104,6 +136,73 @@ def dead_letters(status: Status) -> Iterator[Finding]:
             yield Finding("dead_letters", "critical", one.name, text, remedy)
 
 
+def behind(status: Status, now_ms: int) -> Iterator[Finding]:
+    """Yield a finding for each provider that is late although it could work.
+
+    It is critical if nothing moves. A backend that is down and a pause have findings of their own.
+
+    Args:
+        status: the figures.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    for one in status.providers:
+        age = _age(one.oldest_unapplied_at, now_ms)
+        if not one.lanes_owned or one.failing or one.paused or age <= _STILL:
+            continue
+        waits = f"{one.name}: {one.backlog} events wait, the oldest for {age:.0f} s"
+        since = one.oldest_unapplied_at
+        if one.rate == 0:
+            remedy = "read the worker's log: it says what its provider waits for"
+            text = f"{waits}, and none was applied lately"
+            yield Finding("behind", "critical", one.name, text, remedy, since)
+        elif age > _BEHIND:
+            ends = "" if one.seconds_left is None else f", {one.seconds_left:.0f} s to go"
+            pace = "" if one.rate is None else f"; {one.rate:.0f} a second are applied{ends}"
+            remedy = "if it does not catch up: more --processes, more workers, more --concurrency"
+            yield Finding("behind", "warning", one.name, f"{waits}{pace}", remedy, since)
+
+
+def hot_lanes(status: Status) -> Iterator[Finding]:
+    """Yield a finding for each provider whose backlog is nearly all in one of its lanes.
+
+    Of one key nothing runs side by side, so that more workers do not help.
+    """
+    for one in status.providers:
+        share = one.busiest_backlog / one.backlog if one.backlog else 0.0
+        if one.lanes >= _FEW_LANES and one.busiest_backlog >= _MUCH and share >= _NEARLY_ALL:
+            text = (
+                f"{one.name}: {one.busiest_backlog} of {one.backlog} events wait in lane "
+                f"{one.busiest}: one key, or few, are busier than their provider"
+            )
+            remedy = "see whose they are: memorybus events tail; more workers do not help"
+            yield Finding("hot_lane", "warning", one.name, text, remedy, one.oldest_unapplied_at)
+
+
+def spools(status: Status, now_ms: int) -> Iterator[Finding]:
+    """Yield a finding for each host where events wait for Redis for long.
+
+    Args:
+        status: the figures.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    for one in status.spools:
+        age = _age(one.spool.oldest_at, now_ms)
+        if age > _STILL:
+            text = f"{one.host}: {one.spool.events} events wait for Redis, since {age:.0f} s"
+            remedy = f"see on {one.host} whether agents reach Redis: memorybus doctor"
+            since = one.spool.oldest_at
+            yield Finding("spool", "warning", one.host, text, remedy, since)
+
+
+def versions(status: Status) -> Iterator[Finding]:
+    """Yield a finding if workers of several releases are alive: an upgrade was not finished."""
+    found = Counter(one.version or "an older one" for one in status.workers)
+    if len(found) > 1:
+        told = ", ".join(f"{count} of {version}" for version, count in sorted(found.items()))
+        remedy = "restart the workers that were left behind: memorybus status names their hosts"
+        yield Finding("versions", "warning", "workers", f"workers differ: {told}", remedy)
+
+
 def recalls(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each queue whose recalls fail or pile up.
 
@@ -121,7 +220,7 @@ def recalls(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
                 f"{', asking pauses' if one.paused else ''}, the last with: {one.error}",
                 "look at the backend and its options; asking goes on by itself once it answers",
             )
-        elif one.queued >= LONGEST or _age(one, now_ms) > _LATE:
+        elif one.queued >= LONGEST or _age(one.oldest_at, now_ms) > _LATE:
             yield Finding(
                 "recalls",
                 "critical",
@@ -153,8 +252,6 @@ def _instances(status: Status) -> list[ProviderStatus]:
     return [*status.providers, *status.copies]
 
 
-def _age(jobs: JobsStatus, now_ms: int) -> float:
-    """Return the seconds that the oldest job has waited, if the clocks agree."""
-    if jobs.oldest_at is None:
-        return 0.0
-    return now_ms / 1000 - datetime.fromisoformat(jobs.oldest_at).timestamp()
+def _age(since: str | None, now_ms: int) -> float:
+    """Return the seconds since a time, if the clocks agree; 0 for none."""
+    return 0.0 if since is None else now_ms / 1000 - datetime.fromisoformat(since).timestamp()

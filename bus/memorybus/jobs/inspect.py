@@ -54,7 +54,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         provider: whose recall processes are asked.
         instance: it, or a copy of it.
         asks: for a page of the digest, for a recall, which events are there, for a page of what it
-            keeps of somebody, or to erase that.
+            keeps of somebody, to erase that, or how its backend is.
         after: of the digest, the keys above this one.
         keys: of the digest, only these; empty for all.
         want: the recall; of what is kept or erased, whose (the rest of it is not looked at).
@@ -65,7 +65,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     provider: str
     instance: str
-    asks: Literal["digest", "recall", "known", "kept", "forget"]
+    asks: Literal["digest", "recall", "known", "kept", "forget", "health"]
     after: str = ""
     keys: tuple[str, ...] = ()
     want: Want | None = None
@@ -131,6 +131,12 @@ class ErasedThere(msgspec.Struct, frozen=True, omit_defaults=True):
     given: bool = True
     erased: int | None = None
     remains: tuple[str, ...] = ()
+
+
+class Wellness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an instance could not serve now; "" if it is well."""
+
+    why: str = ""
 
 
 class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -206,6 +212,11 @@ class InstanceInspector:
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
         )
         return msgspec.json.decode(self._answer(found), type=ErasedThere)
+
+    def health(self, provider: str, instance: str) -> str:
+        """Return why an instance could not serve now; "" if it is well."""
+        found = Inspection(id=self._make_id(), provider=provider, instance=instance, asks="health")
+        return msgspec.json.decode(self._answer(found), type=Wellness).why
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT

@@ -13,6 +13,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import asked
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import Declared
+from memorybus.spool.note import SpoolStats
 
 _log = logging.getLogger("memorybus")
 
@@ -47,6 +48,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
+        examines: whether it can be asked how its backend is.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what else people should know.
         copy_of: the instance of the settings that it is a copy of; "" if it is no copy. Agents
@@ -61,6 +63,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     as_of: bool = False
     compresses: bool = False
     prompts: bool = False
+    examines: bool = False
     seen_at: int = 0
     note: str = ""
     copy_of: str = ""
@@ -82,6 +85,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         failing: how calls to an instance fail, while none succeeds.
         beat: seconds between its heartbeats.
         reports: what an open instance says of itself, if it says anything.
+        version: its release; "" of one before it was told.
+        rates: events a second that it applies, by provider, over the last seconds; None of a
+            release that does not tell.
+        spool: what the spools of its host hold that Redis has not taken; None if it did not look.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -99,6 +106,9 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: dict[str, str] = {}
     swaps: bool = False
     beat: float = 1.0
+    version: str = ""
+    rates: dict[str, float] | None = None
+    spool: SpoolStats | None = None
 
 
 class Roster:

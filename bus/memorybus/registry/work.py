@@ -69,7 +69,13 @@ class WorkCounter:
     def __init__(self) -> None:
         """Have counted nothing."""
         self._sums: Counter[tuple[str, str]] = Counter()
+        self._settled: Counter[str] = Counter()
         self._lock = threading.Lock()
+
+    def totals(self) -> dict[str, int]:
+        """Return how many events this process has settled, by provider."""
+        with self._lock:
+            return dict(self._settled)
 
     def count(self, provider: str, what: What) -> None:
         """Count one of a provider's mishaps."""
@@ -102,6 +108,7 @@ class WorkCounter:
             counted["latency_ms"] += age
             counted["redelivered"] += event.resent or event.position.n <= doubt
         with self._lock:
+            self._settled[provider] += len(events)
             for field, amount in counted.items():
                 self._sums[provider, field] += amount
 

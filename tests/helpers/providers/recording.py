@@ -397,6 +397,14 @@ class Garbage(Recording):
         return 42
 
 
+class Ill(Keyed):
+    """Says that its backend is ill while the file that its option ``ill`` names is there."""
+
+    def health(self, deadline: float) -> str:
+        """Say why."""
+        return "the disk is nearly full" if Path(self.config.options["ill"]).exists() else ""
+
+
 class RaisingRecall(Recording):
     """Raises when asked."""
 

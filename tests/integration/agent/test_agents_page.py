@@ -8,7 +8,7 @@ from typing import Any
 
 import memorybus
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus import MemoryBus, Session

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, texts
 from helpers.redis.servers import RedisServer

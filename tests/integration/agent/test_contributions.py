@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.providers.recording import texts
 from helpers.stories.scenario import home, thread_worker, wait_applied

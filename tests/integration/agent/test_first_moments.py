@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.hermes.hermes_plugin import NOWHERE
+from helpers.making import MakeSettings
 from helpers.stories.scenario import environ
 
 COMMANDS = (

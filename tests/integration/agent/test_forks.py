@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.forked import in_child
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until

@@ -1,7 +1,7 @@
 """What an agent publishes in its last moment: a clean end sends what Redis takes at once."""
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.ending import LAST, WAYS
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness

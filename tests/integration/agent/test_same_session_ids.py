@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import PATIENT, home, recorded, thread_worker, wait_applied

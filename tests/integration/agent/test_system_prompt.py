@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
 from helpers.hermes.hermes_plugin import Host
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.waiting import wait_until

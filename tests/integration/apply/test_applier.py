@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, effects, texts
 from helpers.stories.scenario import (

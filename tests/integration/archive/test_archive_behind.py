@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.making import MakeSettings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
 from memorybus.surfaces.cli import main

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
+from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import NOT_JUDGED, Judged, render
 from memorybus.archive.objects.local import LocalObjects

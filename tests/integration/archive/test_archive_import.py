@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import MakeSettings
 from helpers.archive.archives import LOG, archive_in, entries
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable

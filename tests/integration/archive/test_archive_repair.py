@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from conftest import MakeServer, MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers import recording
 from helpers.redis.servers import RedisServer

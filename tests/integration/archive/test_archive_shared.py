@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
 from helpers.archive.repairing import refused, repaired
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.clock import SYSTEM

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ

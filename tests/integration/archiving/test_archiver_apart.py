@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.archive.archives import archive_in, sealed
 from helpers.archive.object_servers import environment
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM

@@ -1,7 +1,7 @@
 """Sealing and trimming a log that is spread over the shards of a Redis Cluster."""
 
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from memorybus_workers.archiving.archiver import run_once
 

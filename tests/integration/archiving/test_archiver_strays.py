@@ -1,8 +1,8 @@
 """Entries of others in a log's stream: they keep nothing from being sealed, and shift no number."""
 
 import pytest
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.archive.renumbering import Renumbering
 from memorybus.clock import SYSTEM

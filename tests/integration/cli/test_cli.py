@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
@@ -274,7 +275,8 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing", "reports", "paused", "live", "copy_of", "kept",
+            "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
+            "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
@@ -292,6 +294,7 @@ def test_the_status_has_its_stable_shape(up, run):
             "prompts",
         },
         "alarms": [],
+        "log": {"published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"},
         "continuity": {"log", "gaps", "losses"},
         "memory": {
             "used", "limit", "limit_from", "bytes_per_event", "events_per_hour", "measured_over",
@@ -608,3 +611,21 @@ def test_the_demo_plays_with_providers_of_the_settings(run, short_dir):
         assert any("maren-" in path for _, path in server.asked)
         assert (server.messages, server.conclusions) == ([], [])
         assert list(short_dir.glob("memorybus-*")) == []
+
+
+def test_the_demo_leaves_the_checkpoints_of_a_store_alone(run, short_dir, postgres_url):
+    """Lanes of a person's log are not moved by those of the demo's (G4): it has its own schema."""
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("create schema memorybus")
+        toml = f'[provider.postgres]\nurl = "{postgres_url}"\n'
+        (short_dir / "memorybus.toml").write_text(toml)
+
+        shown = result(run("demo", "--providers", "builtin,postgres", "--json", configured=False))
+
+        assert shown["applied"] == dict.fromkeys(("builtin", "postgres"), shown["published"])
+        assert shown["silent"] == []
+        (made, *_) = shown["left"]["postgres"]
+        schema = made.split("'")[1]
+        tables = "select table_schema from information_schema.tables where table_schema = any(%s)"
+        assert set(db.execute(tables, (["memorybus", schema],))) == {(schema,)}
+        assert db.execute(f"select count(*) from {schema}.facts").fetchone() == (0,)

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.archive.archives import archive_in
+from helpers.making import MakeSettings
 from helpers.stories.people import publish
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import wait_applied, worker
 from memorybus.agent.client import MemoryBus

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.people import publish
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings

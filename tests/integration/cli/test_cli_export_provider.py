@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import wait_applied, worker
 from memorybus.agent.client import MemoryBus

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus.config.settings import Settings

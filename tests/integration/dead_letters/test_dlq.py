@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.faults.scale import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings

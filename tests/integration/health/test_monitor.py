@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -37,9 +37,13 @@ SHAPE = {
         "copy_of",
         "kept",
         "discarded",
+        "rate",
+        "seconds_left",
+        "busiest",
+        "busiest_backlog",
         "work",
     ],
-    "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
+    "workers": ["id", "host", "pid", "lanes", "heartbeat_at", "version"],
     "jobs": [
         "provider",
         "queue",
@@ -84,6 +88,7 @@ SHAPE = {
     ],
     "copies": [],
     "log": ["published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"],
+    "spools": ["host", "spool"],
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -104,7 +109,7 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
     assert list(status) == list(SHAPE)
     for part in ("redis", "spool", "continuity", "memory", "archive", "log"):
         assert list(status[part]) == SHAPE[part]
-    for part in ("providers", "workers", "jobs", "alarms"):
+    for part in ("providers", "workers", "jobs", "alarms", "spools"):
         assert [list(one) for one in status[part]] == [SHAPE[part]]
     assert status["partitions"] == 16
     assert ISO.fullmatch(status["workers"][0]["heartbeat_at"])

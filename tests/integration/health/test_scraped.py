@@ -3,10 +3,11 @@
 import http.client
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied
@@ -67,7 +68,7 @@ def test_a_running_bus_is_scraped(
     )
     assert found[f"memorybus_apply_duration_seconds_count {NAME}"] > 0
     assert found["memorybus_findings dead_letters critical"] == 1
-    assert found["memorybus_workers"] == 2
+    assert found[f"memorybus_workers {version('memorybus')}"] == 2
     assert not any("Jo" in name for name in found)
     assert child.terminate() == 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer
 from memorybus.log.losses import Loss

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeServer, MakeSettings
 from helpers.hermes.hermes_plugin import NOWHERE, Host, hermes_host, talk
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.waiting import still, wait_until

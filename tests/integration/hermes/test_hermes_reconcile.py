@@ -12,10 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import MakeServer, MakeSettings
 from filelock import FileLock
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_state import SUMMARY, HermesState
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeServer, MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.stalls import Witness
 from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until

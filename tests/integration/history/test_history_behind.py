@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.archives import archive_in
 from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.archives import LOG, archive_in
 from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import StoredFile

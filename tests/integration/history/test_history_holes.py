@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
 from memorybus.history.history import History
 from memorybus.history.log_reader import EventPage

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (

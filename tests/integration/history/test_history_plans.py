@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context, open_instance
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts

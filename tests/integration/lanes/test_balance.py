@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from memorybus.config.settings import Settings
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.redis.servers import RedisServer

@@ -1,12 +1,12 @@
 """A worker that is stopped in a call, replaced, and goes on: what it may still change (G5)."""
 
 import pytest
-from conftest import MakeServer
 from helpers.faults import sink
 from helpers.faults.crew import Member
 from helpers.faults.oracle import judge
 from helpers.faults.rows import MakeTrial
 from helpers.faults.trial import LOST, Trial
+from helpers.making import MakeServer
 from helpers.processes.stopped import IN_CALL, READ
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus

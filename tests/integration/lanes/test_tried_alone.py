@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import apart, home, partition, say, thread_worker

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers import recording
 from helpers.stories.scenario import recorded, say, thread_worker

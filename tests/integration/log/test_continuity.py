@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer

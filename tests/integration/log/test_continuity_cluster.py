@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from helpers.redis.log import Log
 from memorybus.log.continuity import Gap

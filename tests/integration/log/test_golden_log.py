@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
 from helpers.archive.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
+from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
 from memorybus.config.settings import Settings
 from memorybus.history.history import History

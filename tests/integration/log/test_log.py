@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import apart, home, partition, recorded, thread_worker, wait_applied

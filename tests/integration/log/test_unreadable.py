@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.unreadable import UNREADABLE, append, envelope_bytes

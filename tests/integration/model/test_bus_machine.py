@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import hypothesis
 import pytest
-from conftest import MakeServer
 from helpers.faults import scale
 from helpers.faults.rows import Report
+from helpers.making import MakeServer
 from helpers.model.model_backend import KINDS, Backend, points
 from helpers.model.model_checks import Checks
 from helpers.model.model_process import Process

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX

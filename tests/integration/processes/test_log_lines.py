@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.leaking import OWN, SECRETS

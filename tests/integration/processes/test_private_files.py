@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
 from helpers.hosted.hosted import ended
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.unmasked import opened_to_others
 from helpers.processes.waiting import wait_until

@@ -6,7 +6,7 @@ The providers are those of ``tests/contract/``, which know nothing of memorybus.
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker

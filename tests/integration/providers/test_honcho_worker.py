@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("honcho", reason="needs the extra honcho")
 
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.honcho_server import Fault, honcho_server

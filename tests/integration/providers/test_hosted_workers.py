@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
 from helpers.hosted.hosted import calls, children, ended, is_alive, sent, turns
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker

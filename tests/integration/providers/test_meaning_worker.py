@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import embedding_server

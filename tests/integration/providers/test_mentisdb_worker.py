@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.mentisdb_server import Fault, mentisdb_server

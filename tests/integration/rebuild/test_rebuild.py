@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import effects, texts
 from helpers.stories.rebuilding import command, damage, fill, held, live, ran, settled, talking

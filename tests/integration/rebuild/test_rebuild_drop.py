@@ -6,7 +6,7 @@ from typing import Any, Never
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import (

@@ -12,7 +12,7 @@ from functools import partial
 import psutil
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.rebuilding import (

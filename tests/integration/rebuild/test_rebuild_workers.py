@@ -6,7 +6,7 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until

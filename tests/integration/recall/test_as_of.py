@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.threads import side_by_side

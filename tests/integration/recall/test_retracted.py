@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until

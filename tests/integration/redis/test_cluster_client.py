@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from memorybus.config.settings import Settings
 from memorybus.redis import scripts

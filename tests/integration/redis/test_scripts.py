@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeServer
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.log.producers import taken
 from memorybus.redis import scripts

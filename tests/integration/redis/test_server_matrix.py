@@ -6,7 +6,7 @@ Servers that are not here are skipped with the command that gets them; see `help
 from typing import Any
 
 import pytest
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts

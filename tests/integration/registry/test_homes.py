@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, LogUnavailable
 from memorybus.redis.connect import connect_redis

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.making import MakeSettings
 from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until

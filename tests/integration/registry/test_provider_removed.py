@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings

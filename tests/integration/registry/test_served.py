@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import still, wait_until
 from helpers.providers.recording import calls, texts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts

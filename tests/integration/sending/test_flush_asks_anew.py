@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.clusters import with_replica
 from helpers.redis.servers import RedisServer

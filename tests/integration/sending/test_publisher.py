@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.forked import in_child
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness

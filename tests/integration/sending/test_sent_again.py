@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import MakeServer, MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.clusters import with_replica
 from helpers.redis.servers import RedisServer

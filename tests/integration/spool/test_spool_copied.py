@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.scenario import log_length, partition
 from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logged, put
 from memorybus.agent.client import MemoryBus

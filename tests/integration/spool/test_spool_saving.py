@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.disks import MIB, Disk
 from helpers.stories.spools import abandoned, damage, files_of, numbers_in, numbers_logged, put
 from memorybus.agent.client import MemoryBus

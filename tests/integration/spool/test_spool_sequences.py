@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logged, put
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings

@@ -19,6 +19,6 @@ def documented() -> set[str]:
 
 def test_the_page_has_every_metric() -> None:
     """G10: what is told to Prometheus is said in words, under the names that it sees."""
-    families = list(of_status(status(provider(), jobs=[JOBS]), "1", 0))
+    families = list(of_status(status(provider(), jobs=[JOBS]), "1", (), 0))
     suffix = {"counter": "_total", "info": "_info"}
     assert documented() == {f"{one.name}{suffix.get(one.type, '')}" for one in families}

@@ -1,7 +1,7 @@
 """Metrics: names as Prometheus asks, the figures of a status, and one look a second."""
 
 import pytest
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.statuses import provider, status
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
@@ -20,7 +20,7 @@ def samples(one: Status) -> dict[str, float]:
     """Return the samples of a status by name and label values."""
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
-        for family in of_status(one, "1.2", NOW)
+        for family in of_status(one, "1.2", (), NOW)
         for sample in family.samples
     }
 

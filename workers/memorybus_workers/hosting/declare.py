@@ -41,6 +41,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
         as_of=provider.capabilities.as_of,
         compresses=ContextCompressing in provider.capabilities.handles,
         prompts=type(provider).system_prompt_block is not MemoryProvider.system_prompt_block,
+        examines=type(provider).health is not MemoryProvider.health,
         note=provider.note,
         copy_of=copy_of,
     )

@@ -23,11 +23,12 @@ from memorybus.jobs.inspect import (
     KnownEvents,
     Recalled,
     Sent,
+    Wellness,
 )
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
-from memorybus.text.redact import described
+from memorybus.text.redact import described, one_line
 from memorybus_providers.base import HookContext, MemoryProvider, RecallContext, RecallScope
 from memorybus_providers.dispatch import bind
 from redis import Redis
@@ -84,7 +85,7 @@ class Inspecting:
 
     def _answer(
         self, asked: Inspection
-    ) -> DigestPage | KnownEvents | KeptPage | ErasedThere | Recalled:
+    ) -> DigestPage | KnownEvents | KeptPage | ErasedThere | Wellness | Recalled:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
             if asked.asks == "digest":
@@ -93,6 +94,8 @@ class Inspecting:
                 return self._found(provider, asked.sent, until)
             if asked.asks == "kept":
                 return self._kept(provider, asked, until)
+            if asked.asks == "health":
+                return Wellness(one_line(provider.health(self._settings.recall_timeout / 2)))
             if asked.asks == "forget":
                 return _forgotten(provider, asked.want)
             return self._recalled(provider, asked)

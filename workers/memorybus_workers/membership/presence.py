@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -11,6 +12,8 @@ from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, here
 from memorybus.registry.roster import Roster, WorkerInfo
+from memorybus.registry.work import WorkCounter
+from memorybus.spool.note import SpoolStats
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
@@ -21,6 +24,7 @@ from memorybus_workers.lanes.context import Role
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.balance import Balance
 from memorybus_workers.membership.heartbeats import Heartbeats
+from memorybus_workers.membership.rates import Rates
 
 _log = logging.getLogger("memorybus")
 
@@ -48,6 +52,7 @@ class Presence:
     Attributes:
         alive: the workers that were heard of lately.
         given_up: providers that we serve no more, since their calls hang.
+        spool: what this host's spools hold, for the heartbeat; None before the first look.
 
     Args:
         settings: see `Settings`.
@@ -57,6 +62,7 @@ class Presence:
         jobs: how many recall processes we run for each.
         redis: the log's Redis.
         leases: what we own.
+        work: counts what is done.
     """
 
     def __init__(
@@ -68,6 +74,7 @@ class Presence:
         jobs: int,
         redis: Redis,
         leases: Leases,
+        work: WorkCounter,
     ) -> None:
         """Show nothing yet."""
         self._settings = settings
@@ -77,6 +84,8 @@ class Presence:
         self._jobs = jobs
         self._redis = redis
         self._leases = leases
+        self._work = work
+        self._rates = Rates()
         keys = Keys(settings.namespace)
         self._roster = Roster(redis, keys)
         self._homes = Homes(redis, keys)
@@ -89,6 +98,7 @@ class Presence:
         self._heartbeats = Heartbeats(clock, settings.heartbeat)
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
+        self.spool: SpoolStats | None = None
         self._beats = 0
         self._beat_at = self._look_at = self._settled_until = float("-inf")
         self._settled: tuple[frozenset[str], tuple[str, ...]] | None = None
@@ -204,6 +214,9 @@ class Presence:
             reports=reports,
             swaps=True,
             beat=self._settings.heartbeat,
+            version=version("memorybus"),
+            rates=self._rates.note(self._clock.monotonic(), self._work.totals()),
+            spool=self.spool,
         )
         self._hear(self._roster.beat(info))
         self._beats += 1

@@ -18,11 +18,13 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
+from memorybus.log.waiting import waiting
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
+from memorybus.registry.work import WorkCounter
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
@@ -100,6 +102,7 @@ class Worker:
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
+        self._work = WorkCounter()
         self._jobs = jobs
         self._recalled: list[str] = []
         self._log_form: logs.Form = log
@@ -141,10 +144,10 @@ class Worker:
             self._jobs,
             self._redis,
             self._leases,
+            self._work,
         )
         self._presence.register()
         context = self._context(server)
-        self._work = context.work
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
@@ -191,6 +194,7 @@ class Worker:
             isolation=IsolationProbe(self._clock),
             entries_read=server.counts_entries_read,
             news=News(),
+            work=self._work,
         )
 
     def _start(self, tail: Tail) -> None:
@@ -272,6 +276,7 @@ class Worker:
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )
+                self._presence.spool = waiting(settings, redis)
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:

@@ -60,7 +60,8 @@ class BusCollector(Collector):
         except LogError:
             yield from of_process(spool_status(self._settings), self._version, up=False)
         else:
-            yield from of_status(status, self._version, self._clock.now_ms())
+            configured = self._settings.providers
+            yield from of_status(status, self._version, configured, self._clock.now_ms())
 
 
 def registry(settings: Settings) -> CollectorRegistry:

@@ -14,9 +14,10 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from memorybus.health.finding import Code, Severity
+from memorybus.health.finding import Code, Finding, Severity
 from memorybus.health.metrics.figures import (
     HISTOGRAM,
+    HOST,
     PROVIDER,
     RECALL,
     SPOOL,
@@ -26,7 +27,7 @@ from memorybus.health.metrics.figures import (
 from memorybus.health.monitor import SpoolStatus, Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import findings_of
+from memorybus.health.services import everything
 from memorybus.registry.work import Histogram
 
 PREFIX = "memorybus_"
@@ -34,12 +35,15 @@ PREFIX = "memorybus_"
 _T = TypeVar("_T")
 
 
-def of_status(status: Status, version: str, now_ms: int) -> Iterator[Metric]:
+def of_status(
+    status: Status, version: str, configured: Sequence[str], now_ms: int
+) -> Iterator[Metric]:
     """Yield all metrics of a status.
 
     Args:
         status: one look.
         version: of this release.
+        configured: the providers of the settings.
         now_ms: the wall time.
     """
     yield from of_process(status.spool, version, up=True)
@@ -51,7 +55,9 @@ def of_status(status: Status, version: str, now_ms: int) -> Iterator[Metric]:
         yield _histogram(name, text, {key: of(one) for key, one in providers.items()})
     yield from _figures(RECALL, {one.provider: one for one in status.jobs}, "provider")
     yield from _prompts(status.jobs)
-    yield _findings(status, now_ms)
+    yield _versions(status)
+    yield from _figures(HOST, {one.host: one.spool for one in status.spools}, "host")
+    yield _findings(everything(status, configured, now_ms))
 
 
 def of_process(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[Metric]:
@@ -116,9 +122,17 @@ def _prompts(jobs: Sequence[JobsStatus]) -> Iterator[Metric]:
     return iter((answers, waits))
 
 
-def _findings(status: Status, now_ms: int) -> Metric:
+def _versions(status: Status) -> Metric:
+    text = "Workers that are alive, by release."
+    family = GaugeMetricFamily(f"{PREFIX}workers", text, labels=["version"])
+    for release, count in Counter(one.version for one in status.workers).items():
+        family.add_metric([release], count)
+    return family
+
+
+def _findings(findings: Sequence[Finding]) -> Metric:
     """Return how many findings there are of each kind: what `memorybus status` shows in red."""
-    found = Counter((one.code, one.severity) for one in findings_of(status, now_ms))
+    found = Counter((one.code, one.severity) for one in findings)
     text = "What is wrong, by kind, as `memorybus status` and `memorybus check` tell it."
     family = GaugeMetricFamily(f"{PREFIX}findings", text, labels=["code", "severity"])
     for code in get_args(Code):

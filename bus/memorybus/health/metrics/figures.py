@@ -47,6 +47,15 @@ SPOOL: Final[tuple[Figure[SpoolStatus], ...]] = (
     ),
 )
 
+HOST: Final[tuple[Figure[SpoolStatus], ...]] = (
+    Figure("host_spool_events", "The same by host, as workers there say.", lambda s: s.events),
+    Figure(
+        "host_spool_oldest_timestamp_seconds",
+        "When the oldest of these was published.",
+        lambda s: seconds(s.oldest_at),
+    ),
+)
+
 WHOLE: Final[tuple[Figure[Status], ...]] = (
     Figure("events_published_total", "Events that entered the log.", lambda s: s.log.published),
     Figure("duplicates_total", "Events that came again, skipped.", lambda s: s.log.duplicates),
@@ -77,7 +86,6 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
         "How long that lasts at the present rate; none if it settles.",
         lambda s: s.memory.seconds_left,
     ),
-    Figure("workers", "Workers that are alive.", lambda s: len(s.workers)),
 )
 
 PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
@@ -86,6 +94,11 @@ PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
         "oldest_unapplied_timestamp_seconds",
         "When the oldest of these was published.",
         lambda p: seconds(p.oldest_unapplied_at),
+    ),
+    Figure(
+        "busiest_lane_backlog_events",
+        "Those of them in the lane that has the most.",
+        lambda p: p.busiest_backlog,
     ),
     Figure("dead_letters", "Refused events, and those behind them.", lambda p: p.dead_letters),
     Figure("parked_keys", "Keys that wait for an operator.", lambda p: p.parked_keys),

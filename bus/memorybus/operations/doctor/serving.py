@@ -1,6 +1,6 @@
 """The doctor's checks of what serves the log: workers, providers, copies, rebuilds, recalls."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -10,13 +10,16 @@ from memorybus.health.finding import Check
 from memorybus.health.monitor import Status, read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.services import START
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import ending, unended, unfinished
 from memorybus.operations.providers.inventory import ListedProvider, check_homes, instances
+from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
     Instances,
     InstancesView,
+    Live,
     describe_ignored,
     ignored_entries,
     live_name,
@@ -59,6 +62,7 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
         yield Check.of("recalls", services.recalls(status.jobs, clock.now_ms()), well)
+        yield guarded("health", START, lambda: health(settings, clock))
 
 
 def worker(status: Status) -> Check:
@@ -77,6 +81,33 @@ def notes(found: Sequence[ListedProvider]) -> Check:
     """Show what instances want people to know; nothing is wrong with that."""
     said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
     return Check(name="notes", ok=True, found=said or "no provider has any")
+
+
+def health(settings: Settings, clock: Clock) -> Check:
+    """Ask the instances that serve how their backends are, where a worker can be asked.
+
+    Raises:
+        LogUnavailable: Redis is away.
+    """
+    with Stores(settings) as stores:
+        served, live = stores.roster.serving_jobs(), stores.instances.live()
+        known = stores.roster.providers()
+    asked = [name for name, info in known.items() if info.examines and name in served]
+    ill = {name: why for name in asked if (why := _illness(settings, clock, name, live))}
+    if not ill:
+        well = f"{', '.join(asked)}: well" if asked else "no provider can be asked"
+        return Check(name="health", ok=True, found=well)
+    found = "; ".join(f"{name}: {why}" for name, why in ill.items())
+    fix = "see to what the provider names; memorybus provider test NAME tries each step"
+    return Check(name="health", ok=False, found=found, fix=fix)
+
+
+def _illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Live]) -> str:
+    """Return why an instance could not serve, "" if it is well."""
+    try:
+        return InstanceInspector(settings, clock).health(name, live_name(name, live))
+    except InspectionFailed as error:
+        return str(error)
 
 
 # -- backlog --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     archive,
+    check,
     config,
     dlq,
     doctor,
@@ -67,6 +68,7 @@ def build() -> App:
         export,
         forget,
         status,
+        check,
         events,
         sessions,
         provider,

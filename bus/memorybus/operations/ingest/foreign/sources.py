@@ -9,6 +9,7 @@ import msgspec
 from memorybus.operations.ingest.foreign import (
     hindsight,
     honcho,
+    kept,
     letta,
     live,
     mem0,
@@ -22,6 +23,7 @@ from memorybus.operations.ingest.foreign.service import Service
 PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
+    "memorybus": kept.parse,
 })  # fmt: skip
 """By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
 
@@ -57,10 +59,10 @@ def read_address(
         ForeignError: it cannot be read there, or does not answer as documented.
     """
     if source not in live.SOURCES:
-        known = ", ".join(live.SOURCES)
-        raise ForeignError(f"{source} is read of files; where they run: {known}")
-    lines = []
-    for page in live.SOURCES[source].pages(Service(address, key)):
+        names = ", ".join(live.SOURCES)
+        raise ForeignError(f"{source} is read of files; where they run: {names}")
+    known, lines = live.SOURCES[source], []
+    for page in known.pages(Service(address, known.headers(key))):
         step()
         lines.append(msgspec.json.encode(page))
     found = PARSERS[source](b"\n".join(lines) or b"[]", address)

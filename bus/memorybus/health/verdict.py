@@ -1,0 +1,87 @@
+"""The verdict on a bus in one line, with the exit code of a monitoring plugin; pure."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from memorybus.health.finding import Finding
+from memorybus.health.monitor import SpoolStatus, Status
+from memorybus.health.services import everything
+from memorybus.text.redact import masked
+
+State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
+
+_CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+_LONGEST = 1_000
+"""Characters of a line: what was found may quote any backend."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How a bus does.
+
+    Attributes:
+        state: the worst that was found.
+        code: the exit code that plugins give it.
+        line: state and findings in one line, then figures behind a bar, as plugins write them.
+        findings: all that is wrong, each with its remedy.
+    """
+
+    state: State
+    code: int
+    line: str
+    findings: list[Finding] = []
+
+
+def verdict(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
+    """Return the verdict on a status.
+
+    Args:
+        status: one look.
+        configured: the providers of the settings.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    found = sorted(everything(status, configured, now_ms), key=lambda one: one.severity)
+    worst = {one.severity for one in found}
+    state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
+    said = "; ".join(one.text for one in found) or _well(status)
+    return _verdict(state, said, _figures(status), found)
+
+
+def unreachable(error: Exception, spool: SpoolStatus) -> Verdict:
+    """Return the verdict where Redis does not answer.
+
+    Args:
+        error: why.
+        spool: what waits for it on this host.
+    """
+    return _verdict("CRITICAL", f"{error}; {spool.events} events wait in spools here", "", [])
+
+
+def unknown(error: Exception) -> Verdict:
+    """Return the verdict where nothing could be looked at."""
+    return _verdict("UNKNOWN", str(error), "", [])
+
+
+def _well(status: Status) -> str:
+    workers = "1 worker" if len(status.workers) == 1 else f"{len(status.workers)} workers"
+    return f"{workers}, {len(status.providers)} providers, {status.log.published} events"
+
+
+def _figures(status: Status) -> str:
+    figures = {
+        "workers": len(status.workers),
+        "published": f"{status.log.published}c",
+        "spool": status.spool.events,
+        "backlog": sum(one.backlog for one in status.providers),
+        "dead_letters": sum(one.dead_letters for one in status.providers),
+    }
+    return " ".join(f"{name}={value}" for name, value in figures.items())
+
+
+def _verdict(state: State, said: str, figures: str, found: list[Finding]) -> Verdict:
+    """Put the line together: what was found is hostile text, and a bar would begin the figures."""
+    text = "".join(char if char.isprintable() else " " for char in masked(said))
+    text = text.replace("|", "/")[:_LONGEST]
+    line = f"MEMORYBUS {state} - {text}{f' | {figures}' if figures else ''}"
+    return Verdict(state, _CODES[state], line, found)

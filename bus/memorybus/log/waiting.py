@@ -1,0 +1,31 @@
+"""What the spools of this host hold that Redis has not taken."""
+
+from redis import Redis
+
+from memorybus.config.settings import Settings
+from memorybus.log.producers import taken
+from memorybus.redis.keys import Keys
+from memorybus.spool.files import inspect
+from memorybus.spool.note import SpoolStats
+
+
+def waiting(settings: Settings, redis: Redis | None = None) -> SpoolStats:
+    """Count them, and say since when the oldest waits.
+
+    Args:
+        settings: where spools are.
+        redis: the log's, which says what it has taken; without it every row counts.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    keys = Keys(settings.namespace)
+    found = [
+        inspect(path, taken(redis, keys, settings.partitions, path.stem) if redis else {})
+        for path in sorted(settings.spool_dir.glob("*.db"))
+    ]
+    return SpoolStats(
+        sum(one.events for one in found),
+        sum(one.size for one in found),
+        min((one.oldest_at for one in found if one.oldest_at is not None), default=None),
+    )

@@ -1,0 +1,138 @@
+"""A real Prometheus and its promtool, from Debian's package, under ``.servers``; not installed."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.processes.waiting import wait_until
+from helpers.redis.binaries import FETCHED
+from helpers.redis.clusters import free_ports
+
+HOME = FETCHED / "prometheus"
+WHY = FETCHED / "prometheus.missing"
+_TIMEOUT = 600
+_CONFIG = """
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
+rule_files: [{rules}]
+scrape_configs:
+  - job_name: memorybus
+    static_configs: [{{targets: ["{target}"]}}]
+"""
+
+
+def main() -> None:
+    """Fetch it; never fail: who cannot get it runs the tests without it."""
+    FETCHED.mkdir(exist_ok=True)
+    try:
+        if not (HOME / "promtool").exists():
+            _fetch()
+        WHY.unlink(missing_ok=True)
+        sys.stdout.write(f"prometheus: {_run(HOME / 'promtool', '--version').splitlines()[0]}\n")
+    except (OSError, subprocess.SubprocessError) as error:
+        shutil.rmtree(HOME, ignore_errors=True)
+        WHY.write_text(" ".join(str(error).split())[-300:])
+        sys.stdout.write(f"prometheus: cannot be had here: {WHY.read_text()}\n")
+
+
+def _fetch() -> None:
+    HOME.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        _run("apt-get", "download", "prometheus", cwd=made)
+        (package,) = Path(made).glob("*.deb")
+        _run("dpkg-deb", "-x", package, made)
+        for name in ("prometheus", "promtool"):
+            shutil.copy(Path(made, "usr/bin", name), HOME / name)
+
+
+def _run(*command: str | Path, cwd: str | None = None) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+    )
+    if done.returncode:
+        raise OSError(f"{command[0]} {command[1]}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def program(name: str) -> Path:
+    """Return an executable of the package; skip the test if it is not here."""
+    if not (HOME / name).exists():
+        said = f" (last time: {WHY.read_text()})" if WHY.exists() else ""
+        pytest.skip(f"{name} is not here; get it: make servers{said}")
+    return HOME / name
+
+
+class Prometheus:
+    """One that runs, at an address."""
+
+    def __init__(self, where: str) -> None:
+        """Know its address."""
+        self._where = where
+
+    def asked(self, path: str, **query: str) -> Any:
+        """Return the data of one answer of its API.
+
+        Raises:
+            AssertionError: it refuses the question.
+        """
+        url = f"http://{self._where}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success", found
+        return found["data"]
+
+    def value(self, query: str) -> float | None:
+        """Return the value of a query's first series; None if it has none."""
+        found = self.asked("query", query=query)["result"]
+        return float(found[0]["value"][1]) if found else None
+
+    def firing(self) -> set[str]:
+        """Return the names of the alerts that fire."""
+        alerts = self.asked("alerts")["alerts"]
+        return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
+
+    def is_ready(self) -> bool:
+        """Say whether it answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self._where}/-/ready", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextmanager
+def prometheus(target: str, rules: Path, place: Path) -> Iterator[Prometheus]:
+    """Run one that scrapes a target every second and evaluates rules.
+
+    Args:
+        target: ``HOST:PORT``.
+        rules: the file.
+        place: a directory for its data.
+    """
+    (port,) = free_ports(1)
+    where, config = f"127.0.0.1:{port}", place / "prometheus.yml"
+    config.write_text(_CONFIG.format(rules=json.dumps(str(rules)), target=target))
+    words = (f"--config.file={config}", f"--storage.tsdb.path={place / 'data'}")
+    command = [program("prometheus"), *words, f"--web.listen-address={where}"]
+    with (place / "prometheus.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        running = Prometheus(where)
+        wait_until(running.is_ready, f"Prometheus answers on {where}", timeout=60)
+        yield running
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()

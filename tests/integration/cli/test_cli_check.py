@@ -1,0 +1,56 @@
+"""``memorybus check`` on real buses: its line and its exit code."""
+
+import json
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.stories.scenario import recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
+from memorybus.surfaces.cli import main
+
+
+def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands find settings in the environment."""
+    for name, value in to_environ(settings, {}).items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_line_and_the_code_follow_what_happens(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """G10: without a worker it is critical; with one it says what is refused; one line each."""
+    settings = make_settings(**recorded("Transactional"))
+    use(settings, monkeypatch)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", "one")
+        assert bus.flush(timeout=25)
+        assert main(["check"]) == 2
+        assert "no worker is alive" in capsys.readouterr().out
+        with thread_worker(settings):
+            say(bus, "s", "!permanent")
+            assert bus.flush(timeout=25)
+            wait_applied(redis_client, settings)
+            assert main(["check", "--json"]) == 2
+    out = capsys.readouterr().out
+    found = json.loads(out)
+    assert (found["state"], found["code"]) == ("CRITICAL", 2)
+    assert "dead_letters" in {one["code"] for one in found["findings"]}
+    assert "dead_letters=1" in found["line"]
+
+
+def test_redis_away_is_critical_and_wrong_settings_unknown(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G9: the states of monitoring plugins tell an incident from a mistake."""
+    settings = make_settings(url="redis://127.0.0.1:1/0")
+    use(settings, monkeypatch)
+    assert main(["check"]) == 2
+    assert capsys.readouterr().out.startswith("MEMORYBUS CRITICAL - ")
+    monkeypatch.setenv("MEMORYBUS_PARTITONS", "4")
+    assert main(["check"]) == 3
+    assert capsys.readouterr().out.startswith("MEMORYBUS UNKNOWN - ")

@@ -1,0 +1,35 @@
+"""How a backend is: the instance that serves says why it could not."""
+
+from pathlib import Path
+
+import redis
+from conftest import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.stories.scenario import recorded, worker
+from memorybus.clock import SYSTEM
+from memorybus.operations.doctor.serving import health
+
+
+def test_the_doctor_hears_what_ails_a_backend(
+    redis_url: str,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    flag: Path,
+) -> None:
+    """A provider that can be asked is asked where its recalls are, and its words are shown."""
+    settings = make_settings(url=redis_url, recall_timeout=20.0, **recorded("Ill", ill=str(flag)))
+    worker(spawn, settings, jobs=1)
+    ill = health(settings, SYSTEM)
+    assert (ill.ok, ill.found) == (False, "rec: the disk is nearly full")
+    flag.unlink()
+    assert health(settings, SYSTEM).ok
+
+
+def test_who_cannot_be_asked_is_not(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """A provider without `health`, or that no worker can ask, fails no check-up."""
+    settings = make_settings(**recorded("Keyed"))
+    worker(spawn, settings)
+    assert health(settings, SYSTEM).ok
