@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.services.mentisdb_server import Fault, MentisDbServer, mentisdb_server
+from helpers.services.faulty_http import Fault
+from helpers.services.mentisdb_server import MentisDbServer, mentisdb_server
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import (
     ConfigError,
@@ -92,7 +93,8 @@ class World:
 
     def posted(self, path: str) -> list[Any]:
         """Return the bodies of the requests of a path."""
-        return [body for asked, body in self.server.asked if asked == path]
+        asked = zip(self.server.asked, self.server.bodies, strict=True)
+        return [body for (_, one), body in asked if one == path]
 
 
 @contextmanager
@@ -160,7 +162,7 @@ def test_a_session_costs_one_request_a_turn(world: World) -> None:
     world.tell(TURN)
     world.server.asked.clear()
     world.tell(TURN)
-    assert [path for path, _ in world.server.asked] == ["/v1/thoughts"]
+    assert world.server.asked == [("POST", "/v1/thoughts")]
     assert edges(world) == [[], [("ContinuesFrom", SAID)]]
 
 
@@ -211,7 +213,7 @@ def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
 
 def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> None:
     """A 400 parks the event."""
-    world.server.faults.append(Fault("/v1/thoughts", 400, body="too odd"))
+    world.server.faults.append(Fault("/v1/thoughts", 400, body={"error": "too odd"}))
     with pytest.raises(Permanent, match="too odd"):
         world.tell(TURN)
 
@@ -230,7 +232,7 @@ def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.Mon
     with mentisdb_world(tmp_path, api_key_env="MENTIS_KEY") as world:
         world.tell(TURN)
         assert set(world.server.keys) == {"Bearer sk-secret"}
-        world.server.faults.append(Fault("/v1/thoughts", 401, body="bad key sk-secret"))
+        world.server.faults.append(Fault("/v1/thoughts", 401, body={"error": "bad key sk-secret"}))
         with pytest.raises(Unavailable, match=r"bad key \*\*\*"):
             world.tell(TURN)
 
