@@ -23,6 +23,6 @@ VOLUME /data
 USER memorybus
 # Healthy is: Redis answers, and a worker of this container has told it so lately.
 HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 \
-  CMD memorybus status --json | grep -q "\"host\": *\"$(hostname)\""
+  CMD memorybus status --json | python -c "import json, socket, sys; sys.exit(socket.gethostname() not in [one['host'] for one in json.load(sys.stdin)['workers']])"
 ENTRYPOINT ["memorybus"]
 CMD ["worker"]

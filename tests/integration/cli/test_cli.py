@@ -276,9 +276,10 @@ def test_the_status_has_its_stable_shape(up, run):
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
             "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
-            "copy_of", "kept",
+            "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left",
         },
-        "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
+        "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
+        "spools": {"host", "spool"},
         "jobs": {
             "provider",
             "queue",
