@@ -352,7 +352,7 @@ def config_path(
 
 def _beside(path: Path | None) -> dict[str, Any]:
     """Return the secrets file beside a settings file, if there is one."""
-    found = path and path.absolute().with_name(SECRETS_NAME)
+    found = path and path.resolve().with_name(SECRETS_NAME)
     return {"secrets_file": str(found)} if found and found.exists() else {}
 
 

@@ -102,7 +102,8 @@ class FactSearch:
             rarity = corpus.rarity(term.stem)
             for (fact,) in rows:
                 worth[fact] += rarity
-        return heapq.nsmallest(CANDIDATES, worth, key=lambda fact: (-worth[fact], -fact))
+        best = heapq.nlargest(CANDIDATES, zip(worth.values(), worth.keys(), strict=True))
+        return [fact for _, fact in best]
 
     def _facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +28,9 @@ from memorybus_providers.honcho.tenant import Tenant, Tenants
 
 T = TypeVar("T")
 
+_AT_ONCE = 3
+"""Requests of recalls that are under way together at most (G10)."""
+
 _KEPT = 512
 """Base contexts that are kept, the oldest go (G10)."""
 
@@ -47,10 +51,12 @@ class Account:
         self._tenants = Tenants(self._service, options)
         asked = AskedFile(config.home / "asked.db", options.dialectic_per_day, config.clock)
         self._dialectic = Dialectic(options, asked)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memorybus-honcho")
         self._bases: OrderedDict[Owner, tuple[float, finding.Base]] = OrderedDict()
 
     def close(self) -> None:
         """Close the connections."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._service.close()
 
     # -- writing ----------------------------------------------------------------------------------
@@ -105,7 +111,8 @@ class Account:
         asked = finding.question(query)
         with self._service.asking(ctx.deadline):
             tenants = self._tenants.found(ctx.scope)
-            lists = [self._of(tenant, asked) for tenant in tenants]
+            of = self._near if asked else self._of_base
+            lists = [of(tenant, asked, ctx.deadline) for tenant in tenants]
         found = sorted((one for some in lists for one in some), key=lambda one: -one.score)
         if asked and ctx.session and len(tenants) == 1:
             found += self._supplement(tenants[0], ctx.session.id, asked)
@@ -123,9 +130,17 @@ class Account:
             if lines
         )
 
-    def _of(self, tenant: Tenant, asked: str) -> list[Recollection]:
-        if asked:
-            return finding.near(tenant, asked, self._options.results)
+    def _near(self, tenant: Tenant, asked: str, deadline: float) -> list[Recollection]:
+        """Ask for all that is near a question at once: a recall takes as long as one request."""
+        asks = finding.asks(tenant, asked, self._options.results)
+        waiting = [self._pool.submit(self._asked, ask, deadline) for ask in asks]
+        return finding.merged([one.result() for one in waiting])
+
+    def _asked(self, ask: finding.Ask, deadline: float) -> Sequence[Recollection]:
+        with self._service.asking(deadline):
+            return ask()
+
+    def _of_base(self, tenant: Tenant, _: str, deadline: float) -> list[Recollection]:
         return finding.lines_of(self._base(tenant))
 
     def _base(self, tenant: Tenant) -> finding.Base:

@@ -4,7 +4,7 @@ Two tiers: the base context (the person's card and representation) is kept for a
 changes slowly; what `dialectic` has found out stands beside what each question finds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +21,9 @@ from memorybus_providers.honcho.tenant import Tenant
 from memorybus_providers.remote.texts import sendable
 
 T = TypeVar("T")
+
+Ask = Callable[[], Sequence[Recollection]]
+"""One request of a recall."""
 
 LONGEST_QUESTION = 2_000
 """Characters of a question that are sent; Honcho makes one vector of it."""
@@ -55,13 +58,17 @@ def said(tenant: Tenant, asked: str, results: int) -> list[Recollection]:
     return [_said(one, tenant) for one in found if counts(one)]
 
 
-def near(tenant: Tenant, asked: str, results: int) -> list[Recollection]:
-    """Ask for what is near a question, best first, each text once."""
-    lists = [
-        [_held(one, "conclusions") for one in _about(tenant, "user", asked, results)],
-        [_held(one, "notes") for one in _about(tenant, "memory", asked, results)],
-        said(tenant, asked, results),
+def asks(tenant: Tenant, asked: str, results: int) -> list[Ask]:
+    """Return the requests of a recall, which do not wait for each other."""
+    return [
+        lambda: [_held(one, "conclusions") for one in _about(tenant, "user", asked, results)],
+        lambda: [_held(one, "notes") for one in _about(tenant, "memory", asked, results)],
+        lambda: said(tenant, asked, results),
     ]
+
+
+def merged(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
+    """Return what several requests found, by its place in each, each text once."""
     ranked = [
         msgspec.structs.replace(one, score=1 / place)
         for found in lists

@@ -5,6 +5,7 @@ peers speak. So what Honcho derives of one owner never reaches another, and dele
 deletes all of it: peers alone cannot be deleted there (server 3.0).
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -44,9 +45,24 @@ def session_of(session_id: str) -> str:
 def marks(prefix: str, scope: Scope | Owner | RecallScope) -> dict[str, Any]:
     """Return the metadata by which workspaces are found: of an owner's all, else what is asked."""
     said = {f"memorybus_{part}": getattr(scope, part) for part in _PARTS}
-    return {"memorybus": prefix} | {key: part for key, part in said.items() if part is not None}
+    return {"memorybus": prefix} | {
+        key: _escaped(part) for key, part in said.items() if part is not None
+    }
 
 
 def owner_in(metadata: Mapping[str, Any]) -> Owner:
     """Return whose workspace it is by its metadata."""
-    return Owner(*(str(metadata.get(f"memorybus_{part}", "")) for part in _PARTS))
+    return Owner(*(_read(metadata.get(f"memorybus_{part}")) for part in _PARTS))
+
+
+def _escaped(text: str) -> str:
+    """Return an id as its server can keep it: plain ones as they are, no NUL, no two the same."""
+    return json.dumps(text)[1:-1]
+
+
+def _read(escaped: object) -> str:
+    """Return the id that was escaped, "" for what is none."""
+    try:
+        return str(json.loads(f'"{escaped or ""}"'))
+    except ValueError:
+        return ""

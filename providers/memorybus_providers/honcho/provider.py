@@ -28,11 +28,15 @@ from memorybus_providers.base import (
 from memorybus_providers.errors import MissingProvider
 from memorybus_providers.honcho import options, saying, tools
 from memorybus_providers.remote import credentials
+from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
     from memorybus_providers.honcho.account import Account
 
 _CLIENT = "honcho"
+
+_SHOWN = 500
+"""Characters of what is noted of a session (G10)."""
 
 
 class HonchoProvider(MemoryProvider):
@@ -145,7 +149,7 @@ class HonchoProvider(MemoryProvider):
 
     def _link(self, told: Mapping[str, str], goes_on: str, ctx: HookContext) -> None:
         """Note what is known of the context's session; what came first is kept."""
-        known = {key: text for key, text in told.items() if text}
+        known = {key: sendable(text)[:_SHOWN] for key, text in told.items() if text}
         if goes_on != ctx.session.id:
             self._account.link(known, ctx, goes_on=goes_on)
 

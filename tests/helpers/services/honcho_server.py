@@ -88,6 +88,7 @@ class HonchoServer(FailingServer):
         metadata: of each workspace, (workspace,), and session, (workspace, session).
         faults: how the next requests fail to which they fit, each once.
         answers: what its model says next; without one, a representation.
+        meet: where requests wait for each other before they are answered, if anywhere.
     """
 
     def __init__(self) -> None:
@@ -104,6 +105,7 @@ class HonchoServer(FailingServer):
         self.metadata: dict[tuple[str, ...], dict[str, Any]] = {}
         self.faults: list[Fault] = []
         self.answers: deque[str] = deque()
+        self.meet: threading.Barrier | None = None
         self.ended = threading.Event()
         self.numbers = itertools.count()
 
@@ -174,6 +176,8 @@ class _Handler(FakeHandler):
         body = self._json()
         parts = tuple(unquote(one) for one in address.path.strip("/").split("/"))
         request = _Request(method, parts, dict(parse_qsl(address.query)), body)
+        if self.server.meet:
+            self.server.meet.wait()
         with self.server.lock:
             self.server.asked.append((method, address.path))
             self.server.bodies.append(body)
@@ -183,6 +187,7 @@ class _Handler(FakeHandler):
                 self._refuse(fault)
                 return
             try:
+                _check(body)
                 status, value = 200, _answer(self.server, request)
             except _Refused as refusal:
                 status, value = refusal.args
@@ -217,6 +222,15 @@ class _Handler(FakeHandler):
         raw = self.body()
         is_json = self.headers.get("Content-Type", "").startswith("application/json")
         return json.loads(raw) if raw and is_json else None
+
+
+def _check(value: Any) -> None:
+    """Refuse NUL wherever it stands: the server's database keeps none."""
+    if isinstance(value, str) and "\0" in value:
+        raise _Refused(500, {"detail": "NUL in a text"})
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check(one)
 
 
 def _answer(server: HonchoServer, request: _Request) -> Any:
@@ -354,8 +368,8 @@ def _store(server: HonchoServer, request: _Request, workspace: str, session: str
 
 def _stored(server: HonchoServer, one: Any, workspace: str, session: str) -> Said:
     content = one["content"]
-    if len(content) > 25_000 or "\0" in content:
-        raise _invalid("content has 25,000 characters at most, and no NUL", content)
+    if len(content) > 25_000:
+        raise _invalid("content has 25,000 characters at most", content)
     reasoning = (one.get("configuration") or {}).get("reasoning") or {}
     return Said(
         workspace,

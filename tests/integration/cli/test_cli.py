@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
@@ -612,3 +613,21 @@ def test_the_demo_plays_with_providers_of_the_settings(run, short_dir):
         assert any("maren-" in path for _, path in server.asked)
         assert (server.messages, server.conclusions) == ([], [])
         assert list(short_dir.glob("memorybus-*")) == []
+
+
+def test_the_demo_leaves_the_checkpoints_of_a_store_alone(run, short_dir, postgres_url):
+    """Lanes of a person's log are not moved by those of the demo's (G4): it has its own schema."""
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("create schema memorybus")
+        toml = f'[provider.postgres]\nurl = "{postgres_url}"\n'
+        (short_dir / "memorybus.toml").write_text(toml)
+
+        shown = result(run("demo", "--providers", "builtin,postgres", "--json", configured=False))
+
+        assert shown["applied"] == dict.fromkeys(("builtin", "postgres"), shown["published"])
+        assert shown["silent"] == []
+        (made, *_) = shown["left"]["postgres"]
+        schema = made.split("'")[1]
+        tables = "select table_schema from information_schema.tables where table_schema = any(%s)"
+        assert set(db.execute(tables, (["memorybus", schema],))) == {(schema,)}
+        assert db.execute(f"select count(*) from {schema}.facts").fetchone() == (0,)

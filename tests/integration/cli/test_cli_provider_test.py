@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 from helpers.processes.commands import Ran, run_command
+from helpers.services.fake_hindsight import fake_hindsight
+from helpers.services.fake_mem0 import fake_mem0
+from helpers.services.honcho_server import honcho_server
+from helpers.services.mentisdb_server import mentisdb_server
 from memorybus.config.settings import Settings, to_environ
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -69,3 +73,41 @@ def test_a_state_elsewhere_is_tested_there(settings: Settings) -> None:
     assert done.exit_code == 2
     assert "/srv/far on far" in done.output
     assert not settings.provider_home("builtin").exists()
+
+
+SERVERS = {
+    "hindsight": ("hindsight_client", fake_hindsight),
+    "honcho": ("honcho", honcho_server),
+    "mem0-server": ("urllib3", fake_mem0),
+    "mentisdb": ("urllib3", mentisdb_server),
+}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_service_passes_too(kind: str, short_dir: Path) -> None:
+    """By its real client where there is one: opened, written to, recalled, erased or named."""
+    library, serving = SERVERS[kind]
+    pytest.importorskip(library, reason=f"needs the extra {kind}")
+    with serving() as server:
+        settings = Settings(
+            data_dir=short_dir, providers=(kind,), provider={kind: {"base_url": server.url}}
+        )
+        done = ran(settings, kind, "--json")
+
+    report = json.loads(done.output)
+    assert report["ok"] is True, report
+    assert [step["name"] for step in report["steps"]] == ["open", "write", "recall", "forget"]
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_service_that_is_away_is_told(kind: str, short_dir: Path) -> None:
+    """The step that needs it fails with its error, within the time that a call may take."""
+    pytest.importorskip(SERVERS[kind][0], reason=f"needs the extra {kind}")
+    away = {kind: {"base_url": "http://127.0.0.1:9"}}
+    done = ran(Settings(data_dir=short_dir, providers=(kind,), provider=away), kind, "--json")
+
+    report = json.loads(done.output)
+    failed = [step for step in report["steps"] if not step["ok"]]
+    assert failed, report
+    assert done.exit_code == 1
+    assert f"memorybus provider setup {kind}" in failed[0]["fix"]

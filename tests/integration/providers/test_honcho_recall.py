@@ -105,6 +105,16 @@ def test_everyone_is_asked_for_by_operators_alone(world: World) -> None:
     assert found(RecallScope(None, "ada", "boat")) == {"quince of writer ada"}
 
 
+@pytest.mark.parametrize("odd", ["nul\0byte", 'a "quoted" \\ one', "日本語", "Case"])
+def test_whose_a_workspace_is_survives_any_id(world: World, odd: str) -> None:
+    """Ids that its server cannot keep are escaped in the metadata, and read again."""
+    scope = Scope(agent=odd, user=odd, workspace=odd)
+    world.tell(said("quince"), scope)
+    world.tell(said("quince"))
+    (one,) = world.provider.export(RecallScope(None, odd, None))
+    assert (one.agent, one.user, one.workspace) == (odd, odd, odd)
+
+
 def test_another_prefix_is_another_state(tmp_path: Path, world: World) -> None:
     """A copy with a prefix of its own finds nothing of the first (G8)."""
     world.tell(said("quince"))
@@ -120,6 +130,14 @@ def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
     world.server.faults.append(Fault("/search", kind))
     with pytest.raises(Transient):
         world.provider.prefetch("quince", RecallContext(ADAS, deadline=0.5))
+
+
+def test_the_requests_of_a_recall_go_side_by_side(world: World) -> None:
+    """A recall takes as long as its slowest request, not as all of them."""
+    world.tell(said("quince"))
+    world.recall("quince")
+    world.server.meet = threading.Barrier(3, timeout=10)
+    assert world.recall("quince") == ["quince"]
 
 
 # -- its model ------------------------------------------------------------------------------------

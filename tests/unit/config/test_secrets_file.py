@@ -78,6 +78,18 @@ def test_the_one_beside_the_settings_is_found(tmp_path: Path) -> None:
     assert load(environ=named, directory=tmp_path).secrets_file == "/elsewhere"
 
 
+def test_the_one_beside_the_file_that_a_link_leads_to_is_found(tmp_path: Path) -> None:
+    """Settings that are linked to from elsewhere have their secrets where they lie."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.mkdir()
+    (real / FILE_NAME).write_text("")
+    (link / FILE_NAME).symlink_to(real / FILE_NAME)
+    beside = written(real / SECRETS_NAME, "")
+
+    assert load(environ={}, directory=link).secrets_file == str(beside.resolve())
+
+
 def test_a_worker_has_its_variables_and_masks_their_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

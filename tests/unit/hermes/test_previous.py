@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli.hermes_takeover import described, native_options, report
+from memorybus.surfaces.cli.hermes_takeover import described, native_options, report, ways
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install.previous import PreviousProvider, read
 
@@ -115,6 +115,28 @@ def test_no_secret_is_shown() -> None:
         assert KEY not in text
         assert "hunter2" not in text
     assert "A_KEY" in described(one)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "settings", "found"),
+    [
+        ("honcho", {}, ["hermes:honcho", "honcho"]),
+        ("hindsight", {}, ["hermes:hindsight", "hindsight"]),
+        ("mem0", {"base_url": "http://m:1"}, ["hermes:mem0", "mem0-server"]),
+        ("mem0", {"mode": "platform"}, ["hermes:mem0"]),
+        ("retaindb", {}, ["hermes:retaindb"]),
+    ],
+)
+def test_there_are_one_or_two_ways(plugin: str, settings: dict[str, str], found: list[str]) -> None:
+    """Hosted always; by the bus's own provider where that reaches the same backend."""
+    assert ways(PreviousProvider(plugin, "x", settings=settings)) == found
+
+
+def test_hindsight_without_an_address_is_where_its_plugin_looks(home: HermesHome) -> None:
+    """Its cloud, or the server of this machine."""
+    for mode, url in (("cloud", "https://api.hindsight"), ("local_embedded", "http://localhost")):
+        written(home.path / "hindsight" / "config.json", {"mode": mode})
+        assert found(home)["hindsight"].settings["base_url"].startswith(url)
 
 
 def test_settings_become_options_by_their_names() -> None:

@@ -331,9 +331,38 @@ def test_what_is_no_agent_file_is_refused_whole(value: Any) -> None:
         taken("letta", value)
 
 
+KEPT = [
+    {"text": "Hello", "agent": "a", "user": "ann", "kind": "user", "session": "s", "at": NOON,
+     "speaker": "Ann", "event": "e1", "workspace": "boat"},
+    {"text": "Hi Ann", "agent": "a", "user": "ann", "kind": "assistant", "session": "s", "at": NOON,
+     "speaker": "Skipper", "event": "e1", "workspace": "boat"},
+    {"text": "Hi", "agent": "a", "user": "bob", "kind": "user", "session": "s", "at": NOON},
+    {"text": "Ann sails", "user": "ann", "kind": "memory", "at": NOON, "event": "e2"},
+    {"text": "Ann rows", "user": "ann", "kind": "memory", "at": NOON, "until": NOON + 5},
+    {"text": "Be brief", "agent": "a"},
+    {"text": "Ann", "agent": "a", "user": "ann", "kind": "speaker"},
+]  # fmt: skip
+
+
+def test_what_a_provider_keeps_comes_in_as_it_was_said() -> None:
+    """Turns become turns, two people's sessions of one id stay two, and the rest is memories."""
+    found = taken("memorybus", KEPT)
+    assert turns(found) == [
+        ("Hello", "Hi Ann", "memorybus:a/boat/ann/s", 0, "ann", "a", NOON),
+        ("Hi", "", "memorybus:a/bob/s", 0, "bob", "a", NOON),
+    ]
+    assert writes(found) == [
+        ("add", "memory", "Be brief", "", "me", "a", 0),
+        ("add", "user", "Ann sails", "", "ann", "pilot", NOON),
+        ("add", "user", "Ann rows", "", "ann", "pilot", NOON),
+        ("remove", "user", "", "Ann rows", "ann", "pilot", NOON + 5),
+    ]
+    assert {one.scope.workspace for one in found.envelopes} == {"boat"}
+
+
 SAMPLES = {
     "mem0": MEM0, "honcho": HONCHO, "hindsight": HINDSIGHT, "mentisdb": MENTISDB, "zep": ZEP,
-    "letta": LETTA,
+    "letta": LETTA, "memorybus": {"memories": KEPT},
 }  # fmt: skip
 
 
@@ -370,6 +399,7 @@ BAD = [
     ("mentisdb", {"content": "x"}, "no 'id'"),
     ("zep", {"uuid": "1", "content": "x"}, "no 'role_type' or 'role'"),
     ("zep", {"fact": "x"}, "no 'uuid'"),
+    ("memorybus", {"at": 1}, "no 'text'"),
 ]
 
 

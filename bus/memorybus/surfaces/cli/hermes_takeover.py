@@ -61,7 +61,7 @@ class Takeover:
         settings = self._common.settings()
         native = {one.kind for one in offered(settings) if not one.missing}
         for one in found:
-            if _is_taken(settings, one.plugin):
+            if _is_taken(settings, one):
                 continue
             dialogue.say(described(one))
             choices = f"{HOSTED}{one.plugin}, " + (
@@ -85,15 +85,14 @@ class Takeover:
         """
         from memorybus.operations.providers.setup import Target, offers
 
-        plugin = kind.removeprefix(HOSTED)
-        one = next((known for known in found if known.plugin == plugin), None)
+        one = next((known for known in found if kind in ways(known)), None)
         if one is None:
-            listed = ", ".join(known.plugin for known in found) or "none"
-            raise ConfigError(f"this Hermes has no {plugin!r} configured; there are: {listed}")
-        settings = self._common.settings()
+            listed = ", ".join(way for known in found for way in ways(known)) or "none"
+            raise ConfigError(f"{kind!r} takes nothing over from this Hermes; there are: {listed}")
+        settings, plugin = self._common.settings(), one.plugin
         name = plugin if plugin not in settings.providers else f"hermes-{plugin}"
         flow = Setup(self._common, self._output, dialogue)
-        if kind != plugin:
+        if kind.startswith(HOSTED):
             return flow.run([f"{name}={self._kind(plugin)}"], self._hosted(), ())
         offer = offers(settings, [Target(name, kind)])[kind]
         secret = _secret(offer, one)
@@ -107,6 +106,21 @@ class Takeover:
     def _hosted(self) -> list[str]:
         python = [f"hermes_python={self._python}"] if self._python else []
         return [f"hermes_home={self._home.path}", *python]
+
+
+def native_kind(one: PreviousProvider) -> str:
+    """Return the kind of the bus's own that reaches the same backend; "" if there is none (pure).
+
+    Mem0's cloud and its library in Hermes's process are reached by the plugin alone.
+    """
+    if one.plugin == "mem0":
+        return "mem0-server" if one.settings.get("base_url") else ""
+    return one.plugin if one.plugin in ("hindsight", "honcho") else ""
+
+
+def ways(one: PreviousProvider) -> list[str]:
+    """Return the kinds by which it can be taken over (pure)."""
+    return list(filter(None, (f"{HOSTED}{one.plugin}", native_kind(one))))
 
 
 def described(one: PreviousProvider) -> str:
@@ -144,7 +158,8 @@ def _secret(offer: "KindOffer", one: PreviousProvider) -> list[str]:
     return options[:1] if one.secrets else []
 
 
-def _is_taken(settings: "Settings", plugin: str) -> bool:
+def _is_taken(settings: "Settings", one: PreviousProvider) -> bool:
     kinds = {settings.provider_kind(name) for name in settings.providers}
     hosted = {kind.removeprefix(HOSTED).rpartition("/")[2] for kind in kinds if HOSTED in kind}
-    return plugin in hosted or (plugin in kinds and plugin != "holographic")
+    own = native_kind(one)
+    return one.plugin in hosted or (own != "" and own in kinds)

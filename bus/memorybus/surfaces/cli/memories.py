@@ -83,7 +83,7 @@ AsOf = Annotated[
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
 User = Annotated[str | None, Parameter(help="The person.")]
 Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
-SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta"]
+SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
 Source = Annotated[
     SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
 ]

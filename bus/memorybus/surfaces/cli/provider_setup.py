@@ -216,7 +216,11 @@ class Setup:
         if not written:
             self._output.show(visible(f"{what.target.name}: nothing to write, nothing written"))
             return
-        kept = f"; {', '.join(wish.secrets)} into {what.secrets.path}" if wish.secrets else ""
+        kept = ""
+        if wish.secrets:
+            kept = (
+                f"; {', '.join(wish.secrets)} into {what.secrets.path}, which is for no repository"
+            )
         self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
 
 

@@ -41,7 +41,7 @@ class Owner(msgspec.Struct, frozen=True):
         """Say whether what a source has as a person is an agent: the one named, or by its name."""
         return bool(person) and (person == self.agent or person in AGENTS)
 
-    def scope(self, source: str, user: str, agent: str) -> Scope:
+    def scope(self, source: str, user: str, agent: str, workspace: str) -> Scope:
         """Return the scope of what a source says is a person's and an agent's.
 
         Raises:
@@ -50,7 +50,7 @@ class Owner(msgspec.Struct, frozen=True):
         return Scope(
             agent=checked_id("agent", self.agent or agent or self.default.agent),
             user=checked_id("user", self.user or user or self.default.user),
-            workspace=self.default.workspace,
+            workspace=workspace or self.default.workspace,
             platform=source,
         )
 
@@ -99,7 +99,7 @@ class _Maker:
     def memory(self, kept: Kept) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it has ceased to hold."""
         kept = self._with_agent(kept)
-        scope = self._owner.scope(self._source, kept.user, kept.agent)
+        scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
         key = store_key(kept.store, scope)
         ref = _ref(self._source, kept.session or "memories")
         at = self._at if kept.at is None else kept.at
@@ -128,10 +128,12 @@ class _Maker:
         said = [self._spoken(one) for one in said]
         person = next((one.user for one in said if one.user), "")
         agent = next((one.agent for one in said if one.agent), "")
+        workspace = next((one.workspace for one in said if one.workspace), "")
         counts: dict[Scope, int] = {}
         ref = _ref(self._source, session)
         for messages in _turns(said):
-            scope = self._owner.scope(self._source, messages[0].user or person, agent)
+            user = messages[0].user or person
+            scope = self._owner.scope(self._source, user, agent, workspace)
             key, at = session_key(scope, ref.root), self._time(messages)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)

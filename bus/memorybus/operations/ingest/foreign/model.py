@@ -34,6 +34,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         until: when it stopped to hold, milliseconds; None if it holds.
         user: the person it is about; empty if the source does not tell.
         agent: the agent that remembers it; empty if the source does not tell.
+        workspace: the project; empty if the source does not tell.
         store: whose it is: the person's, or the agent's own note, which it shows to everybody.
         replaces: the text that this one took the place of; empty if there is none.
         session: the session it comes from, in the source's words; empty if unknown.
@@ -46,6 +47,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     user: str = ""
     agent: str = ""
+    workspace: str = ""
     store: StoreName = "user"
     replaces: str = ""
     session: str = ""
@@ -63,6 +65,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         at: when, milliseconds; None if the source does not tell.
         user: the person; of what an agent said, empty.
         agent: the agent; empty if the source does not tell.
+        workspace: the project; empty if the source does not tell.
         name: the speaker's name, if the source tells.
     """
 
@@ -73,6 +76,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     at: int | None = None
     user: str = ""
     agent: str = ""
+    workspace: str = ""
     name: str = ""
 
 

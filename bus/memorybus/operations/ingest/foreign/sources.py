@@ -9,6 +9,7 @@ import msgspec
 from memorybus.operations.ingest.foreign import (
     hindsight,
     honcho,
+    kept,
     letta,
     live,
     mem0,
@@ -22,6 +23,7 @@ from memorybus.operations.ingest.foreign.service import Service
 PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
+    "memorybus": kept.parse,
 })  # fmt: skip
 """By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
 

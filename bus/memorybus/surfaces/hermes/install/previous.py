@@ -17,6 +17,10 @@ from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
 
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>.*?)\s*")
 _HOST = "hermes"
+_HINDSIGHT_CLOUD = "https://api.hindsight.vectorize.io"
+_HINDSIGHT = dict.fromkeys(("local_embedded", "local_external"), "http://localhost:8888")
+"""Where the plugin looks for a server that its settings do not name, by mode."""
+
 _UNSAFE = re.compile(r"[^\w-]")
 
 
@@ -112,9 +116,12 @@ def _hindsight(
     if raw or {"HINDSIGHT_API_KEY", "HINDSIGHT_API_URL"} & env.keys():
         banks = raw.get("banks")
         bank = banks.get(_HOST) if isinstance(banks, dict) else None
+        mode = raw.get("mode") or env.get("HINDSIGHT_MODE") or "cloud"
         facts = {
-            "mode": raw.get("mode") or env.get("HINDSIGHT_MODE"),
-            "base_url": raw.get("api_url") or env.get("HINDSIGHT_API_URL"),
+            "mode": mode,
+            "base_url": raw.get("api_url")
+            or env.get("HINDSIGHT_API_URL")
+            or _HINDSIGHT.get(mode, _HINDSIGHT_CLOUD),
             "bank": raw.get("bank_id") or (bank.get("bankId") if isinstance(bank, dict) else ""),
         }
         key = raw.get("apiKey") or raw.get("api_key") or env.get("HINDSIGHT_API_KEY")

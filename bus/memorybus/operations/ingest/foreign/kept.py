@@ -1,0 +1,79 @@
+"""What a provider keeps, as ``memorybus export --provider`` writes it: a `StoredMemory` a line.
+
+So what a backend knew before the bus gets to every provider. ``text`` alone is always there;
+``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event`` and
+``until`` are where the provider knows them.
+"""
+
+from memorybus.ids import text_digest
+from memorybus.operations.ingest.foreign.model import (
+    Found,
+    Kept,
+    Parsed,
+    Record,
+    Said,
+    Speaker,
+    parsed,
+    text_of,
+    time_of,
+)
+from memorybus.operations.ingest.foreign.reading import records
+
+LISTS = ("memories",)
+_SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
+_NAME = "speaker"
+
+
+def parse(data: bytes, name: str) -> Parsed:
+    """Return the memories of an export.
+
+    What a side of a conversation said becomes turns again, all else a memory. Names of speakers are
+    left out: they come with what was said. Two people's sessions of one id stay two.
+
+    Raises:
+        ForeignError: the file cannot be read.
+    """
+    return parsed(records(data, name, LISTS), _found)
+
+
+def _found(record: Record) -> Found:
+    kind, session = (text_of(record, name, default="") for name in ("kind", "session"))
+    if kind == _NAME:
+        return None
+    speaker = _SPEAKERS.get(kind) if session else None
+    return _memory(record, kind, session) if speaker is None else _said(record, speaker, session)
+
+
+def _said(record: Record, speaker: Speaker, session: str) -> Said:
+    text, at = text_of(record, "text"), time_of(record, "at")
+    agent, user, workspace = (
+        text_of(record, n, default="") for n in ("agent", "user", "workspace")
+    )
+    came = text_of(record, "event", default=f"{at}:{text_digest(text)}")
+    return Said(
+        id=f"{speaker}:{came}",
+        speaker=speaker,
+        text=text,
+        session="/".join(filter(None, (agent, workspace, user, session))),
+        at=at,
+        user=user if speaker == "user" else "",
+        agent=agent,
+        workspace=workspace,
+        name=text_of(record, "speaker", default=""),
+    )
+
+
+def _memory(record: Record, kind: str, session: str) -> Kept:
+    user, agent = (text_of(record, name, default="") for name in ("user", "agent"))
+    return Kept(
+        id=text_of(record, "event", default=""),
+        text=text_of(record, "text"),
+        at=time_of(record, "at"),
+        until=time_of(record, "until"),
+        user=user,
+        agent=agent,
+        workspace=text_of(record, "workspace", default=""),
+        store="user" if user or not agent else "memory",
+        session=session,
+        kind=kind,
+    )
