@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes \
-  bench bench-peers bench-recall bench-hermes clean
+  backends test-backends bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -63,7 +63,13 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes'
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes and not backends'
+
+backends: $(VENV)/.installed-dev ## fetch memory services for the tests, 2 GB, each apart
+	@PYTHONPATH=tests $(PY) -m helpers.services.environments
+
+test-backends: backends ## the real Hindsight and the real Mem0, on a real PostgreSQL
+	$(PY) -m pytest -n 2 --dist loadfile -m backends tests/backends
 
 # With SHARE, too, rows that measure no times run two at a time.
 faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SHARE=0.25 of it, SEED= repeats

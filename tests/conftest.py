@@ -33,6 +33,9 @@ pytest_plugins = [
     "helpers.archive.sealed_log",
     "helpers.processes.stalls",
     "helpers.services.postgres_server",
+    "helpers.services.hindsight_server",
+    "helpers.providers.hindsight_opening",
+    "helpers.providers.mem0_opening",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

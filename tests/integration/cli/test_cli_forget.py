@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.commands import run_command
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.scenario import home, recorded, wait_applied, worker
+from helpers.stories.scenario import environ, home, recorded, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings
@@ -116,6 +117,7 @@ def test_a_person_is_erased_everywhere_and_nobody_else(
     assert any(b"pear" in path.read_bytes() for path in files)
     spoken(settings, "ann", "I am back.")
     applied(redis_client, settings)
+    assert run_command(environ(settings), "verify", "holographic").exit_code == 0
     assert people(redis_client, settings).count("ann") == 2
     assert [one for one in read_status(settings).alarms if "gone" in str(one)] == []
     assert "DATA LOSS" not in child.output()

@@ -7,7 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from helpers.services.fake_http import FailingServer, FakeHandler, serving
+from helpers.services.fake_mem0 import FakeMem0, fake_mem0
 from helpers.services.honcho_server import Conclusion, Fault, HonchoServer, Said
+from helpers.services.mentisdb_server import MentisDbServer
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, MemoryWritten, TurnCompleted
 from memorybus.history.history import History
@@ -178,3 +180,43 @@ def test_a_key_goes_nowhere_else(
     assert "no user or password" in refusal["why"]
     assert "pw@" not in refusal["what"]
     assert "read of files" in told(capsys, "letta", bank.url)[1]["refused"][0]["why"]
+
+
+def mem0_rows(server: FakeMem0, count: int) -> None:
+    """Let a server hold memories of ann, and one of bob."""
+    for n in range(count):
+        row = {"id": f"r{n}", "memory": f"fact {n}", "user_id": "ann", "metadata": {}}
+        server.rows[row["id"]] = row  # type: ignore[index]
+    server.rows["b"] = {"id": "b", "memory": "other", "user_id": "bob", "metadata": {}}
+
+
+def test_a_mem0_server_is_asked_for_one_owners_memories(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The address says whose they are; a server that cuts its list off is told as such."""
+    with fake_mem0() as server:
+        mem0_rows(server, 30)
+        code, did = told(capsys, "mem0", f"{server.url}?user_id=ann")
+        assert (code, did["new_events"]) == (0, 30)
+        assert {one.scope.user for one in history(ready)} == {"ann"}
+        server.shown = 20
+        refusal = told(capsys, "mem0", f"{server.url}?user_id=ann")[1]["refused"][0]
+        assert "shows no more at once" in refusal["why"]
+        assert "say whose" in told(capsys, "mem0", server.url)[1]["refused"][0]["why"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101, 250])
+def test_a_mentisdb_chain_is_read_to_its_end(
+    count: int, ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every thought of the chain comes once, however its length fits the pages."""
+    with serving(MentisDbServer()) as server:
+        server.chains["k"] = [
+            {"id": f"t{n}", "index": n, "content": f"thought {n}", "agent_id": "a"}
+            for n in range(count)
+        ]
+        code, did = told(capsys, "mentisdb", f"{server.url}?chain_key=k")
+        assert (code, did["events"]) == (0, count)
+        told_texts = [one.event.content for one in history(ready)]  # type: ignore[union-attr]
+        assert sorted(told_texts) == sorted(f"thought {n}" for n in range(count))
+        assert "say which chain" in told(capsys, "mentisdb", server.url)[1]["refused"][0]["why"]

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.providers.hindsight_opening import Opened
 from helpers.services.fake_hindsight import FakeHindsight
 from helpers.services.troubles import Trouble
-from hindsight_opening import Opened
 from memorybus.errors import (
     ConfigError,
     MissingProvider,
@@ -43,85 +43,91 @@ MODES = ({}, {"turns_per_document": 5}, {"queued": True})
     ],
 )
 def test_a_write_that_failed_and_comes_again_is_there_once(
-    server: FakeHindsight,
-    opened: Opened,
+    hindsight_fake: FakeHindsight,
+    open_hindsight: Opened,
     options: dict[str, object],
     event: Event,
     trouble: Trouble,
     kind: type[ProviderError],
 ) -> None:
     """Whatever befell a write, its error says what to do, and sent again it is stored once (G4)."""
-    provider = opened(**options)
+    provider = open_hindsight(**options)
     (step,) = steps(event)
-    server.troubles = [trouble]
+    hindsight_fake.troubles = [trouble]
     ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
     hook = provider.sync_turn if event is TURN else provider.on_memory_write
     with pytest.raises(ProviderError) as failed:
         hook(event, ctx)  # type: ignore[operator]
     assert type(failed.value) is kind
-    server.gate.set()
+    hindsight_fake.gate.set()
     feed(provider, [step])
-    assert len(server.texts()) == 1
+    assert len(hindsight_fake.texts()) == 1
     assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
 
-def test_a_rate_limit_is_kept_without_asking_again(server: FakeHindsight, opened: Opened) -> None:
+def test_a_rate_limit_is_kept_without_asking_again(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """After a 429 no request is spent until the time that the service named is over."""
-    provider = opened()
-    server.troubles, server.retry_after = [429], "3000"
+    provider = open_hindsight()
+    hindsight_fake.troubles, hindsight_fake.retry_after = [429], "3000"
     (step,) = steps(TURN)
     with pytest.raises(Unavailable, match="429"):
         provider.sync_turn(TURN, hook_context(step))
-    asked = len(server.keys)
+    asked = len(hindsight_fake.keys)
     with pytest.raises(Unavailable, match="pause"):
         provider.sync_turn(TURN, hook_context(step))
-    assert len(server.keys) == asked
+    assert len(hindsight_fake.keys) == asked
 
 
-def test_a_server_that_is_away_is_unavailable(opened: Opened) -> None:
+def test_a_server_that_is_away_is_unavailable(open_hindsight: Opened) -> None:
     """A refused connection is no event's fault."""
-    provider = opened(base_url="http://127.0.0.1:1")
+    provider = open_hindsight(base_url="http://127.0.0.1:1")
     with pytest.raises(Unavailable):
         provider.prefetch("wolpertinger", recall_context(HERE))
 
 
 def test_a_wrong_address_is_not_taken_for_an_empty_bank(
-    server: FakeHindsight, opened: Opened
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
     """A 404 that is not Hindsight's own about a bank says that the address is wrong."""
-    provider = opened(base_url=f"{server.url}/elsewhere")
+    provider = open_hindsight(base_url=f"{hindsight_fake.url}/elsewhere")
     with pytest.raises(Unavailable, match="404"):
         provider.prefetch("wolpertinger", recall_context(HERE))
 
 
 def test_the_key_is_sent_and_in_no_error(
-    server: FakeHindsight, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    hindsight_fake: FakeHindsight, open_hindsight: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key comes from the environment, goes to the server, and is masked where it is repeated."""
     monkeypatch.setenv("HINDSIGHT_TEST_KEY", "very-secret")
-    provider = opened(api_key_env="HINDSIGHT_TEST_KEY")
-    server.troubles = [401]
+    provider = open_hindsight(api_key_env="HINDSIGHT_TEST_KEY")
+    hindsight_fake.troubles = [401]
     (step,) = steps(TURN)
     with pytest.raises(Unavailable) as failed:
         provider.sync_turn(TURN, hook_context(step))
-    assert server.keys == ["Bearer very-secret"]
+    assert hindsight_fake.keys == ["Bearer very-secret"]
     assert "***" in str(failed.value)
     assert "very-secret" not in f"{failed.value} {provider.config!r}"
 
 
-def test_a_key_in_a_file_that_others_may_read_is_refused(opened: Opened, tmp_path: Path) -> None:
+def test_a_key_in_a_file_that_others_may_read_is_refused(
+    open_hindsight: Opened, tmp_path: Path
+) -> None:
     """A file with a key is its owner's alone."""
     file = tmp_path / "key"
     file.write_text("very-secret")
     file.chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):
-        opened(api_key_file=str(file))
+        open_hindsight(api_key_file=str(file))
 
 
-def test_a_refusal_does_not_repeat_what_was_said(server: FakeHindsight, opened: Opened) -> None:
+def test_a_refusal_does_not_repeat_what_was_said(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """The server's 422 repeats the text that it refuses; the error does not."""
-    provider = opened()
-    server.troubles = [422]
+    provider = open_hindsight()
+    hindsight_fake.troubles = [422]
     with pytest.raises(Permanent, match="told to refuse") as failed:
         feed(provider, steps(TURN))
     assert "wolpertinger" not in str(failed.value)
@@ -147,12 +153,12 @@ def test_wrong_options_are_refused_by_name(options: dict[str, object], said: str
 
 
 def test_without_its_client_the_remedy_is_named(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    open_hindsight: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who lacks the extra is told how to install it."""
     monkeypatch.setitem(sys.modules, "memorybus_providers.hindsight.calls", None)
     with pytest.raises(MissingProvider, match=r"memorybus\[hindsight\]"):
-        opened()
+        open_hindsight()
 
 
 def test_the_client_is_not_imported_before_an_instance_is_opened() -> None:

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
+from helpers.providers.hindsight_opening import Opened
 from helpers.services.fake_hindsight import FakeHindsight
-from hindsight_opening import Opened
 from memorybus.errors import Permanent, Transient
 from memorybus.events import (
     Delegated,
@@ -32,9 +32,11 @@ def turn(n: int, text: str, ordinal: int = 0, session: str = "s") -> SampleStep:
     return SampleStep(n, event, HERE, SessionRef(id=session, root="s"))
 
 
-def test_an_event_is_a_document_of_its_owners_bank(server: FakeHindsight, opened: Opened) -> None:
+def test_an_event_is_a_document_of_its_owners_bank(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A turn, a note and a delegation are documents by their events' ids, one bank an owner."""
-    provider = opened()
+    provider = open_hindsight()
     told = steps(
         TurnCompleted(user="tea", assistant="Noted.", user_name="Ada", ordinal=0),
         MemoryWritten(action="add", store="user", content="Likes tea."),
@@ -42,7 +44,7 @@ def test_an_event_is_a_document_of_its_owners_bank(server: FakeHindsight, opened
     )
     feed(provider, told)
     feed(provider, steps(MemoryWritten(action="add", content="x"), scope=OTHER_USER, first=9))
-    mine, theirs = server.banks.values()
+    mine, theirs = hindsight_fake.banks.values()
     assert list(mine) == [step.event_id for step in told]
     assert len(theirs) == 1
     assert mine[told[0].event_id]["content"] == "Ada: tea\nAssistant: Noted."
@@ -50,60 +52,68 @@ def test_an_event_is_a_document_of_its_owners_bank(server: FakeHindsight, opened
     assert "store:user" in mine[told[1].event_id]["tags"]
 
 
-def test_a_switch_and_an_end_send_nothing_again(server: FakeHindsight, opened: Opened) -> None:
+def test_a_switch_and_an_end_send_nothing_again(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Whatever a session does after its turns, each turn was sent once."""
     for options in ({}, {"turns_per_document": 5}):
-        provider = opened(**options)
+        provider = open_hindsight(**options)
         first = turn(1, "tea", session="one")
         after = SampleStep(2, SessionSwitched(new_id="two", parent="one", reason="compression"))
         second = turn(4, "coffee", 1, session="two")
         feed(provider, [first, after, SampleStep(3, SessionEnded()), second])
-        assert len(server.retained) == 2
-        assert sum("tea" in text for text in server.texts()) == 1
-        server.retained.clear()
-        server.banks.clear()
+        assert len(hindsight_fake.retained) == 2
+        assert sum("tea" in text for text in hindsight_fake.texts()) == 1
+        hindsight_fake.retained.clear()
+        hindsight_fake.banks.clear()
 
 
 def test_turns_of_a_session_share_documents_of_so_many_turns(
-    server: FakeHindsight, opened: Opened
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
     """A document holds as many turns as the option says, in order, each once."""
-    provider = opened(turns_per_document=2)
+    provider = open_hindsight(turns_per_document=2)
     told = [turn(n, f"word{n}", n) for n in range(5)]
     feed(provider, [*told, *told])
-    (bank,) = server.banks.values()
+    (bank,) = hindsight_fake.banks.values()
     held = [
         [one["content"] for one in msgspec.json.decode(item["content"])] for item in bank.values()
     ]
     assert [texts[::2] for texts in held] == [["word0", "word1"], ["word2", "word3"], ["word4"]]
 
 
-def test_an_undone_turn_leaves_its_session_document(server: FakeHindsight, opened: Opened) -> None:
+def test_an_undone_turn_leaves_its_session_document(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Of a document of several turns only the undone one goes; an empty document is deleted."""
-    provider = opened(turns_per_document=5)
+    provider = open_hindsight(turns_per_document=5)
     kept, undone = turn(1, "tea"), turn(2, "gin", 1)
     feed(provider, [kept, undone])
     for step, left in ((undone, 1), (kept, 0)):
         event = SessionSwitched(new_id="s", rewound=True, retracted=(step.event_id,))
         feed(provider, [SampleStep(3, event, HERE, step.session)])
-        assert len(server.texts()) == left
-        assert not any("gin" in text for text in server.texts())
+        assert len(hindsight_fake.texts()) == left
+        assert not any("gin" in text for text in hindsight_fake.texts())
 
 
-def test_a_server_that_keeps_no_texts_loses_no_turns(server: FakeHindsight, opened: Opened) -> None:
+def test_a_server_that_keeps_no_texts_loses_no_turns(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Where a session's document cannot be read, it is not written over."""
-    provider = opened(turns_per_document=5)
+    provider = open_hindsight(turns_per_document=5)
     feed(provider, [turn(1, "tea")])
-    server.features["store_document_text"] = False
+    hindsight_fake.features["store_document_text"] = False
     with pytest.raises(Permanent, match="HINDSIGHT_API_STORE_DOCUMENT_TEXT"):
         feed(provider, [turn(2, "gin", 1)])
     assert "HINDSIGHT_API_STORE_DOCUMENT_TEXT" in provider.health(5.0)
-    assert len(server.retained) == 1
+    assert len(hindsight_fake.retained) == 1
 
 
-def test_a_replaced_entry_is_gone_and_a_removed_one(server: FakeHindsight, opened: Opened) -> None:
+def test_a_replaced_entry_is_gone_and_a_removed_one(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A write to a store takes the place of the entry that it names, also where it comes again."""
-    provider = opened()
+    provider = open_hindsight()
     told = steps(
         MemoryWritten(action="add", store="user", content="Likes tea."),
         MemoryWritten(action="add", store="memory", content="Likes tea, says the log."),
@@ -113,12 +123,14 @@ def test_a_replaced_entry_is_gone_and_a_removed_one(server: FakeHindsight, opene
     )
     for _ in range(2):
         feed(provider, told)
-        assert sorted(server.texts()) == ["Likes coffee.", "Likes tea, says the log."]
+        assert sorted(hindsight_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
 
 
-def test_what_names_several_entries_touches_none(server: FakeHindsight, opened: Opened) -> None:
+def test_what_names_several_entries_touches_none(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A replacement that could mean different entries adds its text; a removal does nothing."""
-    provider = opened()
+    provider = open_hindsight()
     feed(
         provider,
         steps(
@@ -129,68 +141,78 @@ def test_what_names_several_entries_touches_none(server: FakeHindsight, opened: 
             MemoryWritten(action="remove", store="user", old_text="  "),
         ),
     )
-    assert len(server.texts()) == 3
+    assert len(hindsight_fake.texts()) == 3
 
 
-def test_turns_of_one_owner_go_together(server: FakeHindsight, opened: Opened) -> None:
+def test_turns_of_one_owner_go_together(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A batch is one request for each owner, and what has nothing to say is in none."""
-    provider = opened()
+    provider = open_hindsight()
     told = [turn(n, f"word{n}", n) for n in range(4)]
     silent = SampleStep(8, TurnCompleted(user=" ", assistant=""), HERE)
     theirs = SampleStep(9, TurnCompleted(user="tea"), OTHER_USER)
     calls = [TurnCall(one.event, hook_context(one)) for one in (*told, silent, theirs)]  # type: ignore[arg-type]
     assert provider.sync_turns(calls) == {}
-    assert [len(bank) for bank in server.banks.values()] == [4, 1]
-    assert len(server.keys) == 2
+    assert [len(bank) for bank in hindsight_fake.banks.values()] == [4, 1]
+    assert len(hindsight_fake.keys) == 2
 
 
-def test_a_batch_that_is_refused_says_nothing_of_any(server: FakeHindsight, opened: Opened) -> None:
+def test_a_batch_that_is_refused_says_nothing_of_any(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Where a whole request is refused, the host is left to try its turns alone."""
-    provider = opened()
-    server.troubles = [422]
+    provider = open_hindsight()
+    hindsight_fake.troubles = [422]
     one = turn(1, "tea")
     with pytest.raises(Permanent):
         provider.sync_turns([TurnCall(one.event, hook_context(one))])  # type: ignore[arg-type]
 
 
 def test_a_queued_turn_has_an_id_of_event_text_and_bank(
-    server: FakeHindsight, opened: Opened
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
     """The same turn is queued once; an edited one, and a copy's in its own bank, are not lost."""
     told = turn(1, "tea")
-    for provider in (opened(queued=True), opened(queued=True, prefix="copy")):
+    for provider in (open_hindsight(queued=True), open_hindsight(queued=True, prefix="copy")):
         feed(provider, [told, told])
         feed(provider, [turn(1, "gin")])
-    assert len(server.operations) == 4
-    assert [list(bank) for bank in server.banks.values()] == [[told.event_id]] * 2
-    assert all("gin" in text for text in server.texts())
+    assert len(hindsight_fake.operations) == 4
+    assert [list(bank) for bank in hindsight_fake.banks.values()] == [[told.event_id]] * 2
+    assert all("gin" in text for text in hindsight_fake.texts())
 
 
-def test_what_is_still_queued_is_taken_back_later(server: FakeHindsight, opened: Opened) -> None:
+def test_what_is_still_queued_is_taken_back_later(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A turn that the queue holds cannot be deleted yet, so its rewind is tried again."""
-    provider = opened(queued=True)
+    provider = open_hindsight(queued=True)
     undone = turn(1, "tea")
     feed(provider, [undone])
     event = SessionSwitched(new_id="s", rewound=True, retracted=(undone.event_id,))
     rewind = SampleStep(2, event, HERE, undone.session)
-    server.queueing = True
+    hindsight_fake.queueing = True
     with pytest.raises(Transient, match="queue"):
         feed(provider, [rewind])
-    server.queueing = False
+    hindsight_fake.queueing = False
     feed(provider, [rewind])
-    assert server.texts() == []
+    assert hindsight_fake.texts() == []
 
 
-def test_what_nobody_said_is_not_retained_as_said(server: FakeHindsight, opened: Opened) -> None:
+def test_what_nobody_said_is_not_retained_as_said(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Of a turn that the host wrote, only the answer was said by somebody."""
-    provider = opened()
+    provider = open_hindsight()
     feed(provider, steps(TurnCompleted(user="task 7 ended", assistant="Good.", synthetic=True)))
-    assert server.texts() == ["Assistant: Good."]
+    assert hindsight_fake.texts() == ["Assistant: Good."]
 
 
-def test_forgetting_deletes_the_owners_banks_alone(server: FakeHindsight, opened: Opened) -> None:
+def test_forgetting_deletes_the_owners_banks_alone(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """A person's memories with every agent go, and no one else's; what remains is said."""
-    provider = opened()
+    provider = open_hindsight()
     for n, scope in enumerate((HERE, Scope(agent="b", user=HERE.user), OTHER_USER), 1):
         feed(provider, [SampleStep(n, TurnCompleted(user="tea"), scope)])
     person = RecallScope(None, HERE.user, None)
@@ -198,17 +220,17 @@ def test_forgetting_deletes_the_owners_banks_alone(server: FakeHindsight, opened
     assert provider.forget(person).erased == 2
     assert provider.forget(person).remains == ()
     assert list(provider.export(person)) == []
-    assert len(server.banks) == 1
-    server.features["llm_trace"] = True
+    assert len(hindsight_fake.banks) == 1
+    hindsight_fake.features["llm_trace"] = True
     (remains,) = provider.forget(RecallScope.own(OTHER_USER)).remains
     assert "llm_requests" in remains
-    assert server.banks == {}
+    assert hindsight_fake.banks == {}
 
 
-def test_export_tells_each_turn_with_its_event(opened: Opened) -> None:
+def test_export_tells_each_turn_with_its_event(open_hindsight: Opened) -> None:
     """What is exported has text, owner, session, time and event, in both kinds of documents."""
     for options in ({}, {"turns_per_document": 5, "prefix": "two"}):
-        provider = opened(**options)
+        provider = open_hindsight(**options)
         told = turn(1, "tea")
         feed(provider, [told])
         one = next(iter(provider.export(RecallScope.own(HERE))))
@@ -218,9 +240,9 @@ def test_export_tells_each_turn_with_its_event(opened: Opened) -> None:
         assert one.at > 0
 
 
-def test_an_operator_recalls_everyones(opened: Opened) -> None:
+def test_an_operator_recalls_everyones(open_hindsight: Opened) -> None:
     """Without a scope, the banks of all owners answer, the best first."""
-    provider = opened()
+    provider = open_hindsight()
     for n, scope in enumerate((HERE, OTHER_USER), 1):
         feed(provider, [SampleStep(n, TurnCompleted(user="tea " * n), scope)])
     everyone = RecallScope(None, None, None)

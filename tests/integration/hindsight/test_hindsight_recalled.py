@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
+from helpers.providers.hindsight_opening import Opened
 from helpers.services.fake_hindsight import FakeHindsight
-from hindsight_opening import Opened
 from memorybus.errors import Permanent
 from memorybus.events import TurnCompleted
 from memorybus_providers.contract.samples import (
@@ -19,9 +19,9 @@ TURN = TurnCompleted(user="I like green tea.", assistant="Noted.", ordinal=0)
 CTX = hook_context(steps(TURN)[0])
 
 
-def test_a_memory_says_where_it_comes_from(opened: Opened) -> None:
+def test_a_memory_says_where_it_comes_from(open_hindsight: Opened) -> None:
     """A recalled turn has its session, time and event."""
-    provider = opened()
+    provider = open_hindsight()
     (step,) = steps(TURN)
     feed(provider, [step])
     (found,) = provider.prefetch("green tea?", recall_context(HERE))
@@ -29,11 +29,13 @@ def test_a_memory_says_where_it_comes_from(opened: Opened) -> None:
     assert found.score > 0
 
 
-def test_what_others_put_into_a_bank_is_not_recalled(server: FakeHindsight, opened: Opened) -> None:
+def test_what_others_put_into_a_bank_is_not_recalled(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Memories without the owner's tags are no answer, though Hindsight's default gives them."""
-    provider = opened()
+    provider = open_hindsight()
     feed(provider, steps(TURN))
-    (bank,) = server.banks.values()
+    (bank,) = hindsight_fake.banks.values()
     (ours,) = bank.values()
     bank["foreign"] = {**ours, "document_id": "foreign", "tags": []}
     bank["theirs"] = {**ours, "document_id": "theirs", "tags": ours["tags"][:2]}
@@ -41,33 +43,38 @@ def test_what_others_put_into_a_bank_is_not_recalled(server: FakeHindsight, open
 
 
 def test_budgets_are_what_the_options_and_the_asker_say(
-    server: FakeHindsight, opened: Opened
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
     """A recall searches as thoroughly as told, for no more tokens than anybody wants."""
-    provider = opened(recall_budget="high", recall_tokens=600)
+    provider = open_hindsight(recall_budget="high", recall_tokens=600)
     feed(provider, steps(TURN))
     for characters in (100_000, 400):
         wanted = msgspec.structs.replace(recall_context(HERE), budget=characters)
         provider.prefetch("tea " * 10_000, wanted)
-    assert [one["budget"] for one in server.asked] == ["high", "high"]
-    assert [one["max_tokens"] for one in server.asked] == [600, 100]
-    assert {len(one["query"]) for one in server.asked} == {2_000}
+    assert [one["budget"] for one in hindsight_fake.asked] == ["high", "high"]
+    assert [one["max_tokens"] for one in hindsight_fake.asked] == [600, 100]
+    assert {len(one["query"]) for one in hindsight_fake.asked} == {2_000}
 
 
-def test_a_reflection_may_take_the_place_of_a_recall(server: FakeHindsight, opened: Opened) -> None:
+def test_a_reflection_may_take_the_place_of_a_recall(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
     """Told so, a recall is one answer of Hindsight's model, none where nothing is known."""
-    provider = opened(prefetch="reflect", reflect_budget="mid", reflect_tokens=300)
+    provider = open_hindsight(prefetch="reflect", reflect_budget="mid", reflect_tokens=300)
     assert provider.prefetch("green tea?", recall_context(HERE)) == []
     feed(provider, steps(TURN))
     (found,) = provider.prefetch("green tea?", recall_context(HERE))
     assert "green tea" in found.text
     assert found.source == "reflection"
-    assert (server.asked[-1]["budget"], server.asked[-1]["max_tokens"]) == ("mid", 300)
+    assert (hindsight_fake.asked[-1]["budget"], hindsight_fake.asked[-1]["max_tokens"]) == (
+        "mid",
+        300,
+    )
 
 
-def test_the_tools_retain_recall_and_reflect_for_their_owner(opened: Opened) -> None:
+def test_the_tools_retain_recall_and_reflect_for_their_owner(open_hindsight: Opened) -> None:
     """What a model retains, it and nobody else recalls; the same call again adds nothing."""
-    provider = opened()
+    provider = open_hindsight()
     told = {"content": "Ada was born in May.", "context": "birthdays"}
     for _ in range(2):
         assert provider.handle_tool_call("hindsight_retain", told, CTX) == {"ok": True}
@@ -81,13 +88,13 @@ def test_the_tools_retain_recall_and_reflect_for_their_owner(opened: Opened) -> 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": "?"}, {"query": 1}, {"q": "a"}])
 def test_arguments_that_do_not_fit_are_answered(
-    opened: Opened, arguments: dict[str, object]
+    open_hindsight: Opened, arguments: dict[str, object]
 ) -> None:
     """A model that calls a tool wrongly is told so, and nothing is parked."""
-    assert "error" in opened().handle_tool_call("hindsight_recall", arguments, CTX)
+    assert "error" in open_hindsight().handle_tool_call("hindsight_recall", arguments, CTX)
 
 
-def test_an_unknown_tool_is_refused(opened: Opened) -> None:
+def test_an_unknown_tool_is_refused(open_hindsight: Opened) -> None:
     """A tool that Hindsight does not have is no silent success."""
     with pytest.raises(Permanent, match="no tool"):
-        opened().handle_tool_call("hindsight_dream", {}, CTX)
+        open_hindsight().handle_tool_call("hindsight_dream", {}, CTX)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from helpers.providers.mem0_opening import Opened
 from helpers.services.fake_mem0 import FakeMem0
 from helpers.services.troubles import Trouble
-from mem0_opening import Opened
 from memorybus.errors import (
     ConfigError,
     MissingProvider,
@@ -41,68 +41,74 @@ NOTE = MemoryWritten(action="add", store="user", content="Keeps a wolpertinger."
     ],
 )
 def test_a_write_that_failed_is_there_once_after_another_try(
-    server: FakeMem0, opened: Opened, event: Event, trouble: Trouble, kind: type[ProviderError]
+    mem0_fake: FakeMem0,
+    open_mem0: Opened,
+    event: Event,
+    trouble: Trouble,
+    kind: type[ProviderError],
 ) -> None:
     """What is in doubt is looked up before it is sent again, so that it is stored once (G4)."""
-    provider = opened(infer=False)
+    provider = open_mem0(infer=False)
     (step,) = steps(event)
-    server.troubles = [trouble]
+    mem0_fake.troubles = [trouble]
     ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
     hook = provider.sync_turn if event is TURN else provider.on_memory_write
     with pytest.raises(ProviderError) as failed:
         hook(event, ctx)  # type: ignore[operator]
     assert type(failed.value) is kind
-    server.gate.set()
+    mem0_fake.gate.set()
     assert provider.knows(step.event_id, ctx) is (trouble in {"lost", "half", "slow"})
     if not provider.knows(step.event_id, ctx):
         feed(provider, [step])
-    assert len(server.texts()) == 1
+    assert len(mem0_fake.texts()) == 1
     assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
 
-def test_a_rate_limit_is_kept_without_asking_again(server: FakeMem0, opened: Opened) -> None:
+def test_a_rate_limit_is_kept_without_asking_again(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """After a 429 no request is spent until the time that the service named is over."""
-    provider = opened()
-    server.troubles, server.retry_after = [429], "3000"
+    provider = open_mem0()
+    mem0_fake.troubles, mem0_fake.retry_after = [429], "3000"
     (step,) = steps(TURN)
     with pytest.raises(Unavailable, match="429"):
         provider.sync_turn(TURN, hook_context(step))
-    asked = len(server.keys)
+    asked = len(mem0_fake.keys)
     with pytest.raises(Unavailable, match="pause"):
         provider.sync_turn(TURN, hook_context(step))
-    assert len(server.keys) == asked
+    assert len(mem0_fake.keys) == asked
 
 
-def test_a_server_that_is_away_is_unavailable(opened: Opened) -> None:
+def test_a_server_that_is_away_is_unavailable(open_mem0: Opened) -> None:
     """A refused connection is no event's fault."""
     with pytest.raises(Unavailable):
-        opened(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
+        open_mem0(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
 
 
-def test_a_wrong_address_is_not_taken_for_an_empty_store(server: FakeMem0, opened: Opened) -> None:
+def test_a_wrong_address_is_not_taken_for_an_empty_store(
+    mem0_fake: FakeMem0, open_mem0: Opened
+) -> None:
     """A 404 of a route says that the address is wrong, and not that nothing is kept."""
     with pytest.raises(Unavailable, match="404"):
-        opened(base_url=f"{server.url}/v1").prefetch("stamps", recall_context(HERE))
+        open_mem0(base_url=f"{mem0_fake.url}/v1").prefetch("stamps", recall_context(HERE))
 
 
 def test_the_key_is_sent_and_in_no_error(
-    server: FakeMem0, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    mem0_fake: FakeMem0, open_mem0: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key comes from the environment, goes to the server, and is masked where it is repeated."""
     monkeypatch.setenv("MEM0_TEST_KEY", "very-secret")
-    provider = opened(api_key_env="MEM0_TEST_KEY")
-    server.troubles = [401]
+    provider = open_mem0(api_key_env="MEM0_TEST_KEY")
+    mem0_fake.troubles = [401]
     with pytest.raises(Unavailable) as failed:
         feed(provider, steps(TURN))
-    assert server.keys == ["very-secret"]
+    assert mem0_fake.keys == ["very-secret"]
     assert "***" in str(failed.value)
     assert "very-secret" not in f"{failed.value} {provider.config!r}"
 
 
-def test_a_refusal_does_not_repeat_what_was_said(server: FakeMem0, opened: Opened) -> None:
+def test_a_refusal_does_not_repeat_what_was_said(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """The server's 422 repeats the text that it refuses; the error does not."""
-    provider = opened()
-    server.troubles = [422]
+    provider = open_mem0()
+    mem0_fake.troubles = [422]
     with pytest.raises(Permanent, match="told to refuse") as failed:
         feed(provider, steps(TURN))
     assert "wolpertinger" not in str(failed.value)

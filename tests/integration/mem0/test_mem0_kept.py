@@ -1,8 +1,8 @@
 """What events leave in Mem0, and what is found there."""
 
 import pytest
+from helpers.providers.mem0_opening import Opened
 from helpers.services.fake_mem0 import FakeMem0
-from mem0_opening import Opened
 from memorybus.errors import Permanent
 from memorybus.events import (
     Delegated,
@@ -26,28 +26,28 @@ from memorybus_providers.contract.samples import (
 TURN = TurnCompleted(user="I like tea.", assistant="Noted.", user_name="Ada", ordinal=0)
 
 
-def test_a_verbatim_turn_is_one_memory(server: FakeMem0, opened: Opened) -> None:
+def test_a_verbatim_turn_is_one_memory(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """With inference off a turn is one row, so that it is there wholly or not at all."""
-    feed(opened(infer=False), steps(TURN))
-    assert server.texts() == ["Ada: I like tea.\nAssistant: Noted."]
-    assert server.infers == [False]
+    feed(open_mem0(infer=False), steps(TURN))
+    assert mem0_fake.texts() == ["Ada: I like tea.\nAssistant: Noted."]
+    assert mem0_fake.infers == [False]
 
 
-def test_an_inferred_turn_is_sent_as_its_messages(server: FakeMem0, opened: Opened) -> None:
+def test_an_inferred_turn_is_sent_as_its_messages(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """With inference on Mem0 gets who said what; entries of the stores stay word for word."""
-    feed(opened(), steps(TURN, MemoryWritten(action="add", store="user", content="Likes tea.")))
-    assert server.texts() == ["I like tea.", "Noted.", "Likes tea."]
-    assert server.infers == [True, False]
+    feed(open_mem0(), steps(TURN, MemoryWritten(action="add", store="user", content="Likes tea.")))
+    assert mem0_fake.texts() == ["I like tea.", "Noted.", "Likes tea."]
+    assert mem0_fake.infers == [True, False]
 
 
 def test_a_memory_says_whose_it_is_and_where_it_comes_from(
-    server: FakeMem0, opened: Opened
+    mem0_fake: FakeMem0, open_mem0: Opened
 ) -> None:
     """Each row has its agent, person and event as ids, and a recall tells session and time."""
-    provider = opened(infer=False)
+    provider = open_mem0(infer=False)
     (step,) = steps(TURN)
     feed(provider, [step])
-    (row,) = server.rows.values()
+    (row,) = mem0_fake.rows.values()
     assert row["run_id"] == step.event_id
     assert (HERE.agent in row["agent_id"], HERE.user in row["user_id"]) == (True, True)
     (found,) = provider.prefetch("tea", recall_context(HERE))
@@ -55,22 +55,22 @@ def test_a_memory_says_whose_it_is_and_where_it_comes_from(
     assert found.at > 0
 
 
-def test_a_switch_and_an_end_send_nothing(server: FakeMem0, opened: Opened) -> None:
+def test_a_switch_and_an_end_send_nothing(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """What a session does after its turns is no memory."""
-    provider = opened()
+    provider = open_mem0()
     feed(provider, steps(SessionSwitched(new_id="two", reason="compression"), SessionEnded()))
-    assert server.keys == []
+    assert mem0_fake.keys == []
 
 
-def test_a_delegation_is_remembered(server: FakeMem0, opened: Opened) -> None:
+def test_a_delegation_is_remembered(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """What a sub-agent was asked and answered is a memory."""
-    feed(opened(infer=False), steps(Delegated(task="find tea", result="found")))
-    assert server.texts() == ["Task: find tea\nResult: found"]
+    feed(open_mem0(infer=False), steps(Delegated(task="find tea", result="found")))
+    assert mem0_fake.texts() == ["Task: find tea\nResult: found"]
 
 
-def test_a_replaced_entry_is_gone_and_a_removed_one(server: FakeMem0, opened: Opened) -> None:
+def test_a_replaced_entry_is_gone_and_a_removed_one(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """A write to a store takes the place of the one entry that it names, in that store alone."""
-    provider = opened()
+    provider = open_mem0()
     feed(
         provider,
         steps(
@@ -81,13 +81,13 @@ def test_a_replaced_entry_is_gone_and_a_removed_one(server: FakeMem0, opened: Op
             MemoryWritten(action="remove", store="user", old_text="cat"),
         ),
     )
-    assert sorted(server.texts()) == ["Likes coffee.", "Likes tea, says the log."]
+    assert sorted(mem0_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
 
 
-def test_what_names_several_entries_touches_none(server: FakeMem0, opened: Opened) -> None:
+def test_what_names_several_entries_touches_none(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """A replacement that could mean different entries adds its text; a removal does nothing."""
     feed(
-        opened(),
+        open_mem0(),
         steps(
             MemoryWritten(action="add", store="user", content="Likes tea."),
             MemoryWritten(action="add", store="user", content="Grows tea."),
@@ -96,13 +96,13 @@ def test_what_names_several_entries_touches_none(server: FakeMem0, opened: Opene
             MemoryWritten(action="remove", store="user", old_text="  "),
         ),
     )
-    assert len(server.texts()) == 3
+    assert len(mem0_fake.texts()) == 3
 
 
-def test_a_copy_with_another_prefix_sees_nothing_of_the_first(opened: Opened) -> None:
+def test_a_copy_with_another_prefix_sees_nothing_of_the_first(open_mem0: Opened) -> None:
     """The prefix keeps two instances on one server apart."""
-    feed(opened(infer=False), steps(TURN))
-    copy = opened(infer=False, prefix="copy")
+    feed(open_mem0(infer=False), steps(TURN))
+    copy = open_mem0(infer=False, prefix="copy")
     everyone = RecallScope(None, None, None)
     assert copy.prefetch("tea", recall_context(everyone)) == []
     feed(copy, steps(TURN))
@@ -119,10 +119,10 @@ def test_a_copy_with_another_prefix_sees_nothing_of_the_first(opened: Opened) ->
     ],
 )
 def test_forgetting_reaches_what_the_scope_names(
-    server: FakeMem0, opened: Opened, scope: RecallScope, left: int
+    mem0_fake: FakeMem0, open_mem0: Opened, scope: RecallScope, left: int
 ) -> None:
     """A person, an agent, one owner or a workspace goes, and nobody else; the residue is said."""
-    provider = opened(infer=False)
+    provider = open_mem0(infer=False)
     owners = (
         HERE,
         Scope(agent=HERE.agent, user=HERE.user, workspace="boat"),
@@ -133,24 +133,24 @@ def test_forgetting_reaches_what_the_scope_names(
         feed(provider, [SampleStep(n, TURN, owner)])
     assert len(list(provider.export(scope))) == len(owners) - left
     assert "history" in provider.forget(scope).remains[0]
-    assert len(server.texts()) == left
+    assert len(mem0_fake.texts()) == left
     assert provider.forget(scope).erased in {None, 0}
 
 
-def test_an_export_that_may_lack_something_says_so(server: FakeMem0, opened: Opened) -> None:
+def test_an_export_that_may_lack_something_says_so(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
     """A server that shows 20 memories at most is not taken for one that has no more."""
-    provider = opened(infer=False)
+    provider = open_mem0(infer=False)
     for n in range(1, 23):
         feed(provider, [SampleStep(n, TURN, HERE)])
     assert len(list(provider.export(RecallScope.own(HERE)))) == 22
-    server.shown = 20
+    mem0_fake.shown = 20
     with pytest.raises(Permanent, match="20"):
         list(provider.export(RecallScope.own(HERE)))
 
 
-def test_the_tools_add_and_search_for_their_owner(opened: Opened) -> None:
+def test_the_tools_add_and_search_for_their_owner(open_mem0: Opened) -> None:
     """What a model adds, it and nobody else finds."""
-    provider = opened()
+    provider = open_mem0()
     ctx = hook_context(steps(TURN)[0])
     added = provider.handle_tool_call("mem0_add", {"content": "Born in May."}, ctx)
     assert added == {"ok": True}

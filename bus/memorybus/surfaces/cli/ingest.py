@@ -139,7 +139,7 @@ def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Envelop
     if not is_address(name):
         return read_file(source, Path(name), owner)
     known = SOURCES.get(source)
-    key = variable(known.key) if known else ""
+    key = variable(known.key) if known and known.key else ""
     with output.progress("pages") as bar:
         task = bar.add_task("read", total=None)
         return read_address(source, name, key, owner, SYSTEM.now_ms(), lambda: bar.advance(task))

@@ -107,9 +107,9 @@ def run_ingest(
     The same file twice adds nothing. A file that cannot be read whole is reported and the others
     go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`. What `memorybus export`
     wrote says itself whose each event is. With --from, FILE is what another memory exported:
-    a record that is not as it documents it is left out by name, and the others go on. Hindsight and
-    Honcho are also read where they run: give the address of a bank or a workspace; the key is in
-    HINDSIGHT_API_KEY or HONCHO_API_KEY.
+    a record that is not as it documents it is left out by name, and the others go on. mem0,
+    hindsight, honcho and mentisdb are also read where they run: give an address; a key is in
+    MEM0_API_KEY, HINDSIGHT_API_KEY or HONCHO_API_KEY.
 
     For example:
 

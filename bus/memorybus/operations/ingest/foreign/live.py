@@ -4,12 +4,16 @@ Hindsight: ``GET {bank}/memories/list?limit&offset`` (client 1.1.0, ``memory_api
 being ``http://…/v1/default/banks/BANK``. Honcho: ``POST {workspace}/sessions/list``,
 ``…/sessions/ID/messages/list`` and ``…/conclusions/list``, each ``?page&size`` (SDK 2.7.0,
 ``honcho/http/routes.py``), the address being ``http://…/v3/workspaces/WORKSPACE``.
+
+Mem0: ``GET /memories?user_id&top_k`` of its own server (2.2.1, ``server/main.py``), the address
+being ``http://…?user_id=ANN`` (or ``agent_id``, ``run_id``). MentisDB: ``POST
+/v1/thoughts/traverse`` (0.9.7), the address being ``http://…:9472?chain_key=CHAIN``; no keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -19,6 +23,13 @@ from memorybus.operations.ingest.foreign.service import Fetch
 SIZE = 100
 """Records of a page."""
 
+MOST = 1_000_000
+"""Memories that are asked of Mem0, which has no pages."""
+
+_MEM0_IDS = ("user_id", "agent_id", "run_id")
+_MEM0_SHOWN = 20
+"""What a Mem0 server shows that does not know ``top_k``."""
+
 Page: TypeAlias = dict[str, Any]
 
 
@@ -27,11 +38,19 @@ class LiveSource(msgspec.Struct, frozen=True):
 
     Attributes:
         pages: yields what it holds, page by page; raises `ForeignError`.
-        key: the environment variable that holds its key, as its own client calls it.
+        key: the environment variable that holds its key, as its own client calls it; "" for none.
+        header: the header that takes the key.
+        prefix: what stands before the key there.
     """
 
     pages: Callable[[Fetch], Iterator[Page]]
-    key: str
+    key: str = ""
+    header: str = "Authorization"
+    prefix: str = "Bearer "
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return the header that shows a key; none without one."""
+        return {self.header: f"{self.prefix}{key}"} if key else {}
 
 
 def _of_hindsight(fetch: Fetch) -> Iterator[Page]:
@@ -49,6 +68,37 @@ def _of_honcho(fetch: Fetch) -> Iterator[Page]:
         for session in _items(sessions):
             yield from _listed(fetch, f"/sessions/{_name(session)}/messages/list")
     yield from _listed(fetch, "/conclusions/list")
+
+
+def _of_mem0(fetch: Fetch) -> Iterator[Page]:
+    ids = {name: fetch.given[name] for name in _MEM0_IDS if name in fetch.given}
+    if not ids:
+        raise ForeignError(f"say whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
+    page = fetch(f"/memories?{urlencode({**ids, 'top_k': MOST})}")
+    shown = page.get("results")
+    if isinstance(shown, list) and len(shown) == _MEM0_SHOWN:
+        raise ForeignError(
+            f"exactly {_MEM0_SHOWN} memories came: this server shows no more at once; export them "
+            f"with its library, get_all(filters=…, top_k=…)"
+        )
+    yield page
+
+
+def _of_mentisdb(fetch: Fetch) -> Iterator[Page]:
+    chain = fetch.given.get("chain_key")
+    if not chain:
+        raise ForeignError("say which chain: …?chain_key=NAME")
+    begin = {"chain_key": chain, "direction": "forward", "chunk_size": SIZE}
+    at, more = 0, True
+    while more:
+        body = {**begin, "include_anchor": not at, "anchor_index": at and at - 1}
+        page = fetch("/v1/thoughts/traverse", body)
+        yield page
+        thoughts = page.get("thoughts")
+        if not isinstance(thoughts, list):
+            raise ForeignError("a page without 'thoughts'")
+        at += len(thoughts)
+        more = bool(thoughts) and page.get("has_more") is True
 
 
 def _listed(fetch: Fetch, path: str) -> Iterator[Page]:
@@ -78,5 +128,7 @@ def _name(session: object) -> str:
 SOURCES: Mapping[str, LiveSource] = MappingProxyType({
     "hindsight": LiveSource(_of_hindsight, "HINDSIGHT_API_KEY"),
     "honcho": LiveSource(_of_honcho, "HONCHO_API_KEY"),
+    "mem0": LiveSource(_of_mem0, "MEM0_API_KEY", "X-API-Key", ""),
+    "mentisdb": LiveSource(_of_mentisdb),
 })  # fmt: skip
 """By name; of the others a file is read."""

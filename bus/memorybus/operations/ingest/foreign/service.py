@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import IO, Any, NoReturn, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from memorybus.operations.ingest.foreign.model import ForeignError
 
@@ -22,6 +22,11 @@ _BROKEN = (OSError, http.client.HTTPException, ValueError, RecursionError)
 
 class Fetch(Protocol):
     """Asks a service."""
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """Return the query of the address, which says what is meant there."""
+        ...
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the object that a path below the address answers; POST if there is a body.
@@ -42,22 +47,27 @@ class Service:
 
     Args:
         address: where its API is; what is asked stands below it.
-        key: sent as ``Authorization: Bearer``; "" for none.
+        headers: sent with each request, the key among them.
 
     Raises:
         ForeignError: the address holds a user or a password, which would be shown.
     """
 
-    def __init__(self, address: str, key: str) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         """Ask nothing yet."""
         parts = urlsplit(address)
         if parts.username or parts.password:
             raise ForeignError("put no user or password into the address; a variable has the key")
-        self._address = address.rstrip("/")
-        self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
+        self._given = dict(parse_qsl(parts.query))
+        self._address = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+        json_only = {"Accept": "application/json", "Content-Type": "application/json"}
+        self._headers = {**json_only, **headers}
         self._opener = urllib.request.build_opener(_NoRedirects())
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """Return the query of the address; see `Fetch`."""
+        return self._given
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ask; see `Fetch`."""

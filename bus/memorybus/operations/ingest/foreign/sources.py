@@ -59,10 +59,10 @@ def read_address(
         ForeignError: it cannot be read there, or does not answer as documented.
     """
     if source not in live.SOURCES:
-        known = ", ".join(live.SOURCES)
-        raise ForeignError(f"{source} is read of files; where they run: {known}")
-    lines = []
-    for page in live.SOURCES[source].pages(Service(address, key)):
+        names = ", ".join(live.SOURCES)
+        raise ForeignError(f"{source} is read of files; where they run: {names}")
+    known, lines = live.SOURCES[source], []
+    for page in known.pages(Service(address, known.headers(key))):
         step()
         lines.append(msgspec.json.encode(page))
     found = PARSERS[source](b"\n".join(lines) or b"[]", address)
