@@ -82,7 +82,7 @@ class LaneKeys:
         return sum(bool(found) for found in asked(ask, name))
 
     def remove(self, name: str) -> None:
-        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts, group.
+        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
 
         Raises:
             ConfigError: somebody owns one of them.
