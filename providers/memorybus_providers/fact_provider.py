@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Protocol
 
-from memorybus.errors import Unavailable
+from memorybus.errors import MissingProvider, Unavailable
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -21,6 +21,7 @@ from memorybus_providers.base import (
     Fence,
     HookContext,
     Progress,
+    ProviderConfig,
     RecallContext,
     RecallScope,
     Recollection,
@@ -30,6 +31,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
+from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.finding.essentials import essentials
 from memorybus_providers.finding.search import FactSearch, within
 from memorybus_providers.finding.source import FactSource
@@ -109,6 +111,23 @@ class FactStore(Protocol):
         ...
 
 
+class Meaning(Protocol):
+    """Search by meaning of an open instance."""
+
+    @property
+    def report(self) -> str:
+        """What an operator should know of the vectors, in one line; "" for nothing."""
+        ...
+
+    def fill(self) -> None:
+        """Fill in what is missing from now on, and look now if that is done already."""
+        ...
+
+    def close(self) -> None:
+        """End its threads."""
+        ...
+
+
 class FactProvider(TransactionalProvider):
     """Remembers what was said and kept, and finds it by words.
 
@@ -130,6 +149,10 @@ class FactProvider(TransactionalProvider):
     )
     facts: FactStore | None = None
     """The open store."""
+    meaning: Meaning | None = None
+    """Its search by meaning, if an embedder is configured."""
+    embeds_by_service: bool = False
+    """Whether facts are sent to a service for their vectors."""
 
     @property
     def opened(self) -> FactStore:
@@ -144,9 +167,17 @@ class FactProvider(TransactionalProvider):
 
     def shutdown(self) -> None:
         """Close the store; an open transaction is rolled back."""
+        if self.meaning is not None:
+            self.meaning.close()
+            self.meaning = None
         if self.facts is not None:
             self.facts.close()
             self.facts = None
+
+    def report(self) -> str:
+        """Say how many facts have no vector yet, and why if that is known."""
+        meaning = self.meaning
+        return meaning.report if meaning else ""
 
     def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
         """Return the pairs of every session, store and name.
@@ -161,7 +192,9 @@ class FactProvider(TransactionalProvider):
 
     def progress(self, lane: str) -> Progress | None:
         """Return the lane's committed progress, or None if the store has never seen it."""
-        return self.opened.progress(lane)
+        store = self.opened
+        self._fill()
+        return store.progress(lane)
 
     @contextmanager
     def transaction(self, fence: Fence) -> Iterator[Transaction]:
@@ -174,6 +207,12 @@ class FactProvider(TransactionalProvider):
         """
         with self.opened.lane(fence) as opened:
             yield opened
+        self._fill()
+
+    def _fill(self) -> None:
+        """Let the facts of a committed transaction get their vectors: we have lanes."""
+        if self.meaning is not None:
+            self.meaning.fill()
 
     # -- hooks --------------------------------------------------------------------------------
 
@@ -216,8 +255,12 @@ class FactProvider(TransactionalProvider):
     # -- what is kept of somebody -------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Erase a scope's facts and all that was made of them."""
-        return self.opened.erase(scope)
+        """Erase a scope's facts and all that was made of them; what a service was sent is named."""
+        residue = self.opened.erase(scope)
+        if not (residue.erased and self.embeds_by_service):
+            return residue
+        sent = "the service that embeds facts was sent them; whether it keeps any, it alone knows"
+        return Residue(residue.erased, (*residue.remains, sent))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
@@ -282,6 +325,15 @@ class FactProvider(TransactionalProvider):
         if found:
             self.opened.count_retrieved([fact.id for fact in found])
         return result
+
+
+def lacking(config: ProviderConfig, options: MeaningOptions, error: ImportError) -> MissingProvider:
+    """Return the error of an embedder whose library is not installed."""
+    extra = "embeddings" if options.by_service else "static-embeddings"
+    return MissingProvider(
+        f"provider {config.name}: its embedder needs {error.name}; "
+        f"install it with: pip install 'memorybus[{extra}]'"
+    )
 
 
 def _lines(found: Iterable[Scored]) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """The shipped contract, run on the Postgres provider and a real server."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
 
 import pytest
 from helpers.processes.stalls import STANDSTILL
+from helpers.services.embedding_server import embedding_server
 from helpers.services.postgres_server import PostgresServer
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -15,7 +16,7 @@ from memorybus_providers.contract import ProviderContract
 
 class TestPostgres(ProviderContract):
     deadline = ProviderContract.deadline + STANDSTILL
-    more: ClassVar[Mapping[str, str]] = {}
+    more: Mapping[str, str] = MappingProxyType({})
 
     @pytest.fixture(autouse=True)
     def _database(self, postgres_url: str) -> None:
@@ -31,8 +32,18 @@ class TestPostgres(ProviderContract):
 class TestPostgresWithAReader(TestPostgres):
     """The contract holds where recalls are a role's that sees the scopes asked for alone."""
 
-    more: ClassVar[Mapping[str, str]] = {"reader": "contract_reader"}
+    more = MappingProxyType({"reader": "contract_reader"})
 
     @pytest.fixture(autouse=True)
     def _role(self, postgres_server: PostgresServer) -> None:
         postgres_server.role("contract_reader")
+
+
+class TestPostgresWithAnEmbedder(TestPostgres):
+    """The contract holds with search by meaning, too: vectors are no part of the state."""
+
+    @pytest.fixture(autouse=True)
+    def _embedder(self) -> Iterator[None]:
+        with embedding_server() as server:
+            self.more = {"embedder": server.address, "embedder_model": "m"}
+            yield

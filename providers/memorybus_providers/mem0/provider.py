@@ -105,6 +105,12 @@ class _Mem0(MemoryProvider):
             self._store.close()
             self._store = None
 
+    def health(self, deadline: float) -> str:
+        """Ask for what nobody has: a service that is not well raises."""
+        nobody = memories.Owner(self.options.prefix, self.options.prefix)
+        self._ready.of_run(nobody, "health", deadline)
+        return ""
+
     # -- write hooks --------------------------------------------------------------------------
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:

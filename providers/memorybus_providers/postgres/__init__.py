@@ -9,6 +9,7 @@ Where to look:
 - ``writing``: ``places`` (scopes and sessions), ``index`` (facts and their words), ``utterances``,
   ``notes``, ``corrections``, ``judgements``, ``results``.
 - ``finding``: ``source`` answers what a search asks, ``rows``: how a fact is read.
+- ``meaning``: vectors beside the facts, if an embedder is configured.
 - ``texts``: what Postgres can hold.
 
 Facts of psycopg 3.3 and PostgreSQL 15 to 18 that the code relies on:

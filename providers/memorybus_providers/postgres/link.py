@@ -166,6 +166,6 @@ def _begin(schema: str, seconds: float, *, reading: bool) -> sql.Composed:
     mode = "isolation level repeatable read, read only" if reading else "read write"
     limit = max(1, round(seconds * 1000))
     return sql.SQL(
-        f"begin {mode}; set local search_path to {{}};"
+        f"begin {mode}; set local search_path to {{}}, public;"
         f" set local statement_timeout = {limit}; set local lock_timeout = {limit}"
     ).format(sql.Identifier(schema))

@@ -4,13 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
+from memorybus_providers.embedding.options import SCHEMA as OF_MEANING
+from memorybus_providers.embedding.options import MeaningOptions, options_of
 from memorybus_providers.postgres.link import Where
 from memorybus_providers.remote.credentials import variable_named
 
-SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+_OWN: Final[tuple[Mapping[str, Any], ...]] = (
     {
         "key": "url",
         "description": "where the server is, as libpq takes it, without a password",
@@ -37,7 +40,20 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
 )
 
+SCHEMA: Final = (*_OWN, *OF_MEANING)
+"""All options: ours, and those of search by meaning."""
+
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def meaning(config: ProviderConfig) -> MeaningOptions:
+    """Return an instance's options of search by meaning.
+
+    Raises:
+        ConfigError: one is of the wrong type or out of its bounds.
+    """
+    given = {name: value for name, value in config.options.items() if name.startswith("embedder")}
+    return options_of(msgspec.structs.replace(config, options=given))
 
 
 def where(config: ProviderConfig) -> Where:
@@ -47,7 +63,7 @@ def where(config: ProviderConfig) -> Where:
         ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
     """
     who = f"provider {config.name}"
-    url, _, schema, reader = (_text(config, option) for option in SCHEMA)
+    url, _, schema, reader = (_text(config, option) for option in _OWN)
     if reader and not _NAME.fullmatch(reader):
         raise ConfigError(f"{who}: reader must be a plain name, as schema")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):

@@ -1,12 +1,15 @@
 """The Postgres provider: its options and its life; the rest is `FactProvider`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybus.errors import MissingProvider
 
 from memorybus_providers.base import Placement, ProviderConfig
-from memorybus_providers.fact_provider import FactProvider
+from memorybus_providers.fact_provider import FactProvider, lacking
+
+if TYPE_CHECKING:  # numpy is imported by who has an embedder
+    from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
 
 
 class PostgresProvider(FactProvider):
@@ -38,6 +41,8 @@ class PostgresProvider(FactProvider):
                 "pip install 'memorybus[postgres]'"
             ) from error
         self._where = options.where(config)
+        self._options = options.meaning(config)
+        self.embeds_by_service = self._options.by_service
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
@@ -50,11 +55,26 @@ class PostgresProvider(FactProvider):
         """Make the tables if they are missing.
 
         Raises:
-            Unavailable: the server is away or refuses us, or a newer release wrote the tables.
+            Unavailable: the server is away or refuses us, a newer release wrote the tables, or the
+                key of the embedder is missing.
+            MissingProvider: what the embedder needs is not installed.
         """
-        if self.facts is None:
-            from memorybus_providers.postgres.migrations import migrate
-            from memorybus_providers.postgres.store import PostgresStore
+        if self.facts is not None:
+            return
+        from memorybus_providers.postgres.migrations import migrate
+        from memorybus_providers.postgres.store import PostgresStore
 
-            migrate(self._where)
-            self.facts = PostgresStore(self._where)
+        meaning = self._meaning_of() if self._options.embedder else None
+        migrate(self._where)
+        self.facts = (
+            PostgresStore(self._where, meaning.searching) if meaning else PostgresStore(self._where)
+        )
+        self.meaning = meaning
+
+    def _meaning_of(self) -> "PostgresMeaning":
+        try:
+            from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
+
+            return PostgresMeaning(self._where, self.config, self._options)
+        except ImportError as error:
+            raise lacking(self.config, self._options, error) from error

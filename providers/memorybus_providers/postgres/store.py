@@ -1,6 +1,6 @@
 """What is open of an instance: its connections, and the transaction of a lane."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from memorybus.errors import ProviderError
@@ -34,6 +34,14 @@ where id in (select id from facts where id = any(%s) order by id for update skip
 """
 
 
+Searching = Callable[[Connection, PostgresFacts], FactSearch]
+
+
+def by_words(db: Connection, source: PostgresFacts) -> FactSearch:
+    """Return a search by words alone."""
+    return FactSearch(source)
+
+
 class OpenTransaction:
     """The parts of a transaction that writes."""
 
@@ -55,8 +63,9 @@ class OpenTransaction:
 class PostgresStore:
     """Owns two connections: one for lanes, one for those who read meanwhile. For one thread."""
 
-    def __init__(self, where: Where) -> None:
-        """Connect to nothing yet."""
+    def __init__(self, where: Where, searching: Searching = by_words) -> None:
+        """Connect to nothing yet; `searching` makes the search of a transaction."""
+        self._searching = searching
         self._where = where
         self._link = Link(where)
         self._readers = Link(where)
@@ -96,13 +105,13 @@ class PostgresStore:
         """Read from one snapshot; inside a lane's transaction, what that has written."""
         if self._open is not None:
             self._open.utterances.flush()
-            yield FactSearch(self._open.source)
+            yield self._searching(self._open.db, self._open.source)
             return
         with self._readers.transaction(seconds, reading=True) as db:
             source = PostgresFacts(db)
             if self._where.reader:
                 confine(db, self._where.reader, source.scopes(whose))
-            yield FactSearch(source)
+            yield self._searching(db, source)
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
         """Count one retrieval of each fact that nobody else holds."""

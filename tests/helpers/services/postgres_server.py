@@ -15,6 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from filelock import FileLock
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.postgres import PostgresProvider
 from psycopg import sql
 
 from helpers.processes.waiting import wait_until
@@ -197,3 +199,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_url(postgres_server: PostgresServer) -> str:
     """Return the connection string of an empty database."""
     return postgres_server.url(postgres_server.database())
+
+
+@pytest.fixture
+def postgres_provider(postgres_url: str, tmp_path: Path) -> Iterator[PostgresProvider]:
+    """Return an open provider over an empty database."""
+    config = ProviderConfig(name="postgres", home=tmp_path, options={"url": postgres_url})
+    provider = PostgresProvider(config)
+    provider.open()
+    try:
+        yield provider
+    finally:
+        provider.shutdown()

@@ -83,6 +83,14 @@ def test_a_server_that_is_away_is_unavailable(open_mem0: Opened) -> None:
         open_mem0(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
 
 
+def test_health_is_what_an_answer_says(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+    """A service that answers is well; one that is away says so as any call does."""
+    assert open_mem0().health(5.0) == ""
+    with pytest.raises(Unavailable):
+        open_mem0(base_url="http://127.0.0.1:1").health(5.0)
+    assert mem0_fake.texts() == []
+
+
 def test_a_wrong_address_is_not_taken_for_an_empty_store(
     mem0_fake: FakeMem0, open_mem0: Opened
 ) -> None:

@@ -30,6 +30,12 @@ def opened(url: str, home: Path, **options: object) -> Iterator[PostgresProvider
 
 
 @pytest.fixture
+def provider(postgres_provider: PostgresProvider) -> PostgresProvider:
+    """Return an open provider over an empty database."""
+    return postgres_provider
+
+
+@pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
     """A server that a test may kill."""
     try:

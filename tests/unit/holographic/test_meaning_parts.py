@@ -16,9 +16,9 @@ from memorybus_providers.embedding import questions
 from memorybus_providers.embedding.embedder import unit
 from memorybus_providers.embedding.floor import HIGHEST, UNRELATED, Chance, chance_of
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
+from memorybus_providers.embedding.vectors import Near, nearness_of
 from memorybus_providers.holographic.meaning import nearest
-from memorybus_providers.holographic.meaning.nearby import nearness_of
-from memorybus_providers.holographic.meaning.nearest import Near, Nearest
+from memorybus_providers.holographic.meaning.nearest import Nearest
 from memorybus_providers.holographic.meaning.tables import STORED, VectorTables
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])

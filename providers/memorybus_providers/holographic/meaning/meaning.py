@@ -1,15 +1,27 @@
 """Search by meaning of one open instance: its embedder, its searches, and what fills in vectors."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+from memorybus import private
+from memorybus.clock import Clock
+from memorybus.errors import Transient
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.embedder import chosen
+from memorybus_providers.embedding.filler import Filler, Filling
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.finding.source import SqliteFacts
-from memorybus_providers.holographic.meaning.filler import Filler, Filling
 from memorybus_providers.holographic.meaning.nearby import NearbyFacts
+from memorybus_providers.holographic.meaning.tables import VectorTables
+
+LOCK: Final = "meaning.lock"
 
 
 class Meaning:
@@ -34,7 +46,7 @@ class Meaning:
         self._model = options.known_by(self._embedder.model)
         self._filler = Filler(
             Filling(
-                path=path,
+                opened=lambda: _alone(path, config.clock),
                 clock=config.clock,
                 embedder=self._embedder,
                 model=self._model,
@@ -70,3 +82,21 @@ class Meaning:
         for nearby in self._nearby:
             nearby.close()
         self._embedder.close()
+
+
+@contextmanager
+def _alone(path: Path, clock: Clock) -> Iterator[VectorTables | None]:
+    """Open the vectors of a file, unless another process fills them: who holds a lock."""
+    lock = FileLock(path.with_name(LOCK), mode=private.FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield None
+        return
+    try:
+        with closing(schema.connect(path, clock)) as db:
+            yield VectorTables(db)
+    except sqlite3.Error as error:
+        raise Transient(f"{path}: {error}") from error
+    finally:
+        lock.release()

@@ -1,7 +1,7 @@
 """The facts of a scope that are near a question in meaning: the whole way, for one connection."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from memorybus.clock import Clock
 
@@ -9,16 +9,10 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.embedding.embedder import Embedder, Vector, embedded
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
+from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
-from memorybus_providers.holographic.meaning.nearest import Near, Nearest
-from memorybus_providers.holographic.meaning.tables import Model, VectorTables
-
-NEAREST = 20
-"""Facts that are near a question and stand for selection (G10)."""
-
-
-FALLS_OFF = 0.5
-"""A fact counts as near if it is at least so near as this share of the nearest one's nearness."""
+from memorybus_providers.holographic.meaning.nearest import Nearest
+from memorybus_providers.holographic.meaning.tables import VectorTables
 
 
 class NearbyFacts:
@@ -76,14 +70,3 @@ class NearbyFacts:
 
     def _embedded(self, text: str) -> Vector:
         return embedded(self._embedder, f"{self._prefix}{text}")
-
-
-def nearness_of(found: Iterable[Near]) -> dict[int, float]:
-    """Return how near facts are, from 0 to 1, by their rows; those far behind the first are none.
-
-    Args:
-        found: facts that are nearer than by chance.
-    """
-    near = {one.fact: min(1.0, (one.cosine - one.floor) / (1 - one.floor)) for one in found}
-    least = FALLS_OFF * max(near.values(), default=0.0)
-    return {fact: nearness for fact, nearness in near.items() if nearness >= least}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from memorybus_providers.embedding.embedder import Vector, Vectors
 from memorybus_providers.embedding.floor import Chance
+from memorybus_providers.embedding.vectors import Near
 from memorybus_providers.holographic.meaning.tables import STORED
 
 KEPT_BYTES = 1 << 28
@@ -26,14 +27,6 @@ _COUNTS = "select filled, removed from meaning_scopes where scope = ?"
 _ROWS = """
 select id, fact, vector from meaning_vectors where scope = ? and id > ? order by id
 """
-
-
-class Near(msgspec.Struct, frozen=True):
-    """A fact's row, its cosine with what is asked, and the cosine of the nearest by chance."""
-
-    fact: int
-    cosine: float
-    floor: float
 
 
 class _Block(msgspec.Struct, frozen=True):

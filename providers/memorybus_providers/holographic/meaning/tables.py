@@ -9,11 +9,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-import msgspec
 import numpy as np
 
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.floor import Chance
+from memorybus_providers.embedding.vectors import Missing, Model
 
 STORED = np.float16
 """How a number of a vector is stored; it is off by a thousandth at most."""
@@ -69,27 +69,6 @@ _COUNTS = """
 select (select count(*) from meaning_missing),
     (select coalesce(sum(filled - removed), 0) from meaning_scopes)
 """
-
-
-class Model(msgspec.Struct, frozen=True):
-    """Which model made the vectors.
-
-    Attributes:
-        name: its name.
-        size: numbers of each vector.
-        chance: how near its texts are to each other by chance.
-    """
-
-    name: str
-    size: int
-    chance: Chance
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """A fact without a vector: its place in the queue, and its text."""
-
-    ticket: int
-    content: str
 
 
 class VectorTables:

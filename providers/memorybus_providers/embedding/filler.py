@@ -1,29 +1,23 @@
 """Filling in what has no vector yet: a thread beside the lanes, with a connection of its own.
 
 It embeds outside of any transaction and writes a batch in one short one, so that a slow or dead
-embedder holds up nobody. Of several processes that have the file open one fills: who holds a lock.
+embedder holds up nobody. Of several processes with one store one fills: the store says which.
 """
 
 import logging
-import sqlite3
 import threading
-from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 import numpy as np
-from filelock import FileLock, Timeout
-from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
 from memorybus_providers.embedding.embedder import Embedder, Vector, embedded, unit
 from memorybus_providers.embedding.floor import UNRELATED, chance_of
 from memorybus_providers.embedding.pauses import pause_after
-from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.meaning.tables import Missing, Model, VectorTables
+from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
 
 _log = logging.getLogger("memorybus")
 
@@ -33,10 +27,12 @@ LOOKED_AT = 2_000
 IDLE = 5.0
 """Seconds between two looks for facts that another process has stored."""
 
+Opened = Callable[[], AbstractContextManager[VectorStore | None]]
+"""Opens the store for a filler alone; None while another process fills it."""
+
 TELL_EVERY = 1.0
 """Seconds between two counts of what is missing."""
 
-LOCK: Final = "meaning.lock"
 _PROBE = "a word"
 _QUOTED = 300
 
@@ -45,8 +41,8 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     """What a filler fills, and how.
 
     Attributes:
-        path: the database.
-        clock: time, for opening it.
+        opened: opens what is filled.
+        clock: time.
         embedder: what makes the vectors.
         model: what they are known by.
         prefix: what the model wants before a fact.
@@ -54,7 +50,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
         rebuild: what renews all vectors, as an operator would type it.
     """
 
-    path: Path
+    opened: Opened
     clock: Clock
     embedder: Embedder
     model: str
@@ -102,31 +98,28 @@ class Filler:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        lock = FileLock(self._filling.path.with_name(LOCK), mode=private.FILE)
         while not self._stopped.is_set():
             try:
-                with lock.acquire(timeout=0):
-                    self._fill()
-            except Timeout:  # another process fills
-                self._stopped.wait(IDLE)
-            except (ProviderError, sqlite3.Error, OSError) as error:
+                with self._filling.opened() as tables:
+                    if tables is None:
+                        self._stopped.wait(IDLE)
+                    else:
+                        self._fill(tables)
+            except (ProviderError, OSError) as error:
                 self._stopped.wait(self._failed(str(error)))
             except Exception as error:  # the thread must outlive any mistake of an embedder
                 _log.exception("search by meaning: filling in failed")
                 self._stopped.wait(self._failed(repr(error)))
 
-    def _fill(self) -> None:
+    def _fill(self, tables: VectorStore) -> None:
         """Fill until told to stop, or until something fails."""
-        filling = self._filling
-        with closing(schema.connect(filling.path, filling.clock)) as db:
-            tables = VectorTables(db)
-            tables.prepare()
-            while not self._stopped.is_set():
-                if not self._filled(tables):
-                    self._woken.wait(IDLE)
-                    self._woken.clear()
+        tables.prepare()
+        while not self._stopped.is_set():
+            if not self._filled(tables):
+                self._woken.wait(IDLE)
+                self._woken.clear()
 
-    def _filled(self, tables: VectorTables) -> bool:
+    def _filled(self, tables: VectorStore) -> bool:
         """Fill in one batch; say whether there was one."""
         model = tables.model()
         if model is not None and model.name != self._filling.model:
@@ -143,7 +136,7 @@ class Filler:
         self._error = ""
         return bool(batch)
 
-    def _learnt(self, tables: VectorTables) -> Model:
+    def _learnt(self, tables: VectorStore) -> Model:
         """Ask for vectors of texts that have nothing in common, and note the model."""
         texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
         found = unit(self._embedder.embed(texts))
@@ -184,7 +177,7 @@ class Filler:
         except Permanent:
             return np.zeros(0, dtype=np.float32)
 
-    def _tell(self, tables: VectorTables, *, now: bool) -> None:
+    def _tell(self, tables: VectorStore, *, now: bool) -> None:
         """Count what is missing; while something is, once in `TELL_EVERY`: that takes time."""
         asked = self._filling.clock.monotonic()
         if not now and self._lacking and asked < self._told_at + TELL_EVERY:

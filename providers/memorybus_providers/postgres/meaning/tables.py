@@ -1,0 +1,188 @@
+"""The vectors beside the facts: tables of their own, made when an embedder is first configured.
+
+A statement that adds facts queues them; a removed fact takes its vector and its ticket along.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from memorybus.errors import Unavailable
+from psycopg import errors, sql
+
+from memorybus_providers.embedding.embedder import Vector
+from memorybus_providers.embedding.floor import Chance
+from memorybus_providers.embedding.vectors import Missing, Model, Near
+from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where
+from memorybus_providers.postgres.texts import shown
+
+LARGEST = 4_000
+"""Numbers of a vector that pgvector's graph takes; larger ones are compared exactly."""
+
+_HAVE = "select to_regclass('meaning_model') is not null"
+_EXTENSION = "create extension if not exists vector with schema public"
+_TABLES = """
+create table meaning_model(
+    id integer primary key check (id = 1), name text not null, size integer not null,
+    mean double precision not null, deviation double precision not null
+);
+create table meaning_filler(id integer primary key check (id = 1), who text not null,
+    until timestamptz not null);
+insert into meaning_filler values (1, '', '-infinity');
+create table meaning_missing(fact bigint primary key references facts on delete cascade);
+create function meaning_queue() returns trigger language plpgsql as
+$$ begin insert into meaning_missing select id from added; return null; end $$;
+create trigger meaning_queued after insert on facts referencing new table as added
+    for each statement execute function meaning_queue();
+insert into meaning_missing select id from facts;
+"""
+_VECTORS = """
+create table meaning_vectors(
+    fact bigint primary key references facts on delete cascade, scope bigint not null,
+    vector halfvec({size})                       -- null: the embedder refuses the text
+);
+create index meaning_vectors_by_scope on meaning_vectors(scope);
+alter table meaning_vectors enable row level security;
+create policy asked on meaning_vectors for select
+    using (scope = any((select asked())::bigint[]));
+"""
+_GRAPH = """
+create index meaning_vectors_near on meaning_vectors using hnsw (vector halfvec_cosine_ops)
+"""
+_MODEL = "select name, size, mean, deviation from meaning_model"
+_NAME = "insert into meaning_model values (1, %s, %s, %s, %s)"
+_MISSING = """
+select fact, content from meaning_missing join facts on facts.id = fact
+order by fact desc limit %s
+"""
+_KEEP = """
+insert into meaning_vectors select facts.id, facts.scope, given.vector::halfvec
+from unnest(%s::bigint[], %s::text[]) as given(fact, vector) join facts on facts.id = given.fact
+on conflict do nothing
+"""
+_KEPT = "delete from meaning_missing where fact = any(%s)"
+_LACKING = "select count(*) from meaning_missing"
+_KEEPING = "select count(*) from meaning_vectors"
+_CLAIM = """
+update meaning_filler set who = %(who)s, until = clock_timestamp() + interval '60 seconds'
+where who = %(who)s or until < clock_timestamp()
+"""
+_SIZE = "select count(*) from meaning_vectors where scope = any(%s)"
+_NEAREST = """
+select fact, 1 - (vector <=> %(asked)s::halfvec) from meaning_vectors
+where scope = any(%(scopes)s) and vector is not null
+order by vector <=> %(asked)s::halfvec limit %(most)s
+"""
+
+
+class VectorTables:
+    """Reads and writes the tables, each time in a transaction of its own; belongs to one thread."""
+
+    def __init__(self, link: Link, where: Where) -> None:
+        """Use `link`."""
+        self._link = link
+        self._where = where
+
+    def prepare(self) -> None:
+        """Make the tables if they are missing; every fact there is is queued.
+
+        Raises:
+            Unavailable: the server has no pgvector.
+        """
+        with self._link.transaction(SECONDS) as db:
+            if _have(db):
+                return
+            db.execute("select pg_advisory_xact_lock(hashtext(current_schema() || ' meaning'))")
+            if not _have(db):
+                _extend(db)
+                db.execute(_TABLES)
+                self._grant(db, "meaning_model")
+
+    def claimed(self, who: str) -> bool:
+        """Say whether a filler fills now, for a minute from now on; else another one does."""
+        with self._link.transaction(SECONDS) as db:
+            return db.execute(_CLAIM, {"who": who}).rowcount > 0
+
+    def model(self) -> Model | None:
+        """Return the model of the vectors; None if there are none."""
+        with self._link.transaction(SECONDS, reading=True) as db:
+            return model_of(db)
+
+    def name_model(self, model: Model) -> None:
+        """Say which model all vectors from now on are of, and make room for them."""
+        with self._link.transaction(SECONDS) as db:
+            chance = model.chance
+            db.execute(_NAME, (model.name, model.size, chance.mean, chance.deviation))
+            db.execute(_VECTORS.format(size=model.size))
+            if model.size <= LARGEST:
+                db.execute(_GRAPH)
+            self._grant(db, "meaning_vectors")
+
+    def missing(self, most: int) -> list[Missing]:
+        """Return facts without a vector, the newest first."""
+        with self._link.transaction(SECONDS, reading=True) as db:
+            rows = db.execute(_MISSING, (most,)).fetchall()
+        return [Missing(fact, shown(content)) for fact, content in rows]
+
+    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+        """Store vectors; those of facts that have gone meanwhile are dropped."""
+        facts = [one.ticket for one in tickets]
+        with self._link.transaction(SECONDS) as db:
+            db.execute(_KEEP, (facts, [_literal(vector) for vector in vectors]))
+            db.execute(_KEPT, (facts,))
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many facts have no vector yet, and how many have one."""
+        with self._link.transaction(SECONDS, reading=True) as db:
+            missing = db.execute(_LACKING).fetchone() or (0,)
+            kept = (model_of(db) and db.execute(_KEEPING).fetchone()) or (0,)
+        return int(missing[0]), int(kept[0])
+
+    def _grant(self, db: Connection, table: str) -> None:
+        if self._where.reader:
+            names = sql.Identifier(table), sql.Identifier(self._where.reader)
+            db.execute(sql.SQL("grant select on {} to {}").format(*names))
+
+
+def model_of(db: Connection) -> Model | None:
+    """Return the model of the vectors, in the transaction that is open."""
+    row = db.execute(_MODEL).fetchone() if _have(db) else None
+    return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
+
+
+def nearest(
+    db: Connection, scopes: Sequence[int], vector: Vector, chance: Chance, most: int
+) -> list[Near]:
+    """Return the nearest facts of some scopes that are nearer than by chance, nearest first."""
+    with db.pipeline():
+        db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
+        size = db.execute(_SIZE, (list(scopes),))
+        given = {"asked": _literal(vector), "scopes": list(scopes), "most": most}
+        found = db.execute(_NEAREST, given)
+    row = size.fetchone()
+    floor = chance.floor(int(row[0]) if row else 0)
+    return [Near(fact, cosine, floor) for fact, cosine in found.fetchall() if cosine > floor]
+
+
+def _have(db: Connection) -> bool:
+    row = db.execute(_HAVE).fetchone()
+    return bool(row and row[0])
+
+
+def _extend(db: Connection) -> None:
+    try:
+        db.execute(_EXTENSION)
+    except (
+        errors.FeatureNotSupported,
+        errors.UndefinedFile,
+        errors.InsufficientPrivilege,
+    ) as error:
+        raise Unavailable(
+            "Postgres: search by meaning needs the extension vector (pgvector 0.7 or later); "
+            "install it on the server, and run as its owner: create extension vector; words alone "
+            "answer until then"
+        ) from error
+
+
+def _literal(vector: Vector) -> str | None:
+    """Return a vector as pgvector reads it; None of an empty one."""
+    return f"[{','.join(np.char.mod('%.6g', vector))}]" if vector.size else None
