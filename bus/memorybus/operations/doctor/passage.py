@@ -3,11 +3,11 @@
 from contextlib import suppress
 
 import msgspec
-from redis.exceptions import RedisError
 
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.errors import LogError
 from memorybus.events import CanarySent, Scope, SessionRef
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Monitor, watching
@@ -16,11 +16,10 @@ from memorybus.operations.doctor.canary import LOG_TIMEOUT, LOOK_EVERY
 from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.registry.canary import note
 
 PASSED_WITHIN = 10.0
 """Seconds in which every lane of the canary's partition has to pass it."""
-
-_KEPT_MS = 30 * 86_400_000
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -102,6 +101,6 @@ def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
 def _note(settings: Settings, clock: Clock) -> None:
     """Note when it came through; where that cannot be written, it has come through all the same."""
     redis = connect_redis(settings)
-    with suppress(RedisError, OSError):
-        redis.set(Keys(settings.namespace).canary, clock.now_ms(), px=_KEPT_MS)
+    with suppress(LogError):
+        note(redis, Keys(settings.namespace), clock.now_ms())
     redis.close()
