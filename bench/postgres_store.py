@@ -19,8 +19,8 @@ from gauge import Figures, LeftOut, Size, p50, p99
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.postgres import PostgresProvider
-from memorybus_providers.postgres.link import Where
 from memorybus_providers.postgres.migrations import migrate
+from memorybus_providers.postgres.options import Where
 from recall_lab import BATCH
 from texts import turns
 

@@ -46,6 +46,7 @@ BEYOND: Final = (
     "system prompts that agents' hosts have noted, for 30 days at most",
     "Redis's memory has a deleted entry until its last neighbour goes, within the hot window",
     "Redis's files hold what was written until they are rewritten: redis-cli bgrewriteaof",
+    "the tombstone, which names who is forgotten: without it a replay would bring them back",
     "backups of Redis, of the archive and of providers, exports, and logs of other programs",
 )
 """What no command of the bus can reach, in any installation."""

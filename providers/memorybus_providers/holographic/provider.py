@@ -16,10 +16,10 @@ FILE_NAME = "holographic.db"
 
 
 class HolographicProvider(FactProvider):
-    """A `FactProvider` whose store is one SQLite file.
+    """Facts in one SQLite file, found by words and, with an embedder, by meaning.
 
-    Any number of instances may have the file open; recall reads a snapshot and never waits for a
-    writer.
+    It is a `FactProvider`. Any number of instances may have the file open; recall reads a snapshot
+    and never waits for a writer.
     """
 
     kind: ClassVar[str] = "holographic"

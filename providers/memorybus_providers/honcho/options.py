@@ -1,14 +1,12 @@
 """The options of an instance, read from its table; imports nothing heavy."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
-from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.remote import credentials
+from memorybus_providers.remote import credentials, own_options
 
 Level = Literal["minimal", "low", "medium", "high", "max"]
 """How hard Honcho thinks about a question (``reasoning_level``)."""
@@ -110,8 +108,6 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
 )
 
-_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
-
 
 def options_of(config: ProviderConfig) -> Options:
     """Return an instance's options.
@@ -119,33 +115,16 @@ def options_of(config: ProviderConfig) -> Options:
     Raises:
         ConfigError: one is unknown, of the wrong type or out of its bounds.
     """
-    try:
-        found = msgspec.convert(dict(config.options), Options)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"provider {config.name}: {error}") from error
-    if wrong := _wrong(found):
-        raise ConfigError(f"provider {config.name}: {wrong}")
-    return found
-
-
-def _wrong(found: Options) -> str:
-    """Return what is wrong with the options, "" if nothing."""
+    found = own_options.converted(config, Options)
+    positive = min(found.timeout, found.dialectic_timeout) > 0
+    counts = (found.context_ttl, found.dialectic_every, found.dialectic_per_day)
     rules = {
-        "base_url must begin with http:// or https://": found.base_url.startswith(
-            ("http://", "https://")
-        ),
-        "prefix must be 1 to 20 lower-case letters, digits and inner hyphens": bool(
-            _PREFIX.fullmatch(found.prefix)
-        ),
+        own_options.URL_RULE: own_options.is_url(found.base_url),
+        own_options.PREFIX_RULE: own_options.is_prefix(found.prefix),
         "results must be 1 to 100": 1 <= found.results <= 100,
         "dialectic_depth must be 1 to 3": 1 <= found.dialectic_depth <= 3,
-        "timeout and dialectic_timeout must be positive": min(
-            found.timeout, found.dialectic_timeout
-        )
-        > 0,
-        "context_ttl, dialectic_every and dialectic_per_day must not be negative": min(
-            found.context_ttl, found.dialectic_every, found.dialectic_per_day
-        )
-        >= 0,
+        "timeout and dialectic_timeout must be positive": positive,
+        "context_ttl, dialectic_every and dialectic_per_day must not be negative": min(counts) >= 0,
     }
-    return "; ".join(rule for rule, kept in rules.items() if not kept)
+    own_options.check(config, rules)
+    return found

@@ -71,6 +71,7 @@ SERVER: Final[tuple[Mapping[str, Any], ...]] = (
         "key": "base_url",
         "description": "the server's address",
         "default": "http://localhost:8888",
+        "hint": "a server of your own; Mem0's cloud has another API",
     },
     *credentials.SCHEMA,
     *COMMON,

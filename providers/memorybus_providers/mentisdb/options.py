@@ -1,14 +1,12 @@
 """The options of an instance, read from its table."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.remote import credentials
+from memorybus_providers.remote import credentials, own_options
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,8 +38,6 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     {"key": "results", "description": "thoughts of one recall, 1 to 100", "default": 10},
 )
 
-_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
-
 
 def options_of(config: ProviderConfig) -> Options:
     """Return an instance's options.
@@ -49,17 +45,12 @@ def options_of(config: ProviderConfig) -> Options:
     Raises:
         ConfigError: one is unknown, of the wrong type or out of its bounds.
     """
-    try:
-        found = msgspec.convert(dict(config.options), Options)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"provider {config.name}: {error}") from error
-    if not found.base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"provider {config.name}: base_url must begin with http:// or https://")
-    if not _PREFIX.fullmatch(found.prefix):
-        raise ConfigError(
-            f"provider {config.name}: prefix must be 1 to 20 lower-case letters, digits and inner "
-            "hyphens"
-        )
-    if not 1 <= found.results <= 100 or found.timeout <= 0:
-        raise ConfigError(f"provider {config.name}: results must be 1 to 100, and timeout positive")
+    found = own_options.converted(config, Options)
+    rules = {
+        own_options.URL_RULE: own_options.is_url(found.base_url),
+        own_options.PREFIX_RULE: own_options.is_prefix(found.prefix),
+        "results must be 1 to 100": 1 <= found.results <= 100,
+        "timeout must be positive": found.timeout > 0,
+    }
+    own_options.check(config, rules)
     return found

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-import msgspec
 import psycopg
 from memorybus.errors import ProviderError, Transient, Unavailable
 from psycopg import errors, sql
+
+from memorybus_providers.postgres.options import Where
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -33,26 +34,6 @@ _NOT_OURS: Final = (
     errors.UndefinedObject,
     errors.UndefinedTable,
 )
-
-
-class Where(msgspec.Struct, frozen=True):
-    """Where an instance's tables are.
-
-    Attributes:
-        url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
-        schema: the schema.
-        password: for the server; empty to let libpq find it.
-        reader: the role to which recalls change, empty for none.
-    """
-
-    url: str
-    schema: str
-    password: str = ""
-    reader: str = ""
-
-    def __repr__(self) -> str:
-        """Leave out what may hold a password."""
-        return f"Where(schema={self.schema!r})"
 
 
 class Link:

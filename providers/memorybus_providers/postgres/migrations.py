@@ -12,7 +12,8 @@ from typing import Final
 from memorybus.errors import Unavailable
 from psycopg import sql
 
-from memorybus_providers.postgres.link import Connection, Where, connected, translated
+from memorybus_providers.postgres.link import Connection, connected, translated
+from memorybus_providers.postgres.options import Where
 
 _TABLES = """
 create table lanes(lane text primary key, epoch bigint not null, entry text not null,

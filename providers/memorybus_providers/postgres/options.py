@@ -1,4 +1,4 @@
-"""The options of an instance."""
+"""The options of an instance; imports no driver."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from memorybus.errors import ConfigError
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.options import SCHEMA as OF_MEANING
 from memorybus_providers.embedding.options import MeaningOptions, options_of
-from memorybus_providers.postgres.link import Where
 from memorybus_providers.remote.credentials import variable_named
 
 _OWN: Final[tuple[Mapping[str, Any], ...]] = (
@@ -44,6 +43,26 @@ SCHEMA: Final = (*_OWN, *OF_MEANING)
 """All options: ours, and those of search by meaning."""
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Where an instance's tables are.
+
+    Attributes:
+        url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
+        schema: the schema.
+        password: for the server; empty to let libpq find it.
+        reader: the role to which recalls change, empty for none.
+    """
+
+    url: str
+    schema: str
+    password: str = ""
+    reader: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out what may hold a password."""
+        return f"Where(schema={self.schema!r})"
 
 
 def meaning(config: ProviderConfig) -> MeaningOptions:

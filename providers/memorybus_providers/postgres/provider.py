@@ -7,17 +7,19 @@ from memorybus.errors import MissingProvider
 
 from memorybus_providers.base import Placement, ProviderConfig
 from memorybus_providers.fact_provider import FactProvider, lacking
+from memorybus_providers.postgres import options
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
     from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
 
 
 class PostgresProvider(FactProvider):
-    """A `FactProvider` whose store is a schema of a PostgreSQL server.
+    """Facts in a schema of a PostgreSQL server, found as `holographic` finds them.
 
-    Placement is ``shared``: any number of workers write their lanes and recall, and no lane waits
-    for another. Nothing is held of the server between transactions, so a pooler in transaction mode
-    may stand before it; a connection that broke is made anew with the next transaction.
+    It is a `FactProvider` of placement ``shared``: any number of workers write their lanes and
+    recall, and no lane waits for another. Nothing is held of the server between transactions, so a
+    pooler in transaction mode may stand before it; a connection that broke is made anew with the
+    next transaction.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -34,7 +36,7 @@ class PostgresProvider(FactProvider):
         """
         super().__init__(config)
         try:
-            from memorybus_providers.postgres import options
+            import psycopg  # noqa: F401  nothing is asked of it yet
         except ImportError as error:
             raise MissingProvider(
                 f"provider {config.name}: {error.name} is missing; install it with: "
@@ -47,9 +49,7 @@ class PostgresProvider(FactProvider):
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Return the options."""
-        from memorybus_providers.postgres.options import SCHEMA
-
-        return SCHEMA
+        return options.SCHEMA
 
     def open(self) -> None:
         """Make the tables if they are missing.

@@ -18,7 +18,8 @@ from memorybus_providers.postgres import digest, ledger
 from memorybus_providers.postgres.erasure import Erasure, stored
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
-from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where, confine
+from memorybus_providers.postgres.link import SECONDS, Connection, Link, confine
+from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.writing.corrections import Corrections
 from memorybus_providers.postgres.writing.judgements import Judgements
 from memorybus_providers.postgres.writing.notes import Notes

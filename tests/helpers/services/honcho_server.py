@@ -7,16 +7,15 @@ workspace that is deleted while it has sessions.
 """
 
 import itertools
-import json
 import re
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from helpers.services.fake_http import FailingServer, FakeHandler, serving
+from helpers.services.fake_http import serving
+from helpers.services.faulty_http import FaultyHandler, FaultyServer, Lost, Refused
 
 _BORN = "2026-01-01T00:00:00Z"
 
@@ -56,25 +55,7 @@ class Conclusion(NamedTuple):
     id: str = ""
 
 
-class Fault(NamedTuple):
-    """How a request fails.
-
-    Attributes:
-        path: what the request's path ends with.
-        kind: a status that is answered instead; ``lose``: it is done, and the connection is cut;
-            ``half``: it is done, and half of the answer comes; ``late``: it is done, and the answer
-            waits until the server ends.
-        headers: of a status.
-        body: of a status.
-    """
-
-    path: str
-    kind: int | Literal["lose", "half", "late"]
-    headers: Mapping[str, str] = {}
-    body: Mapping[str, Any] = {"detail": "the fake is told to fail"}
-
-
-class HonchoServer(FailingServer):
+class HonchoServer(FaultyServer):
     """What it holds; of messages it may refuse writes, and lose answers.
 
     Attributes:
@@ -82,13 +63,8 @@ class HonchoServer(FailingServer):
         conclusions: the stored conclusions, in order.
         uploads: the paths of file uploads; the files themselves are not kept.
         members: the peers of each (workspace, session).
-        asked: method and path of every request.
-        bodies: the body of every request.
-        keys: what every request was authorised with.
         metadata: of each workspace, (workspace,), and session, (workspace, session).
-        faults: how the next requests fail to which they fit, each once.
         answers: what its model says next; without one, a representation.
-        meet: where requests wait for each other before they are answered, if anywhere.
     """
 
     def __init__(self) -> None:
@@ -99,27 +75,9 @@ class HonchoServer(FailingServer):
         self.uploads: list[str] = []
         self.members: dict[tuple[str, str], dict[str, Any]] = {}
         self.cards: dict[tuple[str, str, str], list[str]] = {}
-        self.asked: list[tuple[str, str]] = []
-        self.bodies: list[Any] = []
-        self.keys: list[str] = []
         self.metadata: dict[tuple[str, ...], dict[str, Any]] = {}
-        self.faults: list[Fault] = []
         self.answers: deque[str] = deque()
-        self.meet: threading.Barrier | None = None
-        self.ended = threading.Event()
         self.numbers = itertools.count()
-
-    def server_close(self) -> None:
-        """Let go of those that wait for a late answer."""
-        self.ended.set()
-        super().server_close()
-
-    def fault_of(self, path: str) -> Fault | None:
-        """Return how this request fails, and take that off the list."""
-        found = next((one for one in self.faults if path.endswith(one.path)), None)
-        if found:
-            self.faults.remove(found)
-        return found
 
     def workspaces(self) -> list[str]:
         """Return the names of the workspaces that are there, sorted."""
@@ -144,90 +102,21 @@ class _Request(NamedTuple):
     body: Any
 
 
-class _Lost(Exception):
-    """What was asked is done, and nobody is told."""
-
-
-class _Refused(Exception):
-    """What was asked is not done: a status, and why."""
-
-
-class _Handler(FakeHandler):
+class _Handler(FaultyHandler):
     server: HonchoServer
 
-    def do_GET(self) -> None:
-        """Read."""
-        self._serve("GET")
-
-    def do_POST(self) -> None:
-        """Write, or ask with a body."""
-        self._serve("POST")
-
-    def do_PUT(self) -> None:
-        """Overwrite."""
-        self._serve("PUT")
-
-    def do_DELETE(self) -> None:
-        """Remove."""
-        self._serve("DELETE")
-
-    def _serve(self, method: str) -> None:
+    def answer(self, method: str, body: Any) -> Any:
+        """Answer as the API does."""
+        _check(body)
         address = urlsplit(self.path)
-        body = self._json()
         parts = tuple(unquote(one) for one in address.path.strip("/").split("/"))
-        request = _Request(method, parts, dict(parse_qsl(address.query)), body)
-        if self.server.meet:
-            self.server.meet.wait()
-        with self.server.lock:
-            self.server.asked.append((method, address.path))
-            self.server.bodies.append(body)
-            self.server.keys.append(self.headers.get("Authorization", ""))
-            fault = self.server.fault_of(address.path)
-            if fault and isinstance(fault.kind, int):
-                self._refuse(fault)
-                return
-            try:
-                _check(body)
-                status, value = 200, _answer(self.server, request)
-            except _Refused as refusal:
-                status, value = refusal.args
-            except _Lost:
-                self.close_connection = True
-                return
-        if fault:
-            self._fail(fault, value)
-        else:
-            self.tell(status, value)
-
-    def _refuse(self, fault: Fault) -> None:
-        body = json.dumps(fault.body).encode()
-        self.send_response(int(fault.kind))
-        for name, text in {**fault.headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, text)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _fail(self, fault: Fault, value: Any) -> None:
-        self.close_connection = True
-        if fault.kind == "late":
-            self.server.ended.wait(30)
-        if fault.kind == "half":
-            body = json.dumps(value).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[: len(body) // 2])
-
-    def _json(self) -> Any:
-        raw = self.body()
-        is_json = self.headers.get("Content-Type", "").startswith("application/json")
-        return json.loads(raw) if raw and is_json else None
+        return _answer(self.server, _Request(method, parts, dict(parse_qsl(address.query)), body))
 
 
 def _check(value: Any) -> None:
     """Refuse NUL wherever it stands: the server's database keeps none."""
     if isinstance(value, str) and "\0" in value:
-        raise _Refused(500, {"detail": "NUL in a text"})
+        raise Refused(500, {"detail": "NUL in a text"})
     if isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
             _check(one)
@@ -237,8 +126,8 @@ def _answer(server: HonchoServer, request: _Request) -> Any:
     """Return the answer to a request.
 
     Raises:
-        _Lost: it is done, and the answer is lost.
-        _Refused: nothing is done.
+        Lost: it is done, and the answer is lost.
+        Refused: nothing is done.
     """
     version, kind, *rest = request.parts
     if (version, kind) != ("v3", "workspaces"):
@@ -255,13 +144,13 @@ def _answer(server: HonchoServer, request: _Request) -> Any:
     if route not in _ROUTES:
         raise _unknown(request)
     if (workspace,) not in server.metadata:
-        raise _Refused(404, {"detail": "no such workspace"})
+        raise Refused(404, {"detail": "no such workspace"})
     return _ROUTES[route](server, request, workspace, name)
 
 
-def _unknown(request: _Request) -> _Refused:
+def _unknown(request: _Request) -> Refused:
     path = "/".join(request.parts)
-    return _Refused(404, {"detail": f"the fake knows no {request.method} {path}"})
+    return Refused(404, {"detail": f"the fake knows no {request.method} {path}"})
 
 
 def _named(request: _Request) -> str:
@@ -272,8 +161,8 @@ def _named(request: _Request) -> str:
     return name
 
 
-def _invalid(why: str, given: str) -> _Refused:
-    return _Refused(422, {"detail": [{"loc": ["body"], "msg": why, "input": given}]})
+def _invalid(why: str, given: str) -> Refused:
+    return Refused(422, {"detail": [{"loc": ["body"], "msg": why, "input": given}]})
 
 
 def _thing(server: HonchoServer, key: tuple[str, ...], body: Any = None) -> dict[str, Any]:
@@ -326,7 +215,7 @@ def _peer(server: HonchoServer, request: _Request, workspace: str, _: str) -> An
 
 def _drop_workspace(server: HonchoServer, request: _Request, workspace: str, _: str) -> Any:
     if any(key[0] == workspace and len(key) == 2 for key in server.metadata):
-        raise _Refused(409, {"detail": "active session(s) remain. Delete all sessions first."})
+        raise Refused(409, {"detail": "active session(s) remain. Delete all sessions first."})
     del server.metadata[workspace,]
     server.conclusions = [one for one in server.conclusions if one.workspace != workspace]
     server.cards = {key: card for key, card in server.cards.items() if key[0] != workspace}
@@ -352,7 +241,7 @@ def _membership(server: HonchoServer, request: _Request, workspace: str, session
 def _store(server: HonchoServer, request: _Request, workspace: str, session: str) -> Any:
     if server.refuse:
         server.refuse -= 1
-        raise _Refused(503, {"detail": "the fake is told to refuse"})
+        raise Refused(503, {"detail": "the fake is told to refuse"})
     stored = [_stored(server, one, workspace, session) for one in request.body["messages"]]
     if not 1 <= len(stored) <= 100:
         raise _invalid("1 to 100 messages", "")
@@ -362,7 +251,7 @@ def _store(server: HonchoServer, request: _Request, workspace: str, session: str
     server.metadata.setdefault((workspace, session), {})
     if server.lose:
         server.lose -= 1
-        raise _Lost
+        raise Lost
     return [_message(one) for one in stored]
 
 

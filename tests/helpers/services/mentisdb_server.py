@@ -8,68 +8,30 @@ the chain that it branches from, too.
 import itertools
 import json
 import re
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from helpers.services.fake_http import FakeHandler, FakeServer, serving
+from helpers.services.fake_http import serving
+from helpers.services.faulty_http import FaultyHandler, FaultyServer, Refused
 
 Thought = dict[str, Any]
 
 _BORN = "2026-01-01T00:00:00.000000000Z"
 
 
-class Fault(NamedTuple):
-    """How a request fails.
-
-    Attributes:
-        path: of the request.
-        kind: a status that is answered instead; ``lose``: it is done, and the connection is cut;
-            ``half``: it is done, and half of the answer comes; ``late``: it is done, and the answer
-            waits until the server ends.
-        headers: of a status.
-        body: of a status.
-    """
-
-    path: str
-    kind: int | Literal["lose", "half", "late"]
-    headers: Mapping[str, str] = {}
-    body: str = "the fake is told to fail"
-
-
-class MentisDbServer(FakeServer):
+class MentisDbServer(FaultyServer):
     """What it holds.
 
     Attributes:
         chains: the thoughts of each chain, in order.
-        asked: path and body of every request.
-        keys: what every request was authorised with.
-        faults: how the next requests fail to which they fit, each once.
     """
 
     def __init__(self) -> None:
         """Listen on a free port."""
         super().__init__(_Handler)
         self.chains: dict[str, list[Thought]] = {}
-        self.asked: list[tuple[str, Any]] = []
-        self.keys: list[str] = []
-        self.faults: list[Fault] = []
-        self.lock = threading.Lock()
-        self.ended = threading.Event()
         self.numbers = itertools.count()
-
-    def server_close(self) -> None:
-        """Let go of those that wait for a late answer."""
-        self.ended.set()
-        super().server_close()
-
-    def fault_of(self, path: str) -> Fault | None:
-        """Return how this request fails, and take that off the list."""
-        found = next((one for one in self.faults if one.path == path), None)
-        if found:
-            self.faults.remove(found)
-        return found
 
     def contents(self, chain: str) -> list[str]:
         """Return what the thoughts of a chain say that are no marks."""
@@ -77,72 +39,27 @@ class MentisDbServer(FakeServer):
         return [one["content"] for one in held if "mb:mark" not in one["tags"]]
 
 
-class _Refused(Exception):
-    """What was asked is not done: a status, and why."""
-
-
-class _Handler(FakeHandler):
+class _Handler(FaultyHandler):
     server: MentisDbServer
 
-    def do_GET(self) -> None:
-        """Read."""
-        self._serve()
-
-    def do_POST(self) -> None:
-        """Write, or ask with a body."""
-        self._serve()
-
-    def _serve(self) -> None:
-        raw = self.body()
-        body = json.loads(raw) if raw else {}
-        with self.server.lock:
-            self.server.asked.append((self.path, body))
-            self.server.keys.append(self.headers.get("Authorization", ""))
-            fault = self.server.fault_of(self.path)
-            if fault and isinstance(fault.kind, int):
-                self._say(fault.kind, fault.body.encode(), fault.headers)
-                return
-            try:
-                status, value = 200, _ROUTES[self.path](self.server, body)
-            except _Refused as refusal:
-                status, value = refusal.args
-        answer = json.dumps(value).encode()
-        if fault:
-            self._fail(fault, answer)
-        else:
-            self._say(status, answer, {})
-
-    def _say(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
-        for name, text in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, text)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _fail(self, fault: Fault, answer: bytes) -> None:
-        self.close_connection = True
-        if fault.kind == "late":
-            self.server.ended.wait(30)
-        if fault.kind == "half":
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer[: len(answer) // 2])
+    def answer(self, method: str, body: Any) -> Any:
+        """Answer as the API does."""
+        return _ROUTES[self.path](self.server, body)
 
 
 def _chain(server: MentisDbServer, body: Mapping[str, Any]) -> list[Thought]:
     key = str(body["chain_key"])
     if not re.fullmatch("[a-z0-9_-]{1,300}", key):
-        raise _Refused(400, {"error": "a chain's name makes no file"})
+        raise Refused(400, {"error": "a chain's name makes no file"})
     return server.chains.setdefault(key, [])
 
 
 def _append(server: MentisDbServer, body: Any) -> Any:
     chain = _chain(server, body)
     if not body["content"].strip() or "\0" in body["content"]:
-        raise _Refused(400, {"error": "content is empty"})
+        raise Refused(400, {"error": "content is empty"})
     if len(json.dumps(body)) > 2 << 20:
-        raise _Refused(413, {"error": "length limit exceeded"})
+        raise Refused(413, {"error": "length limit exceeded"})
     known = {"chain_key", "agent_name", "agent_owner"}
     thought = {
         "agent_id": "memorybus",
@@ -203,7 +120,7 @@ def _branch(server: MentisDbServer, body: Any) -> Any:
     source, target = body["source_chain_key"], body["branch_chain_key"]
     at = body["branch_thought_id"]
     if server.chains.get(target) or at not in {one["id"] for one in server.chains[source]}:
-        raise _Refused(400, {"error": "the branch exists, or its thought does not"})
+        raise Refused(400, {"error": "the branch exists, or its thought does not"})
     relation = {"kind": "BranchesFrom", "target_id": at, "chain_key": source}
     genesis = {
         "chain_key": target,

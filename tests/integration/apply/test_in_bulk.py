@@ -70,6 +70,19 @@ def test_a_backlog_goes_in_few_calls_and_in_order(
     assert called_in_bulk(settings)
 
 
+@each
+def test_slow_calls_stay_large(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """However long a bulk call takes, the next one holds as many turns as the provider allows."""
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind, whole="!takes=0.2"))
+    spoken(settings, "a", count=200)
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+    assert of(settings, "a") == in_order("a", 200)
+    assert len(calls(home(settings))) <= 200 / 20 + 3
+
+
 def test_a_blind_provider_gets_one_turn_at_a_time(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:

@@ -133,7 +133,9 @@ def test_scope_and_time_choose(
     assert count("--since", "2200-01-01") == count("--until", "2000-01-01") == 0
     assert count("--since", "2000-01-01", "--until", "2200-01-01") == count()
     assert main(["export", "--user", "ann", "--since", "tomorrow"]) == 2
-    assert main(["export"]) == 2
+    assert main(["export"]) == main(["export", "--empty-user"]) == 2
+    assert main(["export", "--user", "ann", str(tmp_path / "last")]) == 0
+    assert len((tmp_path / "last").read_bytes().splitlines()) == count()
 
 
 def test_without_a_file_the_lines_go_to_a_pipe(

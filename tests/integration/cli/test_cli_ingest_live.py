@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from helpers.services.fake_http import FailingServer, FakeHandler, serving
 from helpers.services.fake_mem0 import FakeMem0, fake_mem0
-from helpers.services.honcho_server import Conclusion, Fault, HonchoServer, Said
+from helpers.services.faulty_http import Fault
+from helpers.services.honcho_server import Conclusion, HonchoServer, Said
 from helpers.services.mentisdb_server import MentisDbServer
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, MemoryWritten, TurnCompleted

@@ -1,5 +1,6 @@
 """A server that goes away, is slow, or serves several owners at once."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,12 @@ import psycopg
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.postgres_server import NoPostgres, PostgresServer
-from memorybus.errors import ConfigError, StaleEpoch, Transient, Unavailable
+from memorybus.errors import ConfigError, MissingProvider, StaleEpoch, Transient, Unavailable
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
-from memorybus_providers.postgres.link import Link, Where, translation
+from memorybus_providers.postgres.link import Link, translation
+from memorybus_providers.postgres.options import Where
 from unit.holographic.holographic_feeding import LANE, MINE, context, feed, texts, turn
 
 
@@ -282,3 +284,35 @@ def test_a_role_that_is_not_there_holds_the_lanes(postgres_url: str, tmp_path: P
         opened(postgres_url, tmp_path, reader="no_such_role"),
     ):
         pass
+
+
+def test_without_the_driver_options_are_told_and_the_remedy_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who has not installed the extra can still read what it takes, and is told how to get it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    assert {"url", "schema"} <= {one["key"] for one in PostgresProvider.get_config_schema()}
+    with pytest.raises(MissingProvider, match=r"pip install 'memorybus\[postgres\]'"):
+        PostgresProvider(ProviderConfig(name="pg", home=tmp_path))
+
+
+def test_nothing_is_kept_on_the_server_between_transactions(
+    provider: PostgresProvider, postgres_url: str
+) -> None:
+    """A pooler in transaction mode may give each transaction another connection."""
+    feed(provider, [turn("I saw a heron"), turn("I saw a quokka")])
+    assert texts(provider, "What did I see?")
+    assert list(provider.export(MINE))
+    store = provider.opened
+    kept = (
+        "select (select count(*) from pg_prepared_statements), (select count(*) from pg_cursors),"
+        " current_setting('search_path'), current_setting('statement_timeout'),"
+        " (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid())"
+    )
+    with psycopg.connect(postgres_url) as fresh:
+        clean = fresh.execute(kept).fetchone()
+    assert [link._db.execute(kept).fetchone() for link in (store._link, store._readers)] == [
+        clean,
+        clean,
+    ]

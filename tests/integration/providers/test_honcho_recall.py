@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("honcho", reason="needs the extra honcho")
 
 from helpers.processes.waiting import wait_until
-from helpers.services.honcho_server import Fault
-from honcho_world import ADA, BOB, TALK, World, honcho_world, opened
+from helpers.providers.hook_world import ADA, BOB, TALK
+from helpers.services.faulty_http import Fault
+from honcho_world import World, honcho_world, opened
 from memorybus.errors import ConfigError, MissingProvider, Transient, Unavailable
 from memorybus.events import MemoryWritten, Scope, TurnCompleted
 from memorybus.testing import FakeClock

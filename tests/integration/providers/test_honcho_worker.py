@@ -10,7 +10,8 @@ pytest.importorskip("honcho", reason="needs the extra honcho")
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.services.honcho_server import Fault, honcho_server
+from helpers.services.faulty_http import Fault
+from helpers.services.honcho_server import honcho_server
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, worker
 from memorybus.agent.client import MemoryBus

@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("honcho", reason="needs the extra honcho")
 
-from helpers.services.honcho_server import Fault
-from honcho_world import ADA, BOB, TALK, World, honcho_world, opened, unused_port
+from helpers.providers.hook_world import ADA, BOB, TALK
+from helpers.services.faulty_http import Fault
+from honcho_world import World, honcho_world, opened, unused_port
 from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 from memorybus.events import (
     Delegated,

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.services.mentisdb_server import Fault, MentisDbServer, mentisdb_server
+from helpers.providers.hook_world import ADA, BOB, HookWorld
+from helpers.services.faulty_http import Fault
+from helpers.services.mentisdb_server import MentisDbServer, mentisdb_server
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import (
     ConfigError,
@@ -21,7 +23,6 @@ from memorybus.events import (
     AnyEvent,
     Delegated,
     MemoryWritten,
-    Scope,
     SessionRef,
     SessionStarted,
     SessionSwitched,
@@ -30,79 +31,38 @@ from memorybus.events import (
 from memorybus.testing import FakeClock
 from memorybus_providers import registry
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
-from memorybus_providers.contract.samples import AT, SampleStep, hook_context
-from memorybus_providers.dispatch import bind
+from memorybus_providers.contract.samples import AT
 from memorybus_providers.mentisdb import MentisDbProvider
 
-ADA = Scope(agent="coder", user="ada")
-BOB = Scope(agent="coder", user="bob")
-TALK = SessionRef(id="talk", root="talk")
 OWN = "memorybus__coder__ada__w"
 TURN = TurnCompleted(user="I keep bees.", assistant="How many hives?")
 SAID = "user: I keep bees.\nassistant: How many hives?"
 
 
-class World:
+class World(HookWorld):
     """One instance and its server."""
 
     def __init__(self, server: MentisDbServer, provider: MentisDbProvider) -> None:
         """Number events from 1."""
-        self.server, self.provider = server, provider
-        self._n = 0
-
-    def step(self, event: AnyEvent, scope: Scope = ADA, session: SessionRef = TALK) -> SampleStep:
-        """Return an event with a place in the log."""
-        self._n += 1
-        return SampleStep(self._n, event, scope, session)
-
-    def send(self, step: SampleStep, deadline: float = 30.0) -> None:
-        """Apply an event once."""
-        bind(self.provider)(step.event, hook_context(step, deadline=deadline))
-
-    def tell(self, event: AnyEvent, scope: Scope = ADA, session: SessionRef = TALK) -> SampleStep:
-        """Apply an event, and return it."""
-        step = self.step(event, scope, session)
-        self.send(step)
-        return step
-
-    def deliver(self, step: SampleStep, deadline: float = 30.0) -> list[Transient]:
-        """Apply an event as a lane does: what is in doubt is asked for before it is sent again."""
-        failed: list[Transient] = []
-        while not failed or not self.knows(step):
-            try:
-                self.send(step, deadline)
-            except Transient as error:
-                failed.append(error)
-            else:
-                break
-        return failed
-
-    def knows(self, step: SampleStep) -> bool:
-        """Ask whether an event is held."""
-        return self.provider.knows(step.event_id, hook_context(step))
-
-    def recall(self, query: str, scope: Scope = ADA) -> list[str]:
-        """Return the texts that a recall finds."""
-        found = self.provider.prefetch(query, RecallContext(RecallScope.own(scope)))
-        return [one.text for one in found]
-
-    def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool."""
-        return self.provider.handle_tool_call(tool, arguments, hook_context(self.step(TURN)))
+        super().__init__(provider)
+        self.server = server
 
     def posted(self, path: str) -> list[Any]:
         """Return the bodies of the requests of a path."""
-        return [body for asked, body in self.server.asked if asked == path]
+        asked = zip(self.server.asked, self.server.bodies, strict=True)
+        return [body for (_, one), body in asked if one == path]
 
 
 @contextmanager
-def opened(home: Path, url: str, clock: Clock = SYSTEM, **options: Any) -> Iterator[World]:
-    """Open an instance on a server that is not known here."""
+def opened(
+    home: Path, url: str, clock: Clock = SYSTEM, **options: Any
+) -> Iterator[MentisDbProvider]:
+    """Open an instance on a server."""
     said = {"base_url": url, **options}
     provider = MentisDbProvider(ProviderConfig(name="m", home=home, options=said, clock=clock))
     provider.open()
     try:
-        yield World(MentisDbServer.__new__(MentisDbServer), provider)
+        yield provider
     finally:
         provider.shutdown()
 
@@ -110,9 +70,8 @@ def opened(home: Path, url: str, clock: Clock = SYSTEM, **options: Any) -> Itera
 @contextmanager
 def mentisdb_world(home: Path, clock: Clock = SYSTEM, **options: Any) -> Iterator[World]:
     """Open an instance on a server of its own."""
-    with mentisdb_server() as server, opened(home, server.url, clock, **options) as world:
-        world.server = server
-        yield world
+    with mentisdb_server() as server, opened(home, server.url, clock, **options) as provider:
+        yield World(server, provider)
 
 
 @pytest.fixture
@@ -160,7 +119,7 @@ def test_a_session_costs_one_request_a_turn(world: World) -> None:
     world.tell(TURN)
     world.server.asked.clear()
     world.tell(TURN)
-    assert [path for path, _ in world.server.asked] == ["/v1/thoughts"]
+    assert world.server.asked == [("POST", "/v1/thoughts")]
     assert edges(world) == [[], [("ContinuesFrom", SAID)]]
 
 
@@ -211,7 +170,7 @@ def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
 
 def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> None:
     """A 400 parks the event."""
-    world.server.faults.append(Fault("/v1/thoughts", 400, body="too odd"))
+    world.server.faults.append(Fault("/v1/thoughts", 400, body={"error": "too odd"}))
     with pytest.raises(Permanent, match="too odd"):
         world.tell(TURN)
 
@@ -220,8 +179,8 @@ def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
     """Nothing is parked for a refused connection."""
     with mentisdb_server() as server:
         url = server.url
-    with opened(tmp_path, url) as world, pytest.raises(Unavailable):
-        world.tell(TURN)
+    with opened(tmp_path, url) as provider, pytest.raises(Unavailable):
+        HookWorld(provider).tell(TURN)
 
 
 def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +189,7 @@ def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.Mon
     with mentisdb_world(tmp_path, api_key_env="MENTIS_KEY") as world:
         world.tell(TURN)
         assert set(world.server.keys) == {"Bearer sk-secret"}
-        world.server.faults.append(Fault("/v1/thoughts", 401, body="bad key sk-secret"))
+        world.server.faults.append(Fault("/v1/thoughts", 401, body={"error": "bad key sk-secret"}))
         with pytest.raises(Unavailable, match=r"bad key \*\*\*"):
             world.tell(TURN)
 
@@ -323,7 +282,7 @@ def test_a_compressed_branch_goes_on_in_its_chain(tmp_path: Path, world: World) 
     world.tell(switched("compression", "three", "two"), session=later("three", "two"))
     with opened(tmp_path, world.server.url) as other:
         step = world.step(TurnCompleted(user="quince three"), session=later("three", "two"))
-        other.send(step)
+        HookWorld(other).send(step)
     said = [one for one in world.server.contents(chain) if one.startswith("user")]
     assert said == ["user: quince two", "user: quince three"]
     assert world.knows(step)

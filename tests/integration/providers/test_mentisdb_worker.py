@@ -6,7 +6,8 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.services.mentisdb_server import Fault, mentisdb_server
+from helpers.services.faulty_http import Fault
+from helpers.services.mentisdb_server import mentisdb_server
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, worker
 from memorybus.agent.client import MemoryBus

@@ -99,7 +99,13 @@ class BulkApplier(SerialApplier):
     def __init__(self, instance: OpenInstance) -> None:
         """Bind the provider's hooks."""
         super().__init__(instance)
-        self._largest = self._chunk = self._settings.batch
+        self._largest = self._settings.batch
+        self._least = self._chunk = min(self._largest, self._provider.bulk_turns)
+
+    def _fit_chunk(self, took: float) -> None:
+        """Choose the next chunk's size; however long a call takes, it is for as many as allowed."""
+        super()._fit_chunk(took)
+        self._chunk = max(self._chunk, self._least)
 
     def _before_chunk(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> None:
         lane.crash("lane.before_apply")

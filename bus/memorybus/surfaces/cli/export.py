@@ -19,6 +19,11 @@ _SHOWN = 20
 _INTERRUPTED = "interrupted: nothing was written"
 
 
+def _named(text: str) -> Parameter:
+    """Return an option that may be repeated; an empty list of people would mean everybody."""
+    return Parameter(help=text, negative="", consume_multiple=False)
+
+
 def register(app: App) -> None:
     """Add this group's commands."""
     app.command(run_export, name="export", group=MEMORIES)
@@ -30,10 +35,10 @@ def run_export(
     ] = None,
     /,
     *,
-    user: Annotated[list[str], Parameter(help="This person's events; again for several.")],
-    agent: Annotated[list[str] | None, Parameter(help="Only this agent's; again.")] = None,
+    user: Annotated[list[str], _named("This person's events; again for several.")],
+    agent: Annotated[list[str] | None, _named("Only this agent's; again.")] = None,
     workspace: Annotated[
-        list[str] | None, Parameter(help="Only this workspace's, '' for none; again.")
+        list[str] | None, _named("Only this workspace's, '' for none; again.")
     ] = None,
     since: Annotated[
         str | None,

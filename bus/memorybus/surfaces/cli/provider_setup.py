@@ -1,7 +1,7 @@
 """``memorybus provider setup``: a dialogue, or flags, then a trial, then the files."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
@@ -225,24 +225,12 @@ class Setup:
 
 
 def _promises(found: Sequence[KindOffer], settings: "Settings") -> Table:
-    table = grid("", "kind", "delivery", "state", "can", "what it is")
+    table = grid("", "kind", "delivery", "state", "what it is")
     for number, one in enumerate(found, 1):
         if one.missing:
-            add_row(table, number, one.kind, None, None, None, one.missing)
+            add_row(table, number, one.kind, None, None, one.missing)
             continue
         state = _LOCAL if one.placement == "local" else "any worker"
-        here = "; here already" if one.kind in settings.providers else ""
-        row = (number, one.kind, one.delivery, state, can(one), one.summary + here)
-        add_row(table, *row)
+        here = " It is here already." if one.kind in settings.providers else ""
+        add_row(table, number, one.kind, one.delivery, state, one.summary + here)
     return table
-
-
-def can(one: KindOffer) -> str:
-    """Return what a kind can do, in words."""
-    able: Mapping[str, bool] = {
-        "recall": one.recall,
-        "tools": one.tools,
-        "as of": one.as_of,
-        "retract": one.retracts,
-    }
-    return ", ".join(word for word, does in able.items() if does)

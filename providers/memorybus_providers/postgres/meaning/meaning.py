@@ -13,8 +13,9 @@ from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
 from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres.finding.source import PostgresFacts
-from memorybus_providers.postgres.link import Connection, Link, Where
+from memorybus_providers.postgres.link import Connection, Link
 from memorybus_providers.postgres.meaning.tables import VectorTables, model_of, nearest
+from memorybus_providers.postgres.options import Where
 
 
 class PostgresMeaning:

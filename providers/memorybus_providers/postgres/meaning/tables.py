@@ -12,7 +12,8 @@ from psycopg import errors, sql
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.floor import Chance
 from memorybus_providers.embedding.vectors import Missing, Model, Near
-from memorybus_providers.postgres.link import SECONDS, Connection, Link, Where
+from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import shown
 
 LARGEST = 4_000
