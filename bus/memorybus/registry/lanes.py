@@ -82,9 +82,7 @@ class LaneKeys:
         return sum(bool(found) for found in asked(ask, name))
 
     def remove(self, name: str) -> None:
-        """Delete all that Redis holds of an instance's lanes: progress, dead letters, group, work.
-
-        What a worker counted last may come after it, and expires.
+        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
 
         Raises:
             ConfigError: somebody owns one of them.

@@ -307,6 +307,8 @@ def test_the_status_has_its_stable_shape(up, run):
             "oldest_unsealed_at", "segments", "bytes",
         },
         "copies": [],
+        "spools": {"host", "spool"},
+        "canary_at": None,
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 
@@ -344,7 +346,7 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
 
 def test_the_doctor_hears_the_canary(up, run, env):
     """On a healthy system every check passes, and the canary leaves no memory behind."""
-    report = result(run("doctor", "--json"))
+    report = result(run("doctor", "--deep", "--json"))
 
     assert report["ok"] is True
     names = [check["name"] for check in report["checks"]]
@@ -366,7 +368,7 @@ def test_the_doctor_hears_the_canary(up, run, env):
 
 def test_the_doctors_canaries_are_out_of_sight(up, run):
     """What a check-up leaves in the log is shown with --all, or by name, and not otherwise."""
-    result(run("doctor", "--json"))
+    result(run("doctor", "--deep", "--json"))
 
     plain = [result(run(*words, "--json")) for words in (("events", "ls"), ("sessions", "tree"))]
     events = result(run("events", "ls", "--all", "--json"))
