@@ -267,6 +267,15 @@ class DeadLetterResolved(Event, frozen=True, kw_only=True):
     replacement: dict[str, Any] = {}
 
 
+class CanarySent(Event, frozen=True, kw_only=True):
+    """Somebody looks whether events come through. Volatile: never archived.
+
+    No provider has a hook for it: lanes pass it, and no backend is called.
+    """
+
+    volatile: ClassVar[bool] = True
+
+
 class UnknownEvent(Event, frozen=True, kw_only=True):
     """An event of a type or version that this release does not know: it is parked, never dropped.
 
@@ -307,6 +316,7 @@ KnownEvent: TypeAlias = (
     | SessionEnded
     | ToolCalled
     | DeadLetterResolved
+    | CanarySent
 )
 AnyEvent: TypeAlias = KnownEvent | UnknownEvent | Omitted
 
@@ -321,6 +331,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     SessionEnded,
     ToolCalled,
     DeadLetterResolved,
+    CanarySent,
 )
 
 

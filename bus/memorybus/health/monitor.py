@@ -26,7 +26,7 @@ from memorybus.health.providers import (
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.forecast import Disk, Memory
-from memorybus.log.stream import EventLog
+from memorybus.log.stream import EventLog, Head
 from memorybus.log.waiting import waiting
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys, lane_name
@@ -75,7 +75,8 @@ class HostSpool(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
-    `memorybus.health.services.findings_of` adds what the other figures say is wrong.
+    `memorybus.health.services.findings_of` adds what the other figures say is wrong. `canary_at` is
+    when a canary last came through.
     """
 
     redis: RedisStatus
@@ -92,6 +93,7 @@ class Status(msgspec.Struct, frozen=True):
     copies: list[ProviderStatus] = []
     log: LogFigures = LogFigures()
     spools: list[HostSpool] = []
+    canary_at: str | None = None
 
 
 def read_status(settings: Settings) -> Status:
@@ -178,8 +180,22 @@ class Monitor:
             archive=health.archive,
             copies=[self._copy(name, lanes[name], workers, sight) for name in others],
             log=read_figures(self._redis, self._keys, examiner.sights),
+            canary_at=iso(number(self._redis.get(self._keys.canary)) or None),
             spools=host_spools(workers, socket.gethostname(), spool),
         )
+
+    def short_of(self, place: Head) -> list[str]:
+        """Return the providers whose lane has not passed a partition's end.
+
+        Those that are paused are left out, and those without an owner while others have one.
+        """
+        sight = Instances(self._redis, self._keys).look()
+        serving = {name: live_name(name, sight.live) for name in self.names()}
+        moving = {name: live for name, live in serving.items() if live not in sight.pauses}
+        lanes = self.lanes(list(dict.fromkeys(moving.values())))
+        found = {name: lanes[live][place.partition] for name, live in moving.items()}
+        owned = {name: lane for name, lane in found.items() if lane.owned}
+        return [name for name, lane in (owned or found).items() if lane.n < place.n]
 
     def names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""

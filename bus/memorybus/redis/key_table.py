@@ -78,6 +78,12 @@ TABLE: tuple[KeyDoc, ...] = (
         "command holds for a moment, over that.",
     ),
     KeyDoc(
+        "{ns}:canary",
+        "string",
+        False,
+        "When a canary last came through all lanes that it met (milliseconds).",
+    ),
+    KeyDoc(
         "{ns}:archive",
         "hash",
         True,

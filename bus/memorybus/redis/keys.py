@@ -60,6 +60,7 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.held = f"{namespace}:held"
+        self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
 
     def _partition(self, partition: int, rest: str) -> str:

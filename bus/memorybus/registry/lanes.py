@@ -82,7 +82,7 @@ class LaneKeys:
         return sum(bool(found) for found in asked(ask, name))
 
     def remove(self, name: str) -> None:
-        """Delete all that Redis holds of an instance's lanes: progress, dead letters, group.
+        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
 
         Raises:
             ConfigError: somebody owns one of them.
@@ -95,6 +95,7 @@ class LaneKeys:
                 for partition in self._partitions:
                     pipe.delete(*self._of(partition, name))
                 pipe.delete(self._keys.redo(name))
+                pipe.delete(self._keys.work(name))
                 pipe.execute()
 
         asked(delete, name)

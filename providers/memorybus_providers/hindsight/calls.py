@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import aiohttp
-import msgspec
 from hindsight_client import Hindsight
 from hindsight_client_api.exceptions import ApiException
 from hindsight_client_api.models.bank_list_item import BankListItem
@@ -84,7 +83,7 @@ class Service:
 
     def _refusal(self, error: ApiException) -> ProviderError:
         status = int(error.status or 0)
-        said = failures.quoted(_complaint(error.body), self._key)
+        said = failures.quoted(failures.complaint(error.body or ""), self._key)
         if status == 404 and _ABSENT.search(said):
             return _Absent(said)
         asked = truce.seconds_of((error.headers or {}).get("Retry-After"), self._clock.now_ms())
@@ -246,14 +245,3 @@ def _item(document: Document) -> dict[str, Any]:
         "tags": list(document.tags),
         "update_mode": "replace",
     }
-
-
-def _complaint(body: str | None) -> str:
-    """Return what a refusal complains of, without the input that it repeats."""
-    try:
-        detail = msgspec.json.decode(body or "").get("detail", "")
-    except (msgspec.MsgspecError, AttributeError):
-        return ""
-    if isinstance(detail, list):
-        return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
-    return str(detail)

@@ -149,7 +149,7 @@ class ServerStore:
         return said
 
     def _refusal(self, status: int, said: bytes, retry_after: str | None) -> Exception:
-        told = failures.quoted(_complaint(said), self._key)
+        told = failures.quoted(failures.complaint(said), self._key)
         if status == 404 and "not found" in told and "Memory" in told:
             return _Absent(told)
         if status == 429:
@@ -159,14 +159,3 @@ class ServerStore:
 
 class _Absent(Unavailable):
     """The memory is not there."""
-
-
-def _complaint(said: bytes) -> str:
-    """Return what a refusal complains of, without the input that it repeats."""
-    try:
-        detail = msgspec.json.decode(said).get("detail", "")
-    except (msgspec.MsgspecError, AttributeError, UnicodeError):
-        return ""
-    if isinstance(detail, list):
-        return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
-    return str(detail)

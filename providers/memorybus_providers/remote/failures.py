@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 
 _REFUSED: Final = frozenset({400, 413, 422})
@@ -55,6 +56,20 @@ def quoted(text: str, *secrets: str) -> str:
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     return " ".join(text.split())[:_QUOTED]
+
+
+def complaint(body: bytes | str) -> str:
+    """Return what a refusal complains of, without the input that it repeats (FastAPI's ``detail``).
+
+    "" if the body says nothing of the kind.
+    """
+    try:
+        detail = msgspec.json.decode(body).get("detail", "")
+    except (msgspec.MsgspecError, AttributeError, UnicodeError):
+        return ""
+    if isinstance(detail, list):
+        return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
+    return str(detail)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

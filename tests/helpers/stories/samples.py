@@ -3,6 +3,7 @@
 from typing import Final
 
 from memorybus.events import (
+    CanarySent,
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
@@ -62,6 +63,7 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
         operator="ann@home",
         replacement={"user": "Where is the ladder?"},
     ),
+    CanarySent(),
 )
 
 

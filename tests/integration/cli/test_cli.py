@@ -276,9 +276,9 @@ def test_the_status_has_its_stable_shape(up, run):
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
             "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
-            "copy_of", "kept",
+            "copy_of", "kept", "rate", "seconds_left", "busiest", "busiest_backlog",
         },
-        "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
+        "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
         "jobs": {
             "provider",
             "queue",
@@ -306,6 +306,8 @@ def test_the_status_has_its_stable_shape(up, run):
             "oldest_unsealed_at", "segments", "bytes",
         },
         "copies": [],
+        "spools": {"host", "spool"},
+        "canary_at": None,
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 
@@ -343,7 +345,7 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
 
 def test_the_doctor_hears_the_canary(up, run, env):
     """On a healthy system every check passes, and the canary leaves no memory behind."""
-    report = result(run("doctor", "--json"))
+    report = result(run("doctor", "--deep", "--json"))
 
     assert report["ok"] is True
     names = [check["name"] for check in report["checks"]]
@@ -365,7 +367,7 @@ def test_the_doctor_hears_the_canary(up, run, env):
 
 def test_the_doctors_canaries_are_out_of_sight(up, run):
     """What a check-up leaves in the log is shown with --all, or by name, and not otherwise."""
-    result(run("doctor", "--json"))
+    result(run("doctor", "--deep", "--json"))
 
     plain = [result(run(*words, "--json")) for words in (("events", "ls"), ("sessions", "tree"))]
     events = result(run("events", "ls", "--all", "--json"))

@@ -89,6 +89,7 @@ SHAPE = {
     "copies": [],
     "log": ["published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"],
     "spools": ["host", "spool"],
+    "canary_at": None,
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

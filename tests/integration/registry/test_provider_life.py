@@ -183,7 +183,7 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     assert texts(home(place.settings)) == []
     place.done("provider", "resume", "rec")
     wait_applied(redis_client, place.settings)
-    assert texts(home(place.settings)).count("one") == 1  # beside the doctor's canary
+    assert texts(home(place.settings)).count("one") == 1
     assert "was not paused" in place.done("provider", "resume", "rec")
     assert place.run("provider", "pause", "nobody", "--reason", "x").exit_code == 2
 

@@ -8,6 +8,7 @@ import pytest
 from memorybus.errors import Permanent
 from memorybus.events import (
     EVENT_TYPES,
+    CanarySent,
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
@@ -91,7 +92,7 @@ def test_an_event_reaches_its_hook(event: Event, hook: str, tmp_path: Path) -> N
 
 def test_every_event_has_a_hook() -> None:
     """No event of the wire contract is without a place to go; the log's own records need none."""
-    assert {*HOOKS, ToolCalled, DeadLetterResolved} == set(EVENT_TYPES)
+    assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent} == set(EVENT_TYPES)
 
 
 def test_what_is_not_handled_is_applied_without_a_call(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import io
 import pytest
 from memorybus.events import (
     EVENT_TYPES,
+    CanarySent,
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
@@ -34,6 +35,7 @@ def printed(*renderables: object, width: int = 160) -> str:
 
 
 SUMMARIES = [
+    (CanarySent(), "memorybus doctor looks whether events come through"),
     (SessionStarted(title="Lens", parent="s0", reason="branch"), "Lens (from s0)"),
     (SessionStarted(), "start"),
     (TurnStarted(message="hello"), "hello"),

@@ -67,6 +67,11 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
         "When the oldest of these was published: the mark up to which the log is trimmed.",
         lambda s: seconds(s.log.oldest_at),
     ),
+    Figure(
+        "canary_last_success_timestamp_seconds",
+        "When a canary last came through.",
+        lambda s: seconds(s.canary_at),
+    ),
     Figure("log_gaps", "Gaps in the numbers of the log.", lambda s: len(s.continuity.gaps)),
     Figure("log_losses", "Recorded losses of the log.", lambda s: len(s.continuity.losses)),
     Figure("archive_working", "Whether some worker archives.", lambda s: s.archive.working),

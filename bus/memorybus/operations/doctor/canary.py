@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor`: one event through the whole system, and its memory back."""
+"""The canary of `memorybus doctor --deep`: one event into every backend, and its memory back."""
 
 import msgspec
 

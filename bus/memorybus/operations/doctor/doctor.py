@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
 from memorybus.health.services import START
 from memorybus.ids import NewId, new_id
-from memorybus.operations.doctor import canary, host
+from memorybus.operations.doctor import canary, host, passage
 from memorybus.operations.doctor.log import check_redis
 from memorybus.operations.doctor.serving import check_serving, guarded
 
@@ -19,8 +19,17 @@ NEEDED = ("redis", "eviction policy", "log")
 """Checks without which nothing can be published or applied."""
 
 
-def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) -> Iterator[Check]:
-    """Run every check, in order, giving each result as it is known."""
+def examine(
+    settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id, *, deep: bool = False
+) -> Iterator[Check]:
+    """Run every check, in order, giving each result as it is known.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        make_id: names the canary.
+        deep: write the canary's word into every provider, recall it, and remove it.
+    """
     yield host.python()
     yield guarded("server binary", START, lambda: host.binary(settings))
     spool = host.spool(settings)
@@ -39,7 +48,13 @@ def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) 
         yield _not_tried("canary", obstacle)
         return
     yield from check_serving(settings, clock)
-    yield guarded("canary", start, lambda: canary.check(canary.fly(settings, clock, make_id())))
+    yield guarded("canary", start, lambda: _canary(settings, clock, make_id(), deep=deep))
+
+
+def _canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
+    if deep:
+        return canary.check(canary.fly(settings, clock, word))
+    return passage.check(passage.send(settings, clock, word))
 
 
 def start_advice(settings: Settings, start: str) -> str:

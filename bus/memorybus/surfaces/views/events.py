@@ -7,6 +7,7 @@ from rich.text import Text
 
 from memorybus.events import (
     AnyEvent,
+    CanarySent,
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
@@ -64,6 +65,14 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return f"{provider}: {tool}"
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
+        case CanarySent() | UnknownEvent() | Omitted():
+            return _of_the_bus(event)
+
+
+def _of_the_bus(event: CanarySent | UnknownEvent | Omitted) -> str:
+    match event:
+        case CanarySent():
+            return "memorybus doctor looks whether events come through"
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
         case Omitted(why=why):

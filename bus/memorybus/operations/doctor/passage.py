@@ -1,0 +1,106 @@
+"""The canary of `memorybus doctor`: an event that lanes pass, and of which no backend is told."""
+
+from contextlib import suppress
+
+import msgspec
+
+from memorybus.agent.client import MemoryBus
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import LogError
+from memorybus.events import CanarySent, Scope, SessionRef
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Monitor, watching
+from memorybus.log.stream import Head
+from memorybus.operations.doctor.canary import LOG_TIMEOUT, LOOK_EVERY
+from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.registry.canary import note
+
+PASSED_WITHIN = 10.0
+"""Seconds in which every lane of the canary's partition has to pass it."""
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """How far a canary came.
+
+    Attributes:
+        logged: Redis took its event.
+        waits: the providers whose lanes did not pass it in time.
+        seconds: how long that took.
+        outdated: whether it was not sent, since a worker is of a release that would park it.
+    """
+
+    logged: bool
+    waits: tuple[str, ...]
+    seconds: float
+    outdated: bool = False
+
+
+def send(settings: Settings, clock: Clock, word: str) -> Passage:
+    """Publish a canary, and wait until every provider's lane has passed it; note that it has.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        word: names its session: another one meets another lane.
+
+    Raises:
+        MemoryBusError: nothing can be published, or Redis is away.
+    """
+    begun = clock.monotonic()
+    with watching(settings) as monitor:
+        if any(not worker.version for worker in monitor.roster.alive()):
+            return Passage(logged=False, waits=(), seconds=0.0, outdated=True)
+        partition = _publish(settings, word)
+        if partition is None:
+            return Passage(logged=False, waits=(), seconds=clock.monotonic() - begun)
+        waits = _await(monitor, monitor.log.heads()[partition], clock)
+    if not waits:
+        _note(settings, clock)
+    return Passage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
+
+
+def check(passage: Passage) -> Check:
+    """Return how far a canary came as a check."""
+    name = "canary"
+    if passage.outdated:
+        found = "not sent: workers of an earlier release would park it"
+        return Check(name=name, ok=True, found=found, fix="restart the workers")
+    if not passage.logged:
+        found = "published, but Redis did not take it in time: it waits in the spool"
+        return Check(name=name, ok=False, found=found, fix="run: memorybus status")
+    if passage.waits:
+        found = f"not applied within {PASSED_WITHIN:g} s by: {', '.join(passage.waits)}"
+        fix = "see the backlog with `memorybus status`, and the worker's log"
+        return Check(name=name, ok=False, found=found, fix=fix)
+    found = f"published and passed by every lane in {passage.seconds * 1000:.0f} ms"
+    return Check(name=name, ok=True, found=found)
+
+
+def _publish(settings: Settings, word: str) -> int | None:
+    """Publish it; return its partition, None if Redis did not take it in time."""
+    scope = Scope(agent=CANARY_SCOPE, user=CANARY_SCOPE)
+    name = CANARY_PREFIX + word
+    key = session_key(scope, name)
+    with MemoryBus.connect(settings) as bus:
+        bus.publish(CanarySent(), key=key, scope=scope, session=SessionRef(id=name, root=name))
+        logged = bus.flush("logged", timeout=LOG_TIMEOUT)
+    return partition_of(key, settings.partitions) if logged else None
+
+
+def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
+    """Wait for the lanes of a partition; return the providers that did not come so far in time."""
+    deadline = clock.monotonic() + PASSED_WITHIN
+    while (waits := monitor.short_of(place)) and clock.monotonic() < deadline:
+        clock.sleep(LOOK_EVERY)
+    return waits
+
+
+def _note(settings: Settings, clock: Clock) -> None:
+    """Note when it came through; where that cannot be written, it has come through all the same."""
+    redis = connect_redis(settings)
+    with suppress(LogError):
+        note(redis, Keys(settings.namespace), clock.now_ms())
+    redis.close()

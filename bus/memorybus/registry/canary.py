@@ -1,0 +1,17 @@
+"""When a canary last came through every lane that it met."""
+
+from redis import Redis
+
+from memorybus.redis.connect import asked
+from memorybus.redis.keys import Keys
+
+_KEPT_MS = 30 * 86_400_000
+
+
+def note(redis: Redis, keys: Keys, now_ms: int) -> None:
+    """Note that one has come through, for a month.
+
+    Raises:
+        LogError: it cannot be written.
+    """
+    asked(lambda: redis.set(keys.canary, now_ms, px=_KEPT_MS), keys.canary)

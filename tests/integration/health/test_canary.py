@@ -1,0 +1,84 @@
+"""The doctor's canary: an event that lanes pass, and of which no backend hears."""
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.history.history import History
+from memorybus.operations.doctor import passage
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster, WorkerInfo
+
+
+def sent(settings: Settings) -> list[str]:
+    """Return the types of the events in the log."""
+    found = History.of(connect_redis(settings), settings).scan(Query())
+    return [type(event.envelope.event).__name__ for event in found]
+
+
+@pytest.mark.parametrize("kind", ["Transactional", "Keyed", "Lookup", "Blind"])
+def test_a_canary_passes_and_no_backend_hears_of_it(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G3: one event, which every class of provider's lane commits, without a call or a session."""
+    settings = make_settings(**recorded(kind))
+    with thread_worker(settings):
+        found = passage.send(settings, SYSTEM, "w1")
+        assert (found.logged, found.waits) == (True, ())
+        assert passage.check(found).ok
+        (one,) = read_status(settings).providers
+    assert (one.applied, one.backlog, one.dead_letters) == (1, 0, 0)
+    assert sent(settings) == ["CanarySent"]
+    assert texts(home(settings)) == []
+    assert read_status(settings).canary_at
+
+
+def test_a_lane_that_does_not_pass_it_is_named(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G10: without a worker the canary is in the log and stays there; success is not noted."""
+    monkeypatch.setattr(passage, "PASSED_WITHIN", 0.2)
+    settings = make_settings(**recorded("Blind"))
+    found = passage.send(settings, SYSTEM, "w1")
+    assert (found.logged, found.waits) == (True, (NAME,))
+    assert NAME in passage.check(found).found
+    assert read_status(settings).canary_at is None
+
+
+def test_parked_keys_hold_up_no_canary(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G6: keys that wait for an operator hold up no canary."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", "!permanent", "behind")
+        assert bus.flush(timeout=25)
+        wait_applied(redis_client, settings)
+        assert passage.send(settings, SYSTEM, "w1").waits == ()
+
+
+def test_none_is_sent_past_workers_that_would_park_it(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G6: a release that does not know the event would make a dead letter of it."""
+    settings = make_settings(**recorded("Blind"))
+    roster = Roster(redis_client, Keys(settings.namespace))
+    roster.beat(WorkerInfo("old", "h", 1, 0, 0, (NAME,), 0))
+    found = passage.send(settings, SYSTEM, "w1")
+    assert found.outdated
+    assert passage.check(found).fix == "restart the workers"
+    assert sent(settings) == []
+
+
+def test_a_redis_that_takes_nothing_is_told_apart() -> None:
+    """G9: what waits in the spool is not what waits in a lane."""
+    found = passage.check(passage.Passage(logged=False, waits=(), seconds=3.0))
+    assert not found.ok
+    assert "waits in the spool" in found.found
