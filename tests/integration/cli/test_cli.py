@@ -279,7 +279,6 @@ def test_the_status_has_its_stable_shape(up, run):
             "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
-        "spools": {"host", "spool"},
         "jobs": {
             "provider",
             "queue",
