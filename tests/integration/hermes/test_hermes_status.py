@@ -203,7 +203,7 @@ def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
     assert options["hermes_home"] == str(home)
     assert "hunter2" not in done.stdout + (short_dir / "memorybus.toml").read_text()
     refused = run("--take-over", "hermes:honcho")
-    assert "there are: recorder, mem0" in refused.stderr
+    assert "there are: hermes:recorder, hermes:mem0" in refused.stderr
 
 
 def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Path) -> None:
