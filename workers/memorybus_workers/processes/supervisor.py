@@ -22,6 +22,7 @@ from memorybus.processes.keeper import Death, Keeper
 from memorybus_workers.processes.parent import when_parent_ends
 from memorybus_workers.processes.posts import command, posts, set_apart
 from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
+from memorybus_workers.processes.service import ServiceManager
 
 _log = logging.getLogger("memorybus")
 
@@ -195,6 +196,7 @@ class Supervisor:
         self._seats: dict[str, Seat] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
+        self._manager = ServiceManager.of_environment(clock)
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -207,8 +209,10 @@ class Supervisor:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
+                self._manager.alive()
                 self._rest()
         finally:
+            self._manager.stopping()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -253,6 +257,7 @@ class Supervisor:
         if not all(workers):
             return False
         say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
+        self._manager.ready()
         return True
 
     def _running(self) -> list[ChildProcess]:
