@@ -73,11 +73,12 @@ def spoken(words: Iterable[str]) -> tuple[str, ...]:
 def silent(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
     """Return the words that say nothing about what is asked for.
 
-    One that is an English word too is not believed alone: "sedan" is Swedish, or a car.
+    One that is an English word too is not believed unless another is foreign for sure: "sedan" is
+    Swedish, or a car.
     """
     found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
-    if len(found) == 1:
-        found -= _ENGLISH_TOO
+    if not found - _ENGLISH_TOO - _STOP_WORDS["english"]:
+        found -= _ENGLISH_TOO - _STOP_WORDS["english"]
     return frozenset(found)
 
 

@@ -130,3 +130,15 @@ def test_a_search_is_bounded() -> None:
     assert chosen(terms, {t.stem: 1 for t in terms}) == terms[:MAX_TERMS]
     assert chosen(terms[:3], {"0": MAX_MATCHES, "1": 5, "2": 9 * MAX_MATCHES}) == [terms[1]]
     assert chosen(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]
+
+
+@pytest.mark.parametrize("question", ["sedan", "the sedan", "a sedan?", "my van", "the son"])
+def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> None:
+    """A word that says nothing elsewhere is asked for, if nothing else is foreign."""
+    asked = question.strip("?").split()[-1]
+    assert asked in {term.word for term in parse(question).terms}
+
+
+def test_a_foreign_question_asks_for_no_stop_word() -> None:
+    """Beside words that are foreign for sure, such a word says as little as there."""
+    assert parse("och sedan då?").terms == ()
