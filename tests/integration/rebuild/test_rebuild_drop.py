@@ -38,7 +38,7 @@ from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.surfaces.cli import main
-from memorybus.surfaces.cli.rebuild import _at_work
+from memorybus.surfaces.cli.history.rebuild import _at_work
 from memorybus.surfaces.views.output import Output
 from memorybus_workers.hosting import drop as dropping
 

@@ -10,8 +10,8 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.operations.providers.setup import Target, Wish
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli import setup_answers
-from memorybus.surfaces.cli.dialogue import Dialogue, chosen, shown
+from memorybus.surfaces.cli.providers import setup_answers
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, chosen, shown
 from rich.console import Console
 
 FIELDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli.hermes_takeover import described, native_options, report, ways
+from memorybus.surfaces.cli.hermes.takeover import described, native_options, report, ways
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install.previous import PreviousProvider, read
 

@@ -15,7 +15,6 @@ from cyclopts import App, CycloptsError
 from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus.surfaces.cli import (
-    archive,
     check,
     config,
     dlq,
@@ -23,19 +22,17 @@ from memorybus.surfaces.cli import (
     events,
     export,
     forget,
-    hermes,
     memories,
     processes,
-    provider,
-    rebuild,
-    replay,
     sessions,
     status,
     tools,
-    verify,
 )
 from memorybus.surfaces.cli.failures import FAILED, failed, wants_json
+from memorybus.surfaces.cli.hermes import commands as hermes
+from memorybus.surfaces.cli.history import archive, rebuild, replay, verify
 from memorybus.surfaces.cli.options import CARE
+from memorybus.surfaces.cli.providers import provider
 from memorybus.surfaces.views.output import QuietPipeConsole
 from memorybus.text.redact import mask_record
 

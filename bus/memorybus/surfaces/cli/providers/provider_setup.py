@@ -9,11 +9,11 @@ from rich.table import Table
 
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.registry.description import KindOffer, TrialStep, TrialTerms
-from memorybus.surfaces.cli import setup_answers
-from memorybus.surfaces.cli.dialogue import Dialogue, chosen
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
-from memorybus.surfaces.cli.provider_life import RESTART
-from memorybus.surfaces.cli.provider_trial import shown
+from memorybus.surfaces.cli.providers import setup_answers
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, chosen
+from memorybus.surfaces.cli.providers.provider_life import RESTART
+from memorybus.surfaces.cli.providers.provider_trial import shown
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import visible

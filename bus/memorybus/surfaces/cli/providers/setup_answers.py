@@ -7,8 +7,8 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli.dialogue import Dialogue, shown
 from memorybus.surfaces.cli.key_values import given as key_values
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, shown
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings

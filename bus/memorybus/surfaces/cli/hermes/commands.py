@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.surfaces.cli.dialogue import Dialogue
-from memorybus.surfaces.cli.hermes_takeover import Takeover, report
+from memorybus.surfaces.cli.hermes.takeover import Takeover, report
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, not_negative
+from memorybus.surfaces.cli.providers.dialogue import Dialogue
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible

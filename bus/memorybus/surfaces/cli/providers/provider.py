@@ -7,9 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.cli.provider_life import run_add, run_pause, run_remove, run_resume
-from memorybus.surfaces.cli.provider_setup import run_setup
-from memorybus.surfaces.cli.provider_trial import run_test
+from memorybus.surfaces.cli.providers.provider_life import (
+    run_add,
+    run_pause,
+    run_remove,
+    run_resume,
+)
+from memorybus.surfaces.cli.providers.provider_setup import run_setup
+from memorybus.surfaces.cli.providers.provider_trial import run_test
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 

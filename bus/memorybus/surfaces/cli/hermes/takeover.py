@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.dialogue import Dialogue
 from memorybus.surfaces.cli.options import Common
-from memorybus.surfaces.cli.provider_setup import Setup
+from memorybus.surfaces.cli.providers.dialogue import Dialogue
+from memorybus.surfaces.cli.providers.provider_setup import Setup
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install.previous import PreviousProvider
 from memorybus.surfaces.views.output import Output

@@ -1,0 +1,1 @@
+"""``memorybus hermes``: the plugin, its health, and what Hermes had before."""

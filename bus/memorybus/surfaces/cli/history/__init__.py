@@ -1,0 +1,1 @@
+"""``memorybus archive``, ``replay``, ``rebuild`` and ``verify``: what is done with the past."""

@@ -1,0 +1,1 @@
+"""``memorybus provider``: the instances, one late, set up in a dialogue, tried out."""
