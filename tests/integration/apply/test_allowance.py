@@ -87,7 +87,8 @@ def test_a_wait_holds_up_no_other_provider(
         until = SYSTEM.monotonic() + settings.lease + MARGIN
         wait_until(lambda: SYSTEM.monotonic() > until, "a lease has run out", 60)
         assert texts(home(settings, "slow")) == ["one"]
-        assert redis_client.get(Keys(settings.namespace).lease(0, "slow"))
+        lease = Keys(settings.namespace).lease(0, "slow")
+        wait_until(lambda: redis_client.get(lease), "the lane that waits is owned")
         say(bus, "s", "three")
         wait_applied(redis_client, settings, "quick")
 
