@@ -33,6 +33,9 @@ from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
 
+LogForm = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -123,6 +126,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if it is there.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
+        log: how the log lines of workers look: text for people, or a JSON object each.
+        log_level: the lowest level of theirs that is shown. An agent's logging belongs to the
+            agent.
         crash_at: a named crash point to die at; for fault tests.
     """
 
@@ -175,6 +181,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: dict[str, float] = {}
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
+    log: LogForm = "text"
+    log_level: LogLevel = "info"
     crash_at: str = ""
 
     def __post_init__(self) -> None:

@@ -4,9 +4,9 @@ from cyclopts import App
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.config.settings import FILE_NAME, config_path, layers
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.views.output import Output
+from memorybus.config.settings import layers
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
+from memorybus.surfaces.views.render import read_from
 from memorybus.surfaces.views.safe import visible
 
 
@@ -41,10 +41,5 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
         style = "dim" if one.origin == "default" else ""
         table.add_row(*(Text(visible(cell), style=style, overflow="fold") for cell in cells))
     output.show(table)
-    _tell_file(output)
+    output.note(f"settings: {read_from(settings_file())}")
     return 0
-
-
-def _tell_file(output: Output) -> None:
-    path = config_path()
-    output.note(f"read: {path}" if path else f"there is no {FILE_NAME} here, so none was read")
