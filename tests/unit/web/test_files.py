@@ -9,7 +9,7 @@ import pytest
 
 HOME = Path(memorybus.surfaces.web.__file__).parent
 TEMPLATES = sorted((HOME / "templates").iterdir())
-INLINE = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|javascript:", re.IGNORECASE)
+INLINE = re.compile(r"(?i)<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|javascript:")
 
 
 def test_what_others_wrote_is_as_they_published_it() -> None:
