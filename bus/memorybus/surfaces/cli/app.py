@@ -24,6 +24,7 @@ from memorybus.surfaces.cli import (
     forget,
     memories,
     processes,
+    serving,
     sessions,
     status,
     tools,
@@ -61,6 +62,7 @@ def build() -> App:
     )
     for group in (
         processes,
+        serving,
         memories,
         export,
         forget,
