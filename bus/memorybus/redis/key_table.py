@@ -64,6 +64,19 @@ TABLE: tuple[KeyDoc, ...] = (
         "with what it takes of the history.",
     ),
     KeyDoc(
+        "{ns}:tuned",
+        "hash",
+        True,
+        "Limits of calls that an operator set while workers run, by provider: they hold instead of "
+        "those of the settings.",
+    ),
+    KeyDoc(
+        "{ns}:retries",
+        "hash",
+        True,
+        "The last wish that what waits for another try goes on now, by instance.",
+    ),
+    KeyDoc(
         "{ns}:live",
         "hash",
         True,

@@ -60,6 +60,8 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.held = f"{namespace}:held"
+        self.tuned = f"{namespace}:tuned"
+        self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
 
