@@ -62,6 +62,7 @@ class Keys:
         self.held = f"{namespace}:held"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
+        self.told = f"{namespace}:told"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"
