@@ -22,6 +22,7 @@ from memorybus.surfaces.cli import (
     events,
     export,
     forget,
+    kept,
     memories,
     processes,
     sessions,
@@ -62,6 +63,7 @@ def build() -> App:
     for group in (
         processes,
         memories,
+        kept,
         export,
         forget,
         status,
