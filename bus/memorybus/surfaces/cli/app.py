@@ -25,6 +25,7 @@ from memorybus.surfaces.cli import (
     kept,
     memories,
     processes,
+    serving,
     sessions,
     status,
     tools,
@@ -62,6 +63,7 @@ def build() -> App:
     )
     for group in (
         processes,
+        serving,
         memories,
         kept,
         export,
