@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
@@ -23,6 +22,7 @@ from memorybus.processes.keeper import Death, Keeper
 from memorybus_workers.processes.parent import when_parent_ends
 from memorybus_workers.processes.posts import command, posts, set_apart
 from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
+from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
 
 _log = logging.getLogger("memorybus")
@@ -197,7 +197,8 @@ class Supervisor:
         self._seats: dict[str, Seat] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
-        self._manager = ServiceManager.of_environment(clock)
+        self.pulse = Pulse(clock)
+        self._told = (ServiceManager.of_environment(clock), self.pulse)
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -210,10 +211,12 @@ class Supervisor:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
-                self._manager.alive()
+                for one in self._told:
+                    one.alive()
                 self._rest()
         finally:
-            self._manager.stopping()
+            for one in self._told:
+                one.stopping()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -258,7 +261,8 @@ class Supervisor:
         if not all(workers):
             return False
         say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
-        self._manager.ready()
+        for one in self._told:
+            one.ready()
         return True
 
     def _running(self) -> list[ChildProcess]:
@@ -276,7 +280,6 @@ def run_supervisor(
     providers: Sequence[str],
     processes: int,
     jobs: int,
-    log: logs.Form = "text",
     *,
     with_parent: bool = False,
     mark: str = "",
@@ -289,7 +292,6 @@ def run_supervisor(
         providers: the instances that they serve, in the order of recall.
         processes: how many share them.
         jobs: recall processes for each provider, in all.
-        log: the form of their logs.
         with_parent: end when the process that started this one does.
         mark: how its workers' ids end; a fresh one if empty.
         metrics: where to serve metrics; nowhere if empty.
@@ -302,14 +304,14 @@ def run_supervisor(
 
     def commands(apart: frozenset[str]) -> dict[str, list[str]]:
         there = posts(providers, apart, processes, jobs)
-        return {post.name: command(post, providers, log, mark) for post in there}
+        return {post.name: command(post, providers, mark) for post in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
     ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)
-    with _told(settings), _served(settings, metrics) as where:
+    with _told(settings), _served(settings, metrics, supervisor.pulse) as where:
         supervisor.ready = {"metrics": where} if where else {}
         return supervisor.run()
 
@@ -328,12 +330,12 @@ def _told(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def _served(settings: Settings, metrics: str) -> Iterator[str]:
+def _served(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
     """Serve metrics, if an address is given; yield where."""
     if not metrics:
         yield ""
         return
     from memorybus.health.metrics.server import address, serving
 
-    with serving(settings, address(metrics)) as where:
+    with serving(settings, address(metrics), pulse) as where:
         yield str(where)
