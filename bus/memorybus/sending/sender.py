@@ -29,7 +29,8 @@ from memorybus.sending.counters import SendCounts
 from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.wire.codec import Encoder
+from memorybus.tracing.spans import Tracing
+from memorybus.wire.codec import Encoder, trace_of
 
 _log = logging.getLogger("memorybus")
 
@@ -94,6 +95,7 @@ class Sender:
         self._keys = Keys(settings.namespace)
         self.replication = Replication(redis, self._keys, settings.partitions, spool.producer)
         self._encoder = Encoder(settings.compress_min_bytes)
+        self._tracing = Tracing(settings.namespace)
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
         self._resting: set[int] = set()
@@ -222,7 +224,8 @@ class Sender:
         self._crash("sender.before_append")
         self.spool.possibly_delivered.announce(rows[-1][0])
         try:
-            replies = scripts.run_many(self._redis, calls)
+            with self._tracing.append(len(rows), (trace_of(row[4]) for row in rows)):
+                replies = scripts.run_many(self._redis, calls)
         except (RedisError, OSError) as error:
             for partition, events in by_partition.items():  # Redis may have taken them
                 self.spool.possibly_delivered.note(partition, events[-1].sequence)
