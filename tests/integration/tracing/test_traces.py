@@ -97,6 +97,15 @@ def test_a_failing_call_is_seen(redis_url: str, make_settings: MakeSettings, kin
     assert "parrot" not in failed[0].to_json()
 
 
+def test_an_append_tells_of_what_it_sends(redis_url: str, make_settings: MakeSettings) -> None:
+    """What a spool still holds of a process before is in the log already: no span counts it."""
+    settings = make_settings(url=redis_url)
+    with kept() as spans:
+        for _ in range(2):
+            told(settings, TEXT)
+        assert sum(map(counts, spans.of("append"))) == len(spans.of("publish")) == 3
+
+
 @pytest.mark.parametrize(("sampler", "last"), [(DEFAULT_ON, "13"), (TraceIdRatioBased(0), "02")])
 def test_an_envelope_says_whether_its_publisher_is_sampled(
     redis_url: str, make_settings: MakeSettings, sampler: Sampler, last: str
