@@ -1,5 +1,5 @@
 # A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
-# With what the archive needs: without it Redis would never be trimmed.
+# With what the archive needs, without which Redis would never be trimmed, metrics and PostgreSQL.
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
@@ -9,7 +9,7 @@ COPY bus bus
 COPY workers workers
 COPY providers providers
 RUN python -m venv /opt/memorybus \
- && /opt/memorybus/bin/pip install --no-cache-dir '.[archive]'
+ && /opt/memorybus/bin/pip install --no-cache-dir '.[archive,postgres,metrics]'
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \
@@ -20,7 +20,8 @@ ENV PATH=/opt/memorybus/bin:$PATH \
     MEMORYBUS_DATA_DIR=/data
 WORKDIR /data
 VOLUME /data
-USER memorybus
+# By number, so that Kubernetes sees that it is not root.
+USER 10001
 # Healthy is: Redis answers, and a worker of this container has told it so lately.
 HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 \
   CMD memorybus status --json | python -c "import json, socket, sys; sys.exit(socket.gethostname() not in [one['host'] for one in json.load(sys.stdin)['workers']])"

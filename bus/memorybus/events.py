@@ -276,6 +276,26 @@ class CanarySent(Event, frozen=True, kw_only=True):
     volatile: ClassVar[bool] = True
 
 
+class OperatorActed(Event, frozen=True, kw_only=True):
+    """Somebody changed something from the page of operators; written before it is done.
+
+    No provider has a hook for it: lanes pass it, and no backend is called.
+
+    Attributes:
+        act: what: "pause provider".
+        operator: who, as they signed in or a proxy named them.
+        reason: why, in their words.
+        about: of what: names and ids, and never what a person said.
+        failed: why it could not be done, in a second event; "" in the first.
+    """
+
+    act: str
+    operator: str
+    reason: str = ""
+    about: dict[str, str] = {}
+    failed: str = ""
+
+
 class UnknownEvent(Event, frozen=True, kw_only=True):
     """An event of a type or version that this release does not know: it is parked, never dropped.
 
@@ -317,6 +337,7 @@ KnownEvent: TypeAlias = (
     | ToolCalled
     | DeadLetterResolved
     | CanarySent
+    | OperatorActed
 )
 AnyEvent: TypeAlias = KnownEvent | UnknownEvent | Omitted
 
@@ -332,6 +353,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolCalled,
     DeadLetterResolved,
     CanarySent,
+    OperatorActed,
 )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import secrets
 import zlib
 from collections.abc import Callable
 from typing import BinaryIO
@@ -10,6 +11,9 @@ import uuid_utils
 
 NewId = Callable[[], str]
 """Returns a fresh event id: 32 hex digits, sorted by time (UUID version 7)."""
+
+NewSecret = Callable[[], str]
+"""Returns a text that nobody can guess."""
 
 DIGEST_BYTES = 8
 _PIECE = 1 << 20
@@ -23,6 +27,11 @@ def new_id() -> str:
 def new_mark() -> str:
     """Return six hex digits that distinguish things of the same name."""
     return new_id()[-6:]
+
+
+def new_secret() -> str:
+    """Return a fresh text of 256 bits that nobody can guess; it stands in URLs and headers."""
+    return secrets.token_urlsafe(32)
 
 
 class Derivation:

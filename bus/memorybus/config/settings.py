@@ -33,6 +33,9 @@ from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
 
+LogForm = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -123,6 +126,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if it is there.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
+        log: how the log lines of workers look: text for people, or a JSON object each.
+        log_level: the lowest level of theirs that is shown. An agent's logging belongs to the
+            agent.
+        page_token: the argon2 hash of the token with which operators sign in at the page
+            (`memorybus config page-token` makes one); without it, and without a proxy, nobody acts.
+        page_proxy_header: a header in which a proxy names who is signed in (``X-Forwarded-User``);
+            empty means that no header is believed.
+        page_proxies: the addresses of proxies that are believed. Nobody else may reach the page
+            from there.
+        page_hosts: names by which browsers reach the page, beside ``localhost`` and addresses.
         crash_at: a named crash point to die at; for fault tests.
     """
 
@@ -175,6 +188,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: dict[str, float] = {}
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
+    log: LogForm = "text"
+    log_level: LogLevel = "info"
+    page_token: str = ""
+    page_proxy_header: str = ""
+    page_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    page_hosts: tuple[str, ...] = ()
     crash_at: str = ""
 
     def __post_init__(self) -> None:
@@ -374,7 +393,7 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
         if name.startswith(PREFIX) and name != PREFIX + "CONFIG"
     }
     check_names(values, "environment", FIELDS)
-    for name in ("providers", "secret_variables"):
+    for name in ("providers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
     for name in ("provider", "retention"):

@@ -76,7 +76,7 @@ class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
     `memorybus.health.services.findings_of` adds what the other figures say is wrong. `canary_at` is
-    when a canary last came through.
+    when a canary last came through, `settings_file` the one that the command read, "" if none.
     """
 
     redis: RedisStatus
@@ -94,6 +94,14 @@ class Status(msgspec.Struct, frozen=True):
     log: LogFigures = LogFigures()
     spools: list[HostSpool] = []
     canary_at: str | None = None
+    settings_file: str = ""
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """One look: the status, and the lanes of each instance that it sums up, by partition."""
+
+    status: Status
+    lanes: dict[str, list[LaneFigures]]
 
 
 def read_status(settings: Settings) -> Status:
@@ -102,8 +110,13 @@ def read_status(settings: Settings) -> Status:
     Raises:
         LogUnavailable: Redis does not answer; `spool_status` still does.
     """
+    return read_sight(settings).status
+
+
+def read_sight(settings: Settings) -> Sight:
+    """Read the whole status with its lanes; raises what `read_status` raises."""
     with watching(settings) as monitor:
-        return monitor.status()
+        return monitor.look()
 
 
 @contextmanager
@@ -146,6 +159,10 @@ class Monitor:
 
     def status(self) -> Status:
         """Read everything once."""
+        return self.look().status
+
+    def look(self) -> Sight:
+        """Read everything once, and keep the lanes."""
         server = self.log.server()
         self.log.check_partitions()
         names, sight = self.names(), Instances(self._redis, self._keys).look()
@@ -163,7 +180,7 @@ class Monitor:
         url = redacted(self._settings.redis_url)
         halted = alarms.of_halted({live: lanes[live] for live in serving.values()})
         spool = self.spool()
-        return Status(
+        status = Status(
             redis=RedisStatus(url, server.version, server.durability),
             spool=spool,
             partitions=self._settings.partitions,
@@ -183,6 +200,7 @@ class Monitor:
             canary_at=iso(number(self._redis.get(self._keys.canary)) or None),
             spools=host_spools(workers, socket.gethostname(), spool),
         )
+        return Sight(status, lanes)
 
     def short_of(self, place: Head) -> list[str]:
         """Return the providers whose lane has not passed a partition's end.

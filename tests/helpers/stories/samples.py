@@ -10,6 +10,7 @@ from memorybus.events import (
     Envelope,
     KnownEvent,
     MemoryWritten,
+    OperatorActed,
     Scope,
     SessionEnded,
     SessionRef,
@@ -64,6 +65,13 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
         replacement={"user": "Where is the ladder?"},
     ),
     CanarySent(),
+    OperatorActed(
+        act="pause provider",
+        operator="ann",
+        reason="its server moves",
+        about={"name": "holographic"},
+        failed="no worker",
+    ),
 )
 
 

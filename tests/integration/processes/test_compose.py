@@ -15,9 +15,9 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX
-from memorybus.config.settings import FIELDS, load
+from memorybus.config.settings import FIELDS, LogForm, load
+from memorybus.health.metrics.server import address
 from memorybus.health.monitor import read_status
-from memorybus.processes.commands import LogForm
 
 ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -60,8 +60,9 @@ def test_redis_data_outlives_the_container() -> None:
 
 
 def test_redis_is_closed_to_the_network() -> None:
-    """A server without a password listens on this machine only."""
-    assert [port.split(":")[0] for port in REDIS["ports"]] == ["127.0.0.1"]
+    """What asks for no password, or for one that everybody knows, listens on this machine only."""
+    ports = [port for one in COMPOSE["services"].values() for port in one.get("ports", [])]
+    assert {port.split(":")[0] for port in ports} == {"127.0.0.1"}
 
 
 def test_workers_wait_for_a_healthy_redis() -> None:
@@ -101,9 +102,9 @@ def test_a_stopping_worker_is_given_the_time_of_a_call() -> None:
 def test_images_are_pinned() -> None:
     """Every image has a tag that is not a moving one."""
     bases = [line.split()[0] for line in instructions("FROM")]
-    images = [REDIS["image"], WORKER["image"], *bases]
+    images = [*(one["image"] for one in COMPOSE["services"].values()), *bases]
     tags = [image.partition(":")[2] for image in images]
-    assert all(re.match(r"\d+\.\d+", tag) for tag in tags), images
+    assert all(re.match(r"v?\d+\.\d+", tag) for tag in tags), images
 
 
 def test_the_image_is_the_worker() -> None:
@@ -116,17 +117,33 @@ def test_the_image_is_the_worker() -> None:
 
 def test_workers_log_json() -> None:
     """What collects the containers' logs gets one JSON object a line, by a flag that there is."""
-    _, flag, form = WORKER["command"]
-    assert flag == "--log"
-    assert form in get_args(LogForm)
-    assert form == "json"
+    words = WORKER["command"]
+    assert "json" in get_args(LogForm)
+    assert words[words.index("--log") + 1] == "json"
+
+
+def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
+    """Every worker that compose starts tells its figures where Prometheus looks for them."""
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yaml").read_text())
+    (scraped,) = config["scrape_configs"]
+    (found,) = scraped["dns_sd_configs"]
+    where = address(WORKER["command"][WORKER["command"].index("--metrics") + 1])
+    assert (where.host, where.port) == ("0.0.0.0", found["port"])
+    assert set(found["names"]) <= set(COMPOSE["services"])
+    assert all((ROOT / "deploy/prometheus" / name).exists() for name in config["rule_files"])
+    assert "./deploy/prometheus:/etc/prometheus:ro" in COMPOSE["services"]["prometheus"]["volumes"]
 
 
 def test_the_image_archives() -> None:
-    """G7: the image has what sealing needs; without it a container would never trim Redis."""
+    """G7: the image has what sealing needs; without it a container would never trim Redis.
+
+    And what workers need for their metrics and for facts in PostgreSQL.
+    """
     (install,) = [line for line in instructions("RUN") if "pip install" in line]
-    assert re.search(r"'\.\[archive\]'", install)
+    (chosen,) = re.findall(r"'\.\[(.+)\]'", install)
+    assert {"archive", "metrics", "postgres"} <= set(chosen.split(","))
     extras = PROJECT["optional-dependencies"]
+    assert set(chosen.split(",")) <= set(extras)
     assert any(one.startswith("pyarrow") for one in extras["archive"])
 
 
@@ -159,10 +176,13 @@ def test_the_license_is_in_the_wheel() -> None:
 
 
 def test_the_image_does_not_run_as_root() -> None:
-    """The last user of the image is an ordinary one, and the service takes no privileges."""
-    assert instructions("USER")[-1] not in ("root", "0")
-    assert WORKER["cap_drop"] == ["ALL"]
-    assert "no-new-privileges:true" in WORKER["security_opt"]
+    """The last user of the image is an ordinary one, by number; no service takes privileges."""
+    assert int(instructions("USER")[-1]) > 0
+    assert WORKER["read_only"]
+    for name, one in COMPOSE["services"].items():
+        if name != "redis":  # whose image begins as root to own its files
+            assert one["cap_drop"] == ["ALL"]
+            assert "no-new-privileges:true" in one["security_opt"]
 
 
 def test_no_secret_is_built_in() -> None:

@@ -14,6 +14,7 @@ from memorybus.events import (
     Delegated,
     Event,
     MemoryWritten,
+    OperatorActed,
     Position,
     Scope,
     SessionEnded,
@@ -92,7 +93,7 @@ def test_an_event_reaches_its_hook(event: Event, hook: str, tmp_path: Path) -> N
 
 def test_every_event_has_a_hook() -> None:
     """No event of the wire contract is without a place to go; the log's own records need none."""
-    assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent} == set(EVENT_TYPES)
+    assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent, OperatorActed} == set(EVENT_TYPES)
 
 
 def test_what_is_not_handled_is_applied_without_a_call(tmp_path: Path) -> None:

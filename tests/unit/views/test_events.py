@@ -11,6 +11,7 @@ from memorybus.events import (
     Delegated,
     Envelope,
     MemoryWritten,
+    OperatorActed,
     Scope,
     SessionEnded,
     SessionRef,
@@ -36,6 +37,10 @@ def printed(*renderables: object, width: int = 160) -> str:
 
 SUMMARIES = [
     (CanarySent(), "memorybus doctor looks whether events come through"),
+    (
+        OperatorActed(act="retry", operator="ann", reason="mended", about={"of": "mem0"}),
+        "ann: retry mem0: mended",
+    ),
     (SessionStarted(title="Lens", parent="s0", reason="branch"), "Lens (from s0)"),
     (SessionStarted(), "start"),
     (TurnStarted(message="hello"), "hello"),

@@ -1,19 +1,29 @@
-"""``memorybus config``: which settings hold, and why."""
+"""``memorybus config``: which settings hold, and why; the token of the page."""
 
-from cyclopts import App
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+from cyclopts import App, Parameter
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.config.settings import FILE_NAME, config_path, layers
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.views.output import Output
+from memorybus.config.settings import FILE_NAME, layers
+from memorybus.errors import ConfigError
+from memorybus.ids import NewSecret, new_secret
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
+from memorybus.surfaces.views.render import read_from
 from memorybus.surfaces.views.safe import visible
+
+SHORTEST = 16
+"""Characters of a token that somebody chose."""
 
 
 def register(app: App) -> None:
     """Add this group's commands."""
     config = App(name="config", help="Settings, and where they come from.", group=CARE)
     config.command(run_config_show, name="show")
+    config.command(run_config_page_token, name="page-token")
     app.command(config)
 
 
@@ -41,10 +51,51 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
         style = "dim" if one.origin == "default" else ""
         table.add_row(*(Text(visible(cell), style=style, overflow="fold") for cell in cells))
     output.show(table)
-    _tell_file(output)
+    output.note(f"settings: {read_from(settings_file())}")
     return 0
 
 
-def _tell_file(output: Output) -> None:
-    path = config_path()
-    output.note(f"read: {path}" if path else f"there is no {FILE_NAME} here, so none was read")
+def run_config_page_token(
+    *,
+    stdin: Annotated[
+        bool, Parameter(negative="", help="Read the token from standard input; else one is made.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Make a token for `memorybus serve`, and its hash for the settings. Nothing is written.
+
+    Who has the token signs in at the page, and may act there. The settings hold its hash alone.
+
+    For example:
+
+    - `memorybus config page-token`
+    - `memorybus config page-token --stdin < token.txt`
+
+    Parameters
+    ----------
+    json
+        Print one JSON object: token (null with --stdin), page_token.
+    """
+    hashed, new_secret = _page_tokens()
+    token = sys.stdin.readline().strip() if stdin else new_secret()
+    if len(token) < SHORTEST:
+        raise ConfigError(f"a token has at least {SHORTEST} characters")
+    output = common.output()
+    if output.json:
+        output.result({"token": None if stdin else token, "page_token": hashed(token)})
+        return 0
+    if not stdin:
+        output.show(f"the token, shown this once: {token}")
+    output.show(f"for {FILE_NAME}:")
+    output.show(f'page_token = "{hashed(token)}"')
+    return 0
+
+
+def _page_tokens() -> tuple[Callable[[str], str], NewSecret]:
+    try:
+        from memorybus.surfaces.web.access import hashed
+    except ImportError as error:
+        raise ConfigError(
+            "the page needs argon2-cffi; install it with: pip install 'memorybus[web]'"
+        ) from error
+    return hashed, new_secret

@@ -14,6 +14,7 @@ from memorybus.events import (
     Envelope,
     MemoryWritten,
     Omitted,
+    OperatorActed,
     Position,
     SessionEnded,
     SessionStarted,
@@ -65,18 +66,26 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return f"{provider}: {tool}"
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
-        case CanarySent() | UnknownEvent() | Omitted():
+        case CanarySent() | OperatorActed() | UnknownEvent() | Omitted():
             return _of_the_bus(event)
 
 
-def _of_the_bus(event: CanarySent | UnknownEvent | Omitted) -> str:
+def _of_the_bus(event: CanarySent | OperatorActed | UnknownEvent | Omitted) -> str:
     match event:
         case CanarySent():
             return "memorybus doctor looks whether events come through"
+        case OperatorActed():
+            return _acted(event)
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
         case Omitted(why=why):
             return f"left out: {why}"
+
+
+def _acted(event: OperatorActed) -> str:
+    about = " ".join(event.about.values())
+    failed = f"; it failed: {event.failed}" if event.failed else ""
+    return f"{event.operator}: {event.act} {about}: {event.reason}{failed}"
 
 
 def _turn(event: TurnCompleted) -> str:
@@ -100,12 +109,19 @@ def event_line(envelope: Envelope) -> Text:
     )
 
 
-def event_text(envelope: Envelope, position: Position, said: Mapping[str, Any]) -> Text:
+def event_head(event: AnyEvent, width: int) -> tuple[str, str]:
+    """Return an event's type, harmless and cut to a width, and its colour."""
+    name = event_name(event)
+    return one_line(name, width), _COLOURS.get(name, "")
+
+
+def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[str, Any]) -> Text:
     """Return one event whole, for people.
 
     Args:
         envelope: the event with its session and scope.
         position: its place in the log.
+        lies: where it lies, in words.
         said: its own fields, as ``--json`` shows them.
     """
     session, scope = envelope.session, envelope.scope
@@ -119,6 +135,7 @@ def event_text(envelope: Envelope, position: Position, said: Mapping[str, Any]) 
         "workspace": scope.workspace,
         "platform": scope.platform,
         "position": f"partition {position.partition}, number {position.n}",
+        "lies": lies,
     }
     text = Text()
     for name, value in rows.items():

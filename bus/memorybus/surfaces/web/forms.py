@@ -1,0 +1,19 @@
+"""The fields of a form, read up to a bound."""
+
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+LARGEST = 1 << 20
+"""Bytes of a form that are read."""
+
+
+async def read(request: Request) -> dict[str, str] | None:
+    """Return the fields of a form, of each the last value; None if it is too large."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST:
+            return None
+    text = body.decode("utf-8", "replace")
+    return dict(parse_qsl(text, keep_blank_values=True))

@@ -1,0 +1,116 @@
+"""What programs ask: whether we live, whether Redis answers, how the bus does, its metrics."""
+
+import threading
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import MemoryBusError
+from memorybus.health.finding import Check
+from memorybus.ids import new_id
+from memorybus.operations.doctor import passage
+from memorybus.surfaces.web.page import Asked
+from memorybus.surfaces.web.site import Site
+
+Guarded = Callable[
+    [Callable[[Asked], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]
+]
+
+CANARY_KEPT = 30.0
+"""Seconds for which one canary serves all who ask: each is an event in the log."""
+
+
+def routes(site: Site, guarded: Guarded) -> list[Route]:
+    """Return the paths; two of them tell nothing but yes or no, and anybody may ask."""
+    canary = Canary(site.settings, site.clock)
+
+    async def alive(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def ready(_: Request) -> Response:
+        look = await run_in_threadpool(site.looks.look)
+        if look.status is None:
+            return PlainTextResponse("Redis does not answer\n", 503)
+        return PlainTextResponse("ready\n")
+
+    async def health(asked: Asked) -> Response:
+        return await run_in_threadpool(_health, asked, canary)
+
+    return [
+        Route("/livez", alive),
+        Route("/readyz", ready),
+        Route("/healthz", guarded(health)),
+        Route("/metrics", guarded(_metrics(site.settings))),
+    ]
+
+
+class Canary:
+    """Sends a canary now and then, as `memorybus doctor` does; any thread may ask.
+
+    Args:
+        settings: where the log is.
+        clock: time.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Send nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._until = float("-inf")
+        self._check = Check(name="canary", ok=False, found="not sent yet")
+
+    def check(self) -> Check:
+        """Return how far a canary came that is not older than half a minute."""
+        with self._lock:
+            if self._clock.monotonic() >= self._until:
+                self._check = self._sent()
+                self._until = self._clock.monotonic() + CANARY_KEPT
+            return self._check
+
+    def _sent(self) -> Check:
+        try:
+            return passage.check(passage.send(self._settings, self._clock, new_id()))
+        except MemoryBusError as error:
+            fix = "run: memorybus doctor"
+            return Check(name="canary", ok=False, found=str(error), fix=fix)
+
+
+def _health(asked: Asked, canary: Canary) -> Response:
+    verdict = asked.look().verdict
+    said = msgspec.to_builtins(verdict)
+    well = verdict.state in ("OK", "WARNING")
+    if asked.query.get("deep") == "1":
+        check = canary.check()
+        said["canary"] = msgspec.to_builtins(check)
+        well = well and check.ok
+    body = msgspec.json.encode(said)
+    return Response(body, 200 if well else 503, media_type="application/json")
+
+
+def _metrics(settings: Settings) -> Callable[[Asked], Awaitable[Response]]:
+    """Return the metrics' endpoint; it says what to install if they cannot be made."""
+    try:
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        from memorybus.health.metrics.collector import registry
+    except ImportError:
+
+        async def missing(_: Asked) -> Response:
+            said = "metrics need prometheus-client: pip install 'memorybus[metrics]'\n"
+            return PlainTextResponse(said, 501)
+
+        return missing
+    found = registry(settings)
+
+    async def metrics(_: Asked) -> Response:
+        body = await run_in_threadpool(generate_latest, found)
+        return Response(body, headers={"content-type": CONTENT_TYPE_LATEST})
+
+    return metrics

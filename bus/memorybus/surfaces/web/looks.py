@@ -1,0 +1,89 @@
+"""The read model of all views: the status of `memorybus status`, looked at once a second."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.health.finding import Finding
+from memorybus.health.monitor import Sight, SpoolStatus, Status, read_sight, spool_status
+from memorybus.health.providers import LaneFigures
+from memorybus.health.verdict import Verdict, unknown, unreachable, verdict
+
+KEPT = 1.0
+"""Seconds for which a look serves all who ask."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """How the bus does.
+
+    Attributes:
+        at_ms: when we looked (wall time, milliseconds).
+        status: the figures; None if Redis could not be read.
+        verdict: what is wrong, and how badly.
+        lanes: the lanes of each instance, by partition.
+    """
+
+    at_ms: int
+    status: Status | None
+    verdict: Verdict
+    lanes: dict[str, list[LaneFigures]] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return what is wrong, the worst first."""
+        return self.verdict.findings
+
+
+class Looks:
+    """Looks for all who ask; any thread may.
+
+    Args:
+        settings: where the log is.
+        clock: time.
+        read: looks.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Clock, read: Callable[[Settings], Sight] = read_sight
+    ) -> None:
+        """Look at nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._read = read
+        self._lock = threading.Lock()
+        self._look: Look | None = None
+        self._until = float("-inf")
+
+    def look(self) -> Look:
+        """Return a look that is no older than a second; Redis may be away."""
+        with self._lock:
+            if self._look is None or self._clock.monotonic() >= self._until:
+                self._look = self._taken()
+                self._until = self._clock.monotonic() + KEPT
+            return self._look
+
+    def forget(self) -> None:
+        """Let the next one who asks look anew: something was changed."""
+        with self._lock:
+            self._look = None
+
+    def _taken(self) -> Look:
+        now_ms = self._clock.now_ms()
+        try:
+            sight = self._read(self._settings)
+        except LogUnavailable as error:
+            return Look(now_ms, None, unreachable(error, self._spool()))
+        except MemoryBusError as error:
+            return Look(now_ms, None, unknown(error))
+        found = verdict(sight.status, self._settings.providers, now_ms)
+        return Look(now_ms, sight.status, found, sight.lanes)
+
+    def _spool(self) -> SpoolStatus:
+        with suppress(MemoryBusError):
+            return spool_status(self._settings)
+        return SpoolStatus(0, 0, None)

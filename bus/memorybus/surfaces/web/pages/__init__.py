@@ -1,0 +1,9 @@
+"""The views, one module each; see the package above for how to add one."""
+
+from typing import Final
+
+from memorybus.surfaces.web.page import Page
+from memorybus.surfaces.web.pages import overview
+
+PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)
+"""All views, in the order of the navigation."""

@@ -1,0 +1,106 @@
+"""Runs the page until it is told to stop."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.health.metrics.server import Address
+from memorybus.ids import new_secret
+from memorybus.surfaces.web import answers
+from memorybus.surfaces.web.access import Access
+from memorybus.surfaces.web.app import build
+from memorybus.surfaces.web.guard import is_loopback
+from memorybus.surfaces.web.looks import Looks
+from memorybus.surfaces.web.pages import PAGES
+from memorybus.surfaces.web.past import Past
+from memorybus.surfaces.web.site import Site
+
+GRACE = 3
+"""Seconds that requests may take to end when we are told to stop."""
+
+
+def made(settings: Settings) -> Site:
+    """Return the site of a bus.
+
+    Raises:
+        ConfigError: the token's hash is none.
+    """
+    return Site(
+        settings=settings,
+        clock=SYSTEM,
+        looks=Looks(settings, SYSTEM),
+        past=Past(),
+        access=Access(settings, SYSTEM, new_secret),
+        templates=answers.environment(),
+    )
+
+
+def run(settings: Settings, where: Address, tell: Callable[[Address, bool], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: of the bus.
+        where: the address; port 0 lets the system choose one.
+        tell: told the address once it listens, and whether people may act.
+
+    Raises:
+        ConfigError: nobody can listen there, or others could and nobody asks who they are.
+    """
+    site = made(settings)
+    if not is_loopback(where.host) and not site.access.is_guarded:
+        raise ConfigError(
+            f"{where.host} is reached by others: set page_token (memorybus config page-token makes "
+            f"one) or page_proxy_header, or serve on 127.0.0.1"
+        )
+    listener = listening(where)
+    try:
+        tell(Address(where.host, listener.getsockname()[1]), site.access.is_guarded)
+        asyncio.run(server(site).serve(sockets=[listener]))
+    finally:
+        listener.close()
+
+
+def server(site: Site) -> uvicorn.Server:
+    """Return a server of a site, which serves until its `should_exit` is set."""
+    config = uvicorn.Config(
+        build(site, PAGES),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+        lifespan="on",
+    )
+    return _Server(config, site)
+
+
+class _Server(uvicorn.Server):
+    """A server that lets go of those who look before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        """Remember the site."""
+        super().__init__(config)
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams of events, then all that uvicorn ends."""
+        self._site.ends.set()
+        await super().shutdown(sockets)
+
+
+def listening(where: Address) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        ConfigError: nobody can listen there.
+    """
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    try:
+        return socket.create_server((where.host, where.port), family=family)
+    except OSError as error:
+        raise ConfigError(f"{where}: {error}; choose another --port or --host") from error

@@ -1,0 +1,87 @@
+"use strict";
+// What the page does beyond plain HTML: it stays up to date, draws the last hour, and has keys.
+(() => {
+  const live = document.querySelector("[data-live]");
+  const stale = document.getElementById("stale");
+  let source = null;
+
+  const isBusy = () => {
+    const at = document.activeElement;
+    return live.contains(at) && at.matches("input, textarea, select");
+  };
+  const swap = (text) => {
+    if (isBusy()) return; // who types is not interrupted
+    htmx.swap(live, text, { swapStyle: "innerHTML" });
+  };
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(location.href);
+    source.onmessage = (event) => { stale.textContent = ""; swap(event.data); };
+    source.onerror = () => { stale.textContent = "no connection: what is shown is old"; };
+  };
+  const close = () => { if (source) source.close(); source = null; };
+  if (live && live.childElementCount) {
+    open(); // a browser has few connections for one host: tabs that nobody looks at have none
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+    addEventListener("pagehide", close);
+  }
+
+  const COLOURS = ["--backlog", "--parked", "--ok", "--critical", "--dim"];
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const draw = async (figure) => {
+    const answer = await fetch(figure.dataset.from);
+    if (!answer.ok) return;
+    const found = await answer.json();
+    const series = found[figure.dataset.chart];
+    const names = Object.keys(series);
+    const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 } };
+    const options = {
+      width: figure.clientWidth - 20,
+      height: 180,
+      series: [{}, ...names.map((label, at) => ({ label, stroke: colour(COLOURS[at % COLOURS.length]), width: 2 }))],
+      axes: [axis, { ...axis, size: 60 }],
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high ?? 1)] } },
+    };
+    const data = [found.at, ...names.map((name) => series[name])];
+    if (figure.plot && figure.plot.names === names.join("\n")) {
+      figure.plot.chart.setData(data);
+    } else {
+      if (figure.plot) figure.plot.chart.destroy();
+      figure.plot = { names: names.join("\n"), chart: new uPlot(options, data, figure) };
+    }
+  };
+  const figures = [...document.querySelectorAll("[data-chart]")];
+  const drawAll = () => { if (!document.hidden) figures.forEach((one) => draw(one).catch(() => {})); };
+  const redraw = () => {
+    figures.forEach((one) => { if (one.plot) one.plot.chart.destroy(); one.plot = null; });
+    drawAll();
+  };
+  if (figures.length) {
+    drawAll();
+    setInterval(drawAll, 5000);
+    addEventListener("resize", redraw);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  }
+
+  const keys = document.getElementById("keys");
+  const known = [...document.querySelectorAll("[data-key]")];
+  const list = keys.querySelector("dl");
+  [...known.map((one) => [one.dataset.key, one.textContent]), ["/", "search, where there is one"], ["?", "these keys"]]
+    .forEach(([key, text]) => {
+      const term = document.createElement("dt");
+      const pressed = document.createElement("kbd");
+      pressed.textContent = key;
+      term.append(pressed);
+      const meaning = document.createElement("dd");
+      meaning.textContent = text;
+      list.append(term, meaning);
+    });
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+    const link = known.find((one) => one.dataset.key === event.key);
+    const search = document.querySelector("[data-search]");
+    if (link) link.click();
+    else if (event.key === "?") keys.showModal();
+    else if (event.key === "/" && search) { event.preventDefault(); search.focus(); }
+  });
+})();
