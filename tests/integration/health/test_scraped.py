@@ -43,6 +43,15 @@ def scraped(where: str) -> dict[str, float]:
     }
 
 
+def code(where: str, path: str) -> int:
+    """Ask for a path; return the status code."""
+    connection = http.client.HTTPConnection(where, timeout=20)
+    connection.request("GET", path)
+    found = connection.getresponse().status
+    connection.close()
+    return found
+
+
 def test_a_running_bus_is_scraped(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
@@ -70,6 +79,7 @@ def test_a_running_bus_is_scraped(
     assert found["memorybus_findings dead_letters critical"] == 1
     assert found[f"memorybus_workers {version('memorybus')}"] == 2
     assert not any("Jo" in name for name in found)
+    assert [code(where, path) for path in ("/livez", "/readyz", "/")] == [200, 200, 404]
     assert child.terminate() == 0
 
 

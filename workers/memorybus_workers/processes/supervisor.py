@@ -22,6 +22,7 @@ from memorybus.processes.keeper import Death, Keeper
 from memorybus_workers.processes.parent import when_parent_ends
 from memorybus_workers.processes.posts import command, posts, set_apart
 from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
+from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
 
 _log = logging.getLogger("memorybus")
@@ -196,7 +197,8 @@ class Supervisor:
         self._seats: dict[str, Seat] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
-        self._manager = ServiceManager.of_environment(clock)
+        self.pulse = Pulse(clock)
+        self._told = (ServiceManager.of_environment(clock), self.pulse)
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -209,10 +211,12 @@ class Supervisor:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
-                self._manager.alive()
+                for one in self._told:
+                    one.alive()
                 self._rest()
         finally:
-            self._manager.stopping()
+            for one in self._told:
+                one.stopping()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -257,7 +261,8 @@ class Supervisor:
         if not all(workers):
             return False
         say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
-        self._manager.ready()
+        for one in self._told:
+            one.ready()
         return True
 
     def _running(self) -> list[ChildProcess]:
@@ -312,6 +317,6 @@ def run_supervisor(
         return supervisor.run()
     from memorybus.health.metrics.server import address, serving
 
-    with serving(settings, address(metrics)) as where:
+    with serving(settings, address(metrics), supervisor.pulse) as where:
         supervisor.ready = {"metrics": str(where)}
         return supervisor.run()
