@@ -20,10 +20,13 @@ from memorybus.text.display import event_name, iso
 def show(asked: Asked) -> Mapping[str, Any]:
     """Return the event of a place, and its story."""
     mark = place_in(asked.path["place"])
-    with Stores(asked.settings) as stores, closing(DeadLetters(asked.settings)) as desk:
-        with closing(stores.history) as history:
-            stores.check()
-            story = story_of(stores, desk, event_at(history, mark))
+    with (
+        Stores(asked.settings) as stores,
+        closing(stores.history) as history,
+        closing(DeadLetters(asked.settings)) as desk,
+    ):
+        stores.check()
+        story = story_of(stores, desk, event_at(history, mark))
     envelope = story.event.envelope
     return {
         "place": asked.path["place"],

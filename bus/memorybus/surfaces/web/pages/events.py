@@ -1,7 +1,7 @@
-"""Events searched: a form, what was found, and the search that goes on by itself until it is stopped.
+"""Events searched: a form, what was found, and a search that goes on until it is stopped.
 
-One request looks for `SECONDS` at most, so that it is answered soon however long the history is. What
-was found until then is shown, and the page asks for more from where it stopped.
+One request looks for `SECONDS` at most, so that it is answered soon however long the history is.
+What was found until then is shown, and the page asks for more from where it stopped.
 """
 
 import re
@@ -45,7 +45,8 @@ def show(asked: Asked) -> Mapping[str, Any]:
     try:
         return data | _found(asked, fields)
     except ConfigError as error:
-        return data | {"problem": str(error), "found": [], "looked": 0, "going": "", "older": ""}
+        nothing = {"found": [], "unread": [], "looked": 0, "back_to": "", "going": "", "older": ""}
+        return data | nothing | {"problem": str(error)}
 
 
 def found(asked: Asked) -> Response:

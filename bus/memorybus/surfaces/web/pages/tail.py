@@ -31,9 +31,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         return data | {"problem": str(error)}
     ends = asked.site.clock.monotonic() + SECONDS
     with closing(journal.checked_history(asked.settings)) as history:
-        search = EventSearch(
-            history, wanted, enough=lambda _: asked.site.clock.monotonic() >= ends
-        )
+        search = EventSearch(history, wanted, enough=lambda _: asked.site.clock.monotonic() >= ends)
         search.run(NEWEST)
     words = SearchWords(wanted.words)
     return data | {"found": [row(one, words) for one in search.found]}
