@@ -1,27 +1,9 @@
 """The shipped contract, run on the MentisDB provider against a fake server."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from helpers.processes.stalls import STANDSTILL
+from helpers.providers.service_contract import ServiceContract
 from helpers.services.mentisdb_server import mentisdb_server
-from memorybus.ids import text_digest
-from memorybus_providers import registry
-from memorybus_providers.base import MemoryProvider, ProviderConfig
-from memorybus_providers.contract import ProviderContract
 
 
-class TestMentisDb(ProviderContract):
-    deadline = ProviderContract.deadline + STANDSTILL
-
-    @pytest.fixture(autouse=True)
-    def _server(self) -> Iterator[None]:
-        with mentisdb_server() as server:
-            self.options = {"base_url": server.url}
-            yield
-
-    def make_provider(self, tmp_path: Path) -> MemoryProvider:
-        options = {**self.options, "prefix": f"p{text_digest(str(tmp_path))}"}
-        config = ProviderConfig(name="mentisdb", home=tmp_path, options=options)
-        return registry.create("mentisdb", config)
+class TestMentisDb(ServiceContract):
+    kind = "mentisdb"
+    server = staticmethod(mentisdb_server)

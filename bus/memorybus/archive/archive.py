@@ -14,7 +14,7 @@ from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, LogPar
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import Objects, open_objects
-from memorybus.archive.partition import SealedPartition, TwinKnowledge
+from memorybus.archive.partition import SealedPartition, TwinKnowledge, last_before
 from memorybus.archive.read_ahead import ReadAheadThread
 from memorybus.archive.rows import SealedRow, SealedRows
 from memorybus.archive.tombstones import Tombstone
@@ -186,6 +186,12 @@ class Archive:
     def segments(self, partition: int) -> tuple[Segment, ...]:
         """Return what is sealed, in order, as the newest manifest says."""
         return self._of(partition).refreshed().segments
+
+    def segment_of(self, partition: int, entry: str) -> str:
+        """Return the file of the segment that covers an entry, "" if none does."""
+        ms, sequence = moment(entry)
+        found = last_before(self.segments(partition), (ms, sequence + 1))
+        return found.file if found and moment(found.last.entry) >= (ms, sequence) else ""
 
     def damage(self, partition: int) -> tuple[Damage, ...]:
         """Return what the newest manifest of a partition has of damage in itself."""

@@ -21,7 +21,7 @@ from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.reader import CONTENT, Group
 from memorybus.archive.partition import SealedPartition, last_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
-from memorybus.events import Omission, Omitted
+from memorybus.events import Omission, Omitted, UnknownEvent
 from memorybus.log.entry import LoggedEvent, moment
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
@@ -336,8 +336,19 @@ def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:
 
 def _may_pass(segment: Segment, wanted: RowFilter) -> bool:
     """Say whether the manifest alone tells that nothing of a segment is wanted."""
-    sessions = wanted.plan.query.sessions
-    return bool(sessions) and not bloom.may_hold(segment.sessions, sessions)
+    query = wanted.plan.query
+    if query.sessions and not bloom.may_hold(segment.sessions, query.sessions):
+        return True
+    if query.upto and segment.since > query.upto:
+        return True
+    return _lacks_types(segment, query.types)
+
+
+def _lacks_types(segment: Segment, types: Sequence[str]) -> bool:
+    """Say whether the manifest tells that a segment has none of some types."""
+    if not types or UnknownEvent.__name__ in types or not segment.types:
+        return False  # which types are unknown to this release, no manifest tells
+    return segment.types.keys().isdisjoint(types)
 
 
 def _names(wanted: RowFilter) -> tuple[str, ...]:

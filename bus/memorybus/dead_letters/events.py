@@ -9,9 +9,8 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import ArchiveError
 from memorybus.events import Omission, Omitted
 from memorybus.history.history import History
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, previous
 
-_LAST = (1 << 64) - 1
 _END = "it can only be discarded"
 
 GONE = f"the history has the event no more: {_END}"
@@ -61,7 +60,7 @@ def _found(history: History, partition: int, letter: DeadLetter, *, shown: bool)
         return LetterEvent(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
         history.forgotten()  # from here on, `read` knows it
-    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1).events:
+    for event in history.read(partition, previous(letter.entry), 1, after_n=letter.n - 1).events:
         if event.position.entry == letter.entry:
             return _whole(event, letter)
     return LetterEvent(None, GONE)
@@ -72,9 +71,3 @@ def _whole(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
     if isinstance(what, Omitted):
         return LetterEvent(None, _LEFT_OUT[what.why])
     return LetterEvent(event) if event.envelope.id == letter.event_id else LetterEvent(None, GONE)
-
-
-def _before(entry: str) -> str:
-    """Return the last id before an entry's."""
-    ms, sequence = moment(entry)
-    return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST}"

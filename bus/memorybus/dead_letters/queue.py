@@ -117,6 +117,11 @@ class DeadLetters:
         """
         return published(self._history, dead.partition, dead.stored.letter, shown=shown)
 
+    def at(self, provider: str, partition: int, entry: str) -> Dead | None:
+        """Return a lane's dead letter by its event's place in the log; None if it is none."""
+        found = asked(lambda: self._box(provider, partition).of(entry), self._where)
+        return Dead(provider, partition, found) if found else None
+
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
         """Ask the owners of a provider's lanes.
 

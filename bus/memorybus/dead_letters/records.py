@@ -182,7 +182,23 @@ class Box:
 
     def page(self, after: str = START, count: int = PAGE) -> list[StoredLetter]:
         """Return up to `count` dead letters after one, in the order they were put aside."""
-        found = read_entries(self._redis, self._dead, f"({after}", count=count)
+        return self._stored(read_entries(self._redis, self._dead, f"({after}", count=count))
+
+    def of(self, entry: str) -> StoredLetter | None:
+        """Return the dead letter of an event by its place in the log; None if it is none.
+
+        Reads the lane's letters in the order in which they were put aside, up to this one.
+        """
+        after, named = START, entry.encode()
+        while page := read_entries(self._redis, self._dead, f"({after}", count=PAGE):
+            likely = [one for one in page if any(named in value for value in one[1])]
+            for stored in self._stored(likely):
+                if stored.letter.entry == entry:
+                    return stored
+            after = page[-1][0].decode()
+        return None
+
+    def _stored(self, found: Sequence[tuple[bytes, list[bytes]]]) -> list[StoredLetter]:
         records = [(name.decode(), _record(name.decode(), fields)) for name, fields in found]
         entries = [letter.entry for _, letter in records]
         bodies: Any = self._redis.hmget(self._amended, entries) if entries else []

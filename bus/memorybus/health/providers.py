@@ -6,6 +6,7 @@ import msgspec
 
 from memorybus.log.stream import START
 from memorybus.registry.done_set import above
+from memorybus.registry.lanes import HALTED
 from memorybus.registry.work import WorkDone
 
 
@@ -56,9 +57,6 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     busiest_backlog: int = 0
     work: WorkDone = WorkDone()
 
-
-HALTED = "halted"
-"""The field of a lane's hash in which its owner says why the lane has stopped."""
 
 FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)
 """The fields that `lane_of` reads of a lane's hash."""

@@ -1,29 +1,46 @@
 """The history backward: the log from its end, then the archive, over all partitions.
 
-What the newest events cost does not grow with the history. What is left out comes as a placeholder
-until partitions are merged, so that none is read back further in time than the others.
+What the newest events cost does not grow with the history. What is left out comes as a placeholder,
+so that none is read back further in time than the others, and the reader knows how far it came.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
+import msgspec
+
 from memorybus.archive.damage import of_partition, tell
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
-from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import newest_first
 from memorybus.history.log_reader import sifted
 from memorybus.history.sources import END, SealedPast, Sources
-from memorybus.log.entry import LoggedEvent, logged, moment
+from memorybus.log.entry import LoggedEvent, moment
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
-from memorybus.wire.codec import Decoder
 
 _FIRST, _MOST = 32, 512
 """Entries of a partition that are read at once: at first, and at most."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A place in the order of all partitions, where reading back stopped and may go on.
+
+    Attributes:
+        partition: of the event that was read last.
+        entry: its entry.
+    """
+
+    partition: int
+    entry: str
+
+    def bound(self, partition: int) -> str:
+        """Return the id before which a partition is read: at one time they go in their order."""
+        ms, sequence = moment(self.entry)
+        return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
 
 class Back:
@@ -35,6 +52,7 @@ class Back:
         query: Query,
         sealed: Callable[[], Query],
         damage: list[str] | None,
+        before: Mark | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -43,17 +61,17 @@ class Back:
             query: asked of the log.
             sealed: returns what is asked of the archive, when that is first needed.
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            before: where an earlier reader stopped; None for the end.
         """
         self._sources = sources
         self._sieves = EventFilters(Plan(query=query), sources.forgotten)
         self._sealed_query = sealed
         self._damage = damage
-        self._decoder = Decoder()
+        self._before = before
 
     def events(self, heads: Sequence[Head]) -> Iterator[LoggedEvent]:
-        """Yield the wanted events up to the ends of partitions, newest first."""
-        merged = newest_first(map(self._partition, heads))
-        return (event for event in merged if type(event.envelope.event) is not Omitted)
+        """Yield the events up to the ends of partitions, newest first, with placeholders."""
+        return newest_first(map(self._partition, heads))
 
     def _partition(self, head: Head) -> Iterator[LoggedEvent]:
         """Yield one partition; nothing if it is not known what is forgotten."""
@@ -64,8 +82,9 @@ class Back:
 
     def _joined(self, head: Head) -> Iterator[LoggedEvent]:
         """Yield what the log has, and what it lacks from the archive."""
-        partition, place, n = head.partition, END, self._last(head) + 1
-        for event in self._logged(head):
+        partition = head.partition
+        place, n = self._end(head)
+        for event in self._logged(head, place):
             own = event.position
             yield from self._sealed(partition, place, own.entry, own.n, n - 1)
             yield sifted(event, self._sieves.of(partition))
@@ -74,6 +93,14 @@ class Back:
 
     # -- the log ----------------------------------------------------------------------------------
 
+    def _end(self, head: Head) -> tuple[str, int]:
+        """Return the entry before which a partition is read, and a number that is not before it."""
+        if self._before is None:
+            return END, self._last(head) + 1
+        bound = self._before.bound(head.partition)
+        following = self._sources.reader.first(head.partition, bound)
+        return bound, following.n if following else self._last(head) + 1
+
     def _last(self, head: Head) -> int:
         """Return the last number that was given, also where the log lost its tail since."""
         sealed = self._sources.reader.sealed(head.partition)
@@ -81,15 +108,17 @@ class Back:
             return sealed
         return head.n
 
-    def _logged(self, head: Head) -> Iterator[LoggedEvent]:
+    def _logged(self, head: Head, end: str) -> Iterator[LoggedEvent]:
         """Yield the log's events, newest first; entries that somebody else wrote are dropped."""
         if head.entry == START:
             return
         reader, partition, count = self._sources.reader, head.partition, _FIRST
         last = "+" if head.entry == FOREIGN else head.entry
+        if end != END:
+            last = f"({end}"
         while found := reader.back(partition, last, count):
             for entry, fields in found:
-                event = logged(partition, entry.decode(), fields, self._decoder)
+                event = reader.sifted(partition, entry, fields, self._sieves.of(partition))
                 if event is not None:
                     yield event
             last = f"({found[-1][0].decode()}"

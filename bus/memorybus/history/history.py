@@ -12,14 +12,17 @@ from redis import Redis
 from memorybus.archive.location import archive_of, check_reaches
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.history.backward import Back
+from memorybus.events import Omitted, Position
+from memorybus.history.backward import Back, Mark
 from memorybus.history.forward import Scan, in_order
 from memorybus.history.lineages import descendants
 from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import Finder
 from memorybus.history.sources import SealedPast, Sources
-from memorybus.log.entry import LoggedEvent, Place, moment
+from memorybus.history.whereabouts import Whereabouts, whereabouts
+from memorybus.log.entry import LoggedEvent, Place, moment, previous
 from memorybus.log.stream import START, EventLog, Head
+from memorybus.query.filter import EventFilter
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 
@@ -169,6 +172,23 @@ class History:
         check_reaches(archive, partition, self._sealed_before(partition, entry))
         return False
 
+    def at(self, partition: int, entry: str) -> LoggedEvent | None:
+        """Return the event of an entry, or its placeholder (`OMITTED`); None if there is none.
+
+        What is forgotten is not shown, also if only the log has it: while nobody knows what that
+        is, `ArchiveError` is raised.
+        """
+        sieve = EventFilter(WHOLE, partition, self.forgotten())
+        found = self._reader.read(partition, previous(entry), 1, sieve).events
+        if not found or found[0].position.entry != entry:
+            archive = self._sources.archive() if self._reader.sealed(partition) else None
+            found = archive.read(partition, previous(entry), 1) if archive else []
+        return found[0] if found and found[0].position.entry == entry else None
+
+    def whereabouts(self, position: Position) -> Whereabouts:
+        """Return where an event of the history lies."""
+        return whereabouts(self._sources, position)
+
     def before(self, partition: int, entry: str) -> Place | None:
         """Return the place of the last event before an entry, None if there is none."""
         if entry == START:
@@ -242,7 +262,23 @@ class History:
         """
         everywhere = msgspec.structs.replace(query, lineages=())
         back = Back(self._sources, everywhere, lambda: self.resolve(query), damage)
-        return back.events(self.log.heads() if heads is None else heads)
+        events = back.events(self.log.heads() if heads is None else heads)
+        return (event for event in events if type(event.envelope.event) is not Omitted)
+
+    def back(
+        self, query: Query, before: Mark | None = None, *, damage: list[str] | None = None
+    ) -> Iterator[LoggedEvent]:
+        """Yield the events of all partitions, newest first, those not wanted as placeholders.
+
+        So its caller knows how far it came, and can stop and go on later. Segments that hold
+        nothing wanted are passed over. Tombstones: as for `scan`.
+
+        Args:
+            query: which events, without lineages.
+            before: where an earlier reader stopped; None for the end.
+            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+        """
+        return Back(self._sources, query, lambda: query, damage, before).events(self.log.heads())
 
     def forgotten(self) -> tuple[Query, ...]:
         """Return what nobody shall read any more; from then on `read` knows it, too.

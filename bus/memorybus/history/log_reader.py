@@ -136,11 +136,19 @@ class LogReader:
     def _sifted(
         self, partition: int, found: Sequence[Entry], sieve: EventFilter
     ) -> list[LoggedEvent]:
-        return [
-            self._seen(Position(partition, entry.decode(), n), fields, sieve)
-            for entry, fields in found
-            if (n := number_of(fields))
-        ]
+        seen = (self.sifted(partition, entry, fields, sieve) for entry, fields in found)
+        return [event for event in seen if event is not None]
+
+    def sifted(
+        self, partition: int, entry: bytes, fields: Sequence[bytes], sieve: EventFilter
+    ) -> LoggedEvent | None:
+        """Return an entry as an event, or its place with the content left out.
+
+        None for an entry that somebody else wrote. What is left out is decoded no further than it
+        takes to know that.
+        """
+        n = number_of(fields)
+        return self._seen(Position(partition, entry.decode(), n), fields, sieve) if n else None
 
     def _seen(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
         """Decode an entry of ours; one that is left out no further than it takes to know that."""

@@ -64,6 +64,10 @@ class SealedPast(Protocol):
         """Return the last place that is sealed."""
         ...
 
+    def segment_of(self, partition: int, entry: str) -> str:
+        """Return the file of the segment that covers an entry."""
+        ...
+
     def close(self) -> None:
         """Close files."""
         ...

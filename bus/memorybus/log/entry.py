@@ -26,6 +26,8 @@ _FIELDS = 4
 DAMAGED = CorruptEnvelope.__name__
 """The name of an event begins so if its entry has our form, but its bytes are no envelope."""
 
+_LAST = (1 << 64) - 1
+
 _DIGITS = 15
 """Digits of a dense number at most: Lua counts to 2**53."""
 
@@ -100,6 +102,12 @@ def moment(entry: str) -> tuple[int, int]:
     """Return an entry id's order: its milliseconds and its number within them."""
     ms, _, sequence = entry.partition("-")
     return int(ms), int(sequence or 0)
+
+
+def previous(entry: str) -> str:
+    """Return the last id before an entry's."""
+    ms, sequence = moment(entry)
+    return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST}"
 
 
 def number_of(fields: Sequence[bytes]) -> int | None:

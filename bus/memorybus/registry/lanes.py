@@ -10,8 +10,11 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.redis import scripts
 from memorybus.redis.connect import asked, translated
-from memorybus.redis.keys import Keys
+from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.done_set import above
+
+HALTED = "halted"
+"""The field of a lane's hash in which its owner says why the lane has stopped."""
 
 
 class LaneState(msgspec.Struct, frozen=True):
@@ -44,6 +47,35 @@ class LaneOwner(msgspec.Struct, frozen=True):
     worker: str
     epoch: int
     moved_at: int
+
+
+class LanePassage(msgspec.Struct, frozen=True):
+    """How far a lane is, seen from one of its partition's events.
+
+    Attributes:
+        n: its checkpoint's dense number; 0 of a lane that never began.
+        done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
+        parked: how many events of the event's order key wait behind a dead letter; 0 for none.
+        discarded: dead letters of the lane that an operator gave up.
+        owned: whether somebody owns it now.
+        halted: why its owner has stopped; "" if it has not. Hostile text.
+    """
+
+    n: int = 0
+    done: int = 0
+    parked: int = 0
+    discarded: int = 0
+    owned: bool = False
+    halted: str = ""
+
+    def passed(self, n: int) -> bool:
+        """Say whether it is past an event: applied, put aside or left out."""
+        return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
+
+    def before(self, n: int) -> int:
+        """Return how many events the lane still has to pass before an event it is not past."""
+        below = n - self.n - 1
+        return below - (self.done & ((1 << below) - 1)).bit_count()
 
 
 class LaneKeys:
@@ -80,6 +112,27 @@ class LaneKeys:
 
         replies = iter(asked(ask, name))
         return [_owner(next(replies), *next(replies)) for _ in self._partitions]
+
+    def passages(self, partition: int, names: Sequence[str], key: str) -> dict[str, LanePassage]:
+        """Return how far the lanes of instances are in one partition, in one round trip.
+
+        Args:
+            partition: which one.
+            names: the instances.
+            key: an order key: whether it is parked.
+        """
+
+        def ask() -> list[Any]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for name in names:
+                    fields = ("n", "done", "discarded", HALTED)
+                    pipe.hmget(self._keys.lane(partition, name), *fields)
+                    pipe.exists(self._keys.lease(partition, name))
+                    pipe.hget(self._keys.parked(partition, name), key)
+                return pipe.execute()
+
+        replies = iter(asked(ask, lane_name(partition)))
+        return {name: _passage(next(replies), next(replies), next(replies)) for name in names}
 
     def bear(self, name: str) -> None:
         """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
@@ -138,6 +191,26 @@ class LaneKeys:
         keys = self._keys
         kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
         return [key(partition, name) for key in kinds]
+
+
+def _passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
+    n, done, discarded, halted = lane
+    return LanePassage(
+        n=int(n or 0),
+        done=above(done or b"", int(n or 0)),
+        parked=_waiting(parked),
+        discarded=int(discarded or 0),
+        owned=bool(owned),
+        halted=(halted or b"").decode("utf-8", "replace"),
+    )
+
+
+def _waiting(parked: bytes | None) -> int:
+    """Return how many events of a key wait; an older release kept no number."""
+    if parked is None:
+        return 0
+    count = parked.partition(b" ")[2]
+    return int(count) if count.isdigit() else 1
 
 
 def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:

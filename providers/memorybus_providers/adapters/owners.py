@@ -32,6 +32,13 @@ def owner_of(scope: Scope) -> Owner:
     return Owner(scope.agent, scope.user, scope.workspace)
 
 
+def whole(scope: RecallScope) -> Owner | None:
+    """Return whose memories a scope means, None if it means those of several."""
+    if scope.agent is None or scope.user is None or scope.workspace is None:
+        return None
+    return Owner(scope.agent, scope.user, scope.workspace)
+
+
 def session_key(owner: Owner) -> str:
     """Return the name of what an agent and a person say to each other in a workspace.
 
@@ -63,8 +70,8 @@ class Owners:
 
     def asked(self, scope: RecallScope) -> list[Owner]:
         """Return those whose memories a recall may return, newest first, at most `MOST`."""
-        if scope.agent is not None and scope.user is not None and scope.workspace is not None:
-            return [Owner(scope.agent, scope.user, scope.workspace)]
+        if owner := whole(scope):
+            return [owner]
         meant = [owner for owner in self._read() if _fits(owner, scope)]
         return meant[: -MOST - 1 : -1]
 

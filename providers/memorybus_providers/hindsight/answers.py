@@ -8,7 +8,8 @@ import msgspec
 
 from memorybus_providers.base import Recollection, StoredMemory
 from memorybus_providers.hindsight import sessions
-from memorybus_providers.hindsight.documents import Kept, moment
+from memorybus_providers.hindsight.documents import Kept
+from memorybus_providers.remote.texts import moment
 
 if TYPE_CHECKING:
     from hindsight_client_api.models.recall_result import RecallResult

@@ -1,6 +1,5 @@
 """What an event becomes in Hindsight: a document, its tags, and the bank of its owner; pure."""
 
-import re
 from typing import Final, get_args
 
 import msgspec
@@ -8,13 +7,12 @@ from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
 from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.remote import names
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote import names, said
+from memorybus_providers.remote.texts import moment, sendable
 
 OURS = "memorybus"
 """A tag of all that the bus wrote: what others put into a bank is never recalled as ours."""
 
-_DIGITS = re.compile(r"[0-9]{1,15}")
 STORES: Final = frozenset(get_args(StoreName))
 
 
@@ -64,11 +62,6 @@ class Kept(msgspec.Struct, frozen=True):
         return moment(self.metadata.get("at"))
 
 
-def moment(said: str | None) -> int:
-    """Return a time of metadata, milliseconds; 0 if it is none."""
-    return int(said) if said and _DIGITS.fullmatch(said) else 0
-
-
 def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
     """Return the name of an owner's bank."""
     return f"{prefix}__{names.name_of(agent, user, workspace)}"
@@ -98,24 +91,13 @@ def operation_of(bank: str, document: Document) -> str:
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
     """Return the document of a turn; None if nothing was said."""
-    said = "\n".join(f"{who}: {text}" for who, text in spoken(event))
-    return _document("turn", said, "a turn of a conversation", ctx) if said else None
-
-
-def spoken(event: TurnCompleted) -> list[tuple[str, str]]:
-    """Return who said what in a turn; what the host wrote itself was said by nobody."""
-    user = "" if event.synthetic else event.user
-    both = (
-        (event.user_name or "User", user),
-        (event.assistant_name or "Assistant", event.assistant),
-    )
-    return [(sendable(who), sendable(text)) for who, text in both if sendable(text).strip()]
+    told = said.lines(said.in_turn(event))
+    return _document("turn", told, "a turn of a conversation", ctx) if told else None
 
 
 def of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
     """Return the document of what a sub-agent did; None if nothing is told of it."""
-    parts = (("Task", event.task), ("Result", event.result))
-    told = "\n".join(f"{what}: {sendable(text)}" for what, text in parts if sendable(text).strip())
+    told = said.lines(said.in_delegation(event))
     return _document("delegation", told, "a delegated task", ctx) if told else None
 
 

@@ -2,20 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from memorybus.errors import MissingProvider, Permanent, ProviderError, Transient
-from memorybus.events import Delegated, Event, MemoryWritten, Scope, ToolCalled, TurnCompleted
+from memorybus.errors import Permanent, ProviderError, Transient
+from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
+from memorybus_providers.adapters.owners import whole
 from memorybus_providers.base import (
-    Capabilities,
-    Delivery,
     HookContext,
-    MemoryProvider,
-    Placement,
     ProviderConfig,
     RecallContext,
     RecallScope,
@@ -24,10 +18,18 @@ from memorybus_providers.base import (
     StoredMemory,
     TurnCall,
 )
-from memorybus_providers.hindsight import answers, documents, retractions, sessions, stores, tools
+from memorybus_providers.hindsight import (
+    answers,
+    documents,
+    options,
+    retractions,
+    sessions,
+    stores,
+    tools,
+)
 from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
-from memorybus_providers.hindsight.options import SCHEMA, options_of
-from memorybus_providers.remote import credentials
+from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote.provider import RemoteProvider, able
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:  # the client takes half a second to import
@@ -53,10 +55,9 @@ _TRACES = (
     "HINDSIGHT_API_LLM_TRACE_RETENTION_DAYS (1); set HINDSIGHT_API_LLM_TRACE_ENABLED=false, or "
     "delete these rows"
 )
-_HANDLED: Final[frozenset[type[Event]]] = frozenset({TurnCompleted, MemoryWritten, Delegated})
 
 
-class HindsightProvider(MemoryProvider):
+class HindsightProvider(RemoteProvider["Service"]):
     """Retains what happens in Hindsight, and recalls what it made of it.
 
     Delivery is ``keyed``: each event is a document by its id, and one that comes again takes the
@@ -64,21 +65,13 @@ class HindsightProvider(MemoryProvider):
     names its event. A turn that is `queued` has its id from the event and its text.
     """
 
-    kind: ClassVar[str] = "hindsight"
-    delivery: ClassVar[Delivery] = "keyed"
-    placement: ClassVar[Placement] = "shared"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        recall=True,
-        tools=True,
-        reading_tools=tools.READING,
-        concurrent=True,
-        retracts=True,
-        forgets=True,
-        exports=True,
-        handles=_HANDLED,
-    )
-    fresh_options: ClassVar[tuple[str, ...]] = ("prefix",)
-    tunable: ClassVar[frozenset[str]] = frozenset(
+    kind = "hindsight"
+    delivery = "keyed"
+    capabilities = able(tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated}))
+    package = "hindsight_client"
+    schema = options.SCHEMA
+    toolset = tools.TOOLS
+    tunable = frozenset(
         {
             "prefix",
             "timeout",
@@ -89,7 +82,7 @@ class HindsightProvider(MemoryProvider):
             "reflect_tokens",
         }
     )
-    bulk_turns: ClassVar[int] = 16
+    bulk_turns = 16
 
     def __init__(self, config: ProviderConfig) -> None:
         """Keep the configuration; nothing is asked.
@@ -98,47 +91,17 @@ class HindsightProvider(MemoryProvider):
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options = options_of(config)
-        self._service: Service | None = None
-        seconds = self._options.timeout
-        self.time_limits = MappingProxyType(dict.fromkeys({*_HANDLED, ToolCalled}, seconds))
+        self._options = own_options.read(config, options.Options)
+        self.limit_writes(self._options.timeout)
 
     # -- life ---------------------------------------------------------------------------------
 
-    @classmethod
-    def is_available(cls, config: ProviderConfig) -> bool:
-        """Say whether Hindsight's client is installed."""
-        return find_spec("hindsight_client") is not None
+    def connect(self) -> "Service":
+        """Make a client; the server is asked by the first call."""
+        from memorybus_providers.hindsight.calls import Service
 
-    @classmethod
-    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """Return the options."""
-        return SCHEMA
-
-    def open(self) -> None:
-        """Make a client; the server is asked by the first call.
-
-        Raises:
-            ConfigError: the key is named and not there.
-            MissingProvider: the client is not installed.
-        """
-        if self._service is not None:
-            return
-        try:
-            from memorybus_providers.hindsight.calls import Service
-        except ImportError as error:
-            raise MissingProvider(
-                f"provider {self.config.name} needs Hindsight's client ({error}); install it with: "
-                "pip install 'memorybus[hindsight]'"
-            ) from error
         key = credentials.api_key(self.config)
-        self._service = Service(self.config.name, self._options, key, self.config.clock)
-
-    def shutdown(self) -> None:
-        """Close the connections."""
-        if self._service is not None:
-            self._service.close()
-            self._service = None
+        return Service(self.config.name, self._options, key, self.config.clock)
 
     def health(self, deadline: float) -> str:
         """Say what does not work as the server is set, "" if all does."""
@@ -217,7 +180,7 @@ class HindsightProvider(MemoryProvider):
         erased = 0
         for bank in self._banks(scope):
             calls = self._calls(_ERASING)
-            if None not in _parts(scope) or next(calls.names(bank, tags_of(scope)), None):
+            if whole(scope) or next(calls.names(bank, tags_of(scope)), None):
                 erased += calls.delete_bank(bank)
         traced = self._calls(_ERASING).features().llm_trace
         return Residue(erased, (_TRACES,) if traced else ())
@@ -249,18 +212,8 @@ class HindsightProvider(MemoryProvider):
         ]
         return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
 
-    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the tools, by the names that Hindsight's own plugins use."""
-        return tools.schemas()
-
-    def handle_tool_call(
-        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
-    ) -> Mapping[str, Any]:
-        """Run a tool; arguments that do not fit it are answered with an ``error``."""
-        try:
-            call = tools.read(tool, arguments)
-        except msgspec.ValidationError as error:
-            return {"error": str(error)}
+    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+        """Run a tool."""
         calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
         bank = self._bank(ctx.scope)
         match call:
@@ -294,16 +247,9 @@ class HindsightProvider(MemoryProvider):
 
     def _banks(self, scope: RecallScope) -> list[str]:
         """Return the one bank of a whole scope, or all of ours: the tags say whose they are."""
-        match _parts(scope):
-            case (str() as agent, str() as user, str() as workspace):
-                return [bank_of(self._options.prefix, agent, user, workspace)]
+        if owner := whole(scope):
+            return [bank_of(self._options.prefix, owner.agent, owner.user, owner.workspace)]
         return self._calls(_ERASING).banks(f"{self._options.prefix}__")
 
     def _calls(self, deadline: float) -> "Calls":
-        if self._service is None:
-            raise Permanent(f"provider {self.config.name} is not open")
-        return self._service.within(deadline)
-
-
-def _parts(scope: RecallScope) -> tuple[str | None, str | None, str | None]:
-    return scope.agent, scope.user, scope.workspace
+        return self.client.within(deadline)

@@ -7,7 +7,7 @@ from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Kept, of_write, store_tag, tags_of
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.replaced import old_text, replaced
 
 if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls
@@ -19,25 +19,25 @@ _ASKED = 200
 def write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> None:
     """Apply a write. The new entry comes first, so that a crash between never loses both.
 
-    What ``old_text`` names is taken away if it is one text, be it there several times; several
-    different ones are all left alone, as the agent's own stores do.
+    What ``old_text`` names is taken away then.
     """
     document = None if event.action == "remove" else of_write(event, ctx)
     if document:
         calls.retain(bank, [document])
-    if event.action == "add" or not event.old_text.strip():
-        return
-    old = [one for one in _entries(calls, bank, event, ctx) if one.id != ctx.event_id]
-    if len({one.text for one in old}) == 1:
-        for one in old:
+    wanted = old_text(event)
+    if wanted:
+        others = (
+            one for one in _entries(calls, bank, event, ctx, wanted) if one.id != ctx.event_id
+        )
+        for one in replaced(event, others, lambda kept: kept.text):
             calls.delete(bank, one.id)
 
 
-def _entries(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> Iterator[Kept]:
-    """Yield the entries of a store in which the old text stands."""
-    wanted = sendable(event.old_text)
+def _entries(
+    calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext, wanted: str
+) -> Iterator[Kept]:
+    """Yield the entries of a store in which a text stands, and perhaps others."""
     tags = (*tags_of(RecallScope.own(ctx.scope)), store_tag(event.store))
     for name in list(calls.names(bank, tags, wanted[:_ASKED])):
-        found = calls.document(bank, name)
-        if found and wanted in found.text:
+        if found := calls.document(bank, name):
             yield found

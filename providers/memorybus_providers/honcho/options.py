@@ -3,21 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-import msgspec
-
-from memorybus_providers.base import ProviderConfig
 from memorybus_providers.remote import credentials, own_options
 
 Level = Literal["minimal", "low", "medium", "high", "max"]
 """How hard Honcho thinks about a question (``reasoning_level``)."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See `SCHEMA`, which describes each."""
 
     base_url: str = "https://api.honcho.dev"
-    prefix: str = "memorybus"
-    timeout: float = 10.0
     results: int = 10
     context_ttl: float = 300.0
     observe_person: bool = True
@@ -29,24 +24,27 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     dialectic_depth: int = 1
     dialectic_per_day: int = 200
     dialectic_timeout: float = 30.0
-    api_key_env: str = ""
-    api_key_file: str = ""
+
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold, each rule with whether it does."""
+        least = min(self.context_ttl, self.dialectic_every, self.dialectic_per_day)
+        return {
+            **own_options.ServerOptions.rules(self),
+            "results must be 1 to 100": 1 <= self.results <= 100,
+            "dialectic_depth must be 1 to 3": 1 <= self.dialectic_depth <= 3,
+            "dialectic_timeout must be positive": self.dialectic_timeout > 0,
+            "context_ttl, dialectic_every and dialectic_per_day must not be negative": least >= 0,
+        }
 
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
-    {
-        "key": "base_url",
-        "description": "the server's address: Honcho's own, or yours (http://localhost:8000)",
-        "default": "https://api.honcho.dev",
-        "hint": "Enter for Honcho's own",
-    },
+    own_options.address_row(
+        "https://api.honcho.dev",
+        "Enter for Honcho's own",
+        "the server's address: Honcho's own, or yours (http://localhost:8000)",
+    ),
     *credentials.SCHEMA,
-    {
-        "key": "prefix",
-        "description": "what the names of its workspaces begin with: each agent, person and "
-        "workspace has one of its own; lower-case letters, digits and -, at most 20",
-        "default": "memorybus",
-    },
+    own_options.prefix_row("workspaces"),
     {"key": "timeout", "description": "seconds for one request", "default": 10.0},
     {
         "key": "results",
@@ -107,24 +105,3 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "default": 30.0,
     },
 )
-
-
-def options_of(config: ProviderConfig) -> Options:
-    """Return an instance's options.
-
-    Raises:
-        ConfigError: one is unknown, of the wrong type or out of its bounds.
-    """
-    found = own_options.converted(config, Options)
-    positive = min(found.timeout, found.dialectic_timeout) > 0
-    counts = (found.context_ttl, found.dialectic_every, found.dialectic_per_day)
-    rules = {
-        own_options.URL_RULE: own_options.is_url(found.base_url),
-        own_options.PREFIX_RULE: own_options.is_prefix(found.prefix),
-        "results must be 1 to 100": 1 <= found.results <= 100,
-        "dialectic_depth must be 1 to 3": 1 <= found.dialectic_depth <= 3,
-        "timeout and dialectic_timeout must be positive": positive,
-        "context_ttl, dialectic_every and dialectic_per_day must not be negative": min(counts) >= 0,
-    }
-    own_options.check(config, rules)
-    return found

@@ -6,8 +6,6 @@ workspace is got or made before a client's first call; ``Peer`` and ``Session`` 
 nothing; what an answer lacks is a ``pydantic`` error, a ``ValueError``.
 """
 
-import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,10 +18,8 @@ from memorybus.errors import ProviderError, Transient
 
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.remote import failures
+from memorybus_providers.remote.deadline import SharedDeadline
 from memorybus_providers.remote.truce import Truce
-
-_SHARE = 0.8
-"""Of a call's deadline that its requests may take together: the hook itself says the end."""
 
 
 class Service:
@@ -31,9 +27,9 @@ class Service:
 
     def __init__(self, options: Options, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
-        self._options, self._key, self._clock = options, key, clock
+        self._options, self._key = options, key
         self._truce = Truce(clock)
-        self._limits = threading.local()
+        self._deadline = SharedDeadline(clock)
         self._http = httpx.Client(event_hooks={"request": [self._limit]})
 
     def close(self) -> None:
@@ -59,21 +55,18 @@ class Service:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
         self._truce.check("Honcho")
-        outer = getattr(self._limits, "until", math.inf)
-        self._limits.until = min(outer, self._clock.monotonic() + _SHARE * deadline)
         try:
-            yield
+            with self._deadline.within(deadline):
+                yield
         except HonchoError as error:
             raise self._meaning(error) from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             kind = type(error).__name__
             raise Transient(f"Honcho's answer is none that its client reads: {kind}") from error
-        finally:
-            self._limits.until = outer
 
     def _limit(self, request: httpx.Request) -> None:
         """Shorten a request's time-outs to what is left of the deadline."""
-        left = self._limits.until - self._clock.monotonic()
+        left = self._deadline.left()
         if left <= 0:
             raise httpx.PoolTimeout("no time is left before the deadline", request=request)
         wanted = request.extensions["timeout"]

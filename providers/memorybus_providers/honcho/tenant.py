@@ -12,7 +12,7 @@ from honcho.conclusions import ConclusionsView
 from honcho.message import Message
 from memorybus.events import StoreName
 
-from memorybus_providers.adapters.owners import MOST, Owner
+from memorybus_providers.adapters.owners import MOST, Owner, whole
 from memorybus_providers.base import RecallScope
 from memorybus_providers.honcho import places, saying
 from memorybus_providers.honcho.options import Options
@@ -181,7 +181,7 @@ class Tenants:
 
         None is made by asking for it.
         """
-        if own := _own(scope):
+        if own := whole(scope):
             return [tenant] if self._is_there(tenant := self.of(own), scope) else []
         found = [self._service.client(name).get_metadata() for name in self._named(scope, most)]
         return [self.of(places.owner_in(metadata)) for metadata in found]
@@ -199,12 +199,6 @@ class Tenants:
     def _made(self, owner: Owner) -> Tenant:
         workspace = places.workspace_of(self._options.prefix, owner)
         return Tenant(self._service.client(workspace), owner, self._options)
-
-
-def _own(scope: RecallScope) -> Owner | None:
-    if scope.agent is None or scope.user is None or scope.workspace is None:
-        return None
-    return Owner(scope.agent, scope.user, scope.workspace)
 
 
 def _watching(seen: bool, sees: bool) -> SessionPeerConfig:

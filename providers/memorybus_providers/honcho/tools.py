@@ -1,13 +1,11 @@
 """The tools that a model calls: what they take and what they answer."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote import tool_calls
+from memorybus_providers.remote.tool_calls import Tool, ToolSet
 
 Peer = Annotated[
     Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")
@@ -80,43 +78,41 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Call = Profile | Search | Context | Reasoning | Conclude | Card
 
-ARGUMENTS: Final[Mapping[str, type[Call]]] = MappingProxyType(
+TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "honcho_profile": Profile,
-        "honcho_search": Search,
-        "honcho_context": Context,
-        "honcho_reasoning": Reasoning,
-        "honcho_conclude": Conclude,
-        "honcho_card": Card,
+        "honcho_profile": Tool(
+            Profile,
+            "The card of the user (or of you): the key facts that Honcho keeps. "
+            "Quick. Use it to see whom you are talking to.",
+            reads=True,
+        ),
+        "honcho_search": Tool(
+            Search,
+            "Search what was said in all conversations with this user. Returns "
+            "messages word for word, each with who said it and when.",
+            reads=True,
+        ),
+        "honcho_context": Tool(
+            Context,
+            "What Honcho holds of the user (or of you): the card and conclusions "
+            "from all conversations, those near a query first. Quick, no model is asked.",
+            reads=True,
+        ),
+        "honcho_reasoning": Tool(
+            Reasoning,
+            "Put a question about the user (or you) to Honcho's own model, which thinks about all "
+            "that was said. Slow and costly: use it when a search does not answer.",
+            reads=True,
+        ),
+        "honcho_conclude": Tool(
+            Conclude,
+            "Keep one fact of the user (or of you) for later sessions, or remove "
+            "one. What is said in the conversation is remembered anyway.",
+        ),
+        "honcho_card": Tool(
+            Card,
+            "Replace the card of the user (or of you) by these facts. Read it with "
+            "honcho_profile first: what is left out goes.",
+        ),
     }
 )
-
-READING: Final = frozenset(ARGUMENTS) - {"honcho_conclude", "honcho_card"}
-"""Names of the tools that only read."""
-
-_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "honcho_profile": "The card of the user (or of you): the key facts that Honcho keeps. "
-        "Quick. Use it to see whom you are talking to.",
-        "honcho_search": "Search what was said in all conversations with this user. Returns "
-        "messages word for word, each with who said it and when.",
-        "honcho_context": "What Honcho holds of the user (or of you): the card and conclusions "
-        "from all conversations, those near a query first. Quick, no model is asked.",
-        "honcho_reasoning": "Put a question about the user (or you) to Honcho's own model, which "
-        "thinks about all that was said. Slow and costly: use it when a search does not answer.",
-        "honcho_conclude": "Keep one fact of the user (or of you) for later sessions, or remove "
-        "one. What is said in the conversation is remembered anyway.",
-        "honcho_card": "Replace the card of the user (or of you) by these facts. Read it with "
-        "honcho_profile first: what is left out goes.",
-    }
-)
-
-
-def schemas() -> list[dict[str, Any]]:
-    """Return the tools as a model is told of them."""
-    return tool_calls.schemas(ARGUMENTS, _DESCRIPTIONS)
-
-
-def parsed(tool: str, arguments: Mapping[str, Any]) -> Call | str:
-    """Return a call's arguments, or what is wrong with them in a sentence for the model."""
-    return tool_calls.parsed(ARGUMENTS, tool, arguments)

@@ -5,7 +5,6 @@ beside the store.
 """
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from memorybus.errors import ConfigError, Permanent, ProviderError
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
 from memorybus_providers.mem0.options import LibraryOptions
-from memorybus_providers.remote import failures
+from memorybus_providers.remote import failures, private_file
 
 if TYPE_CHECKING:
     from mem0 import Memory
@@ -27,7 +26,6 @@ _MOST = 100_000
 
 _THRESHOLD = 0.1
 _TRIES = 3
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PASSING: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
 """What the libraries below Mem0 call an error that may not come again."""
 
@@ -155,14 +153,11 @@ def _at_last(make: Callable[[], "Memory"]) -> "Memory":
 
 
 def _read(path: Path, who: str) -> dict[str, Any]:
+    said = private_file.read(path, who, "config_file")
     try:
-        with open(path, encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            told = msgspec.json.decode(file.read(), type=dict[str, Any])
-    except (OSError, UnicodeError, msgspec.MsgspecError) as error:
+        told = msgspec.json.decode(said, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
         raise ConfigError(f"{who}: config_file {path} cannot be read: {error}") from error
-    if mode & _OTHERS:
-        raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
     if _embedded(told.get("vector_store")):
         raise ConfigError(
             f"{who}: {path} names a store within one process; lanes and recalls are several: "

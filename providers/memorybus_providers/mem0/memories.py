@@ -12,8 +12,9 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
+from memorybus_providers.remote import said
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.texts import moment, sendable
 
 Messages = list[dict[str, str]]
 Filters = Mapping[str, Any]
@@ -38,8 +39,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def at(self) -> int:
         """When it was said, milliseconds; 0 if unknown."""
-        said = self.told("at")
-        return int(said) if said.isascii() and said.isdigit() and len(said) < 16 else 0
+        return moment(self.told("at"))
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -69,19 +69,13 @@ def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
 
 
 def turn(event: TurnCompleted) -> Messages:
-    """Return what was said in a turn; what the host wrote itself was said by nobody."""
-    user = "" if event.synthetic else event.user
-    said = (
-        ("user", event.user_name or "User", user),
-        ("assistant", event.assistant_name or "Assistant", event.assistant),
-    )
-    return [_message(role, who, text) for role, who, text in said if sendable(text).strip()]
+    """Return what was said in a turn."""
+    return list(map(_message, said.in_turn(event)))
 
 
 def delegation(event: Delegated) -> Messages:
     """Return what a sub-agent was asked and answered."""
-    parts = (("Task", event.task), ("Result", event.result))
-    return [_message("assistant", *part) for part in parts if sendable(part[1]).strip()]
+    return list(map(_message, said.in_delegation(event)))
 
 
 def entry(event: MemoryWritten) -> Messages:
@@ -140,8 +134,9 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(role: str, name: str, text: str) -> dict[str, str]:
-    return {"role": role, "name": sendable(name), "content": sendable(text)}
+def _message(one: said.Said) -> dict[str, str]:
+    role = "user" if one.by_person else "assistant"
+    return {"role": role, "name": one.who, "content": one.text}
 
 
 def _line(message: Mapping[str, str]) -> str:

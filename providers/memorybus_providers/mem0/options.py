@@ -1,23 +1,22 @@
 """The options of an instance, read from its table; imports nothing heavy."""
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-import msgspec
-from memorybus.errors import ConfigError
-
-from memorybus_providers.base import ProviderConfig
-from memorybus_providers.remote import credentials
+from memorybus_providers.remote import credentials, own_options
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What library and server have in common; see `COMMON`."""
 
-    prefix: str = "memorybus"
     infer: bool = True
     results: int = 10
     timeout: float = 60.0
+
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold, each rule with whether it does."""
+        known = own_options.RemoteOptions.rules(self)
+        return {**known, "results must be 1 to 100": 1 <= self.results <= 100}
 
 
 class LibraryOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,8 +32,10 @@ class ServerOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     api_key_env: str = ""
     api_key_file: str = ""
 
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold, each rule with whether it does."""
+        return {**own_options.address_rule(self.base_url), **Options.rules(self)}
 
-_O = TypeVar("_O", bound=Options)
 
 COMMON: Final[tuple[Mapping[str, Any], ...]] = (
     {
@@ -67,42 +68,9 @@ LIBRARY: Final[tuple[Mapping[str, Any], ...]] = (
     *COMMON,
 )
 SERVER: Final[tuple[Mapping[str, Any], ...]] = (
-    {
-        "key": "base_url",
-        "description": "the server's address",
-        "default": "http://localhost:8888",
-        "hint": "a server of your own; Mem0's cloud has another API",
-    },
+    own_options.address_row(
+        "http://localhost:8888", "a server of your own; Mem0's cloud has another API"
+    ),
     *credentials.SCHEMA,
     *COMMON,
 )
-
-_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
-
-
-def options_of(config: ProviderConfig, kind: type[_O]) -> _O:
-    """Return an instance's options.
-
-    Raises:
-        ConfigError: one is unknown, missing, of the wrong type or out of its bounds.
-    """
-    try:
-        found = msgspec.convert(dict(config.options), kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"provider {config.name}: {error}") from error
-    if wrong := _wrong(found):
-        raise ConfigError(f"provider {config.name}: {wrong}")
-    return found
-
-
-def _wrong(found: Options) -> str:
-    """Return what is wrong with the options, "" if nothing."""
-    if not _PREFIX.fullmatch(found.prefix):
-        return "prefix must be 1 to 20 lower-case letters, digits and inner hyphens"
-    if not 1 <= found.results <= 100:
-        return "results must be 1 to 100"
-    if found.timeout <= 0:
-        return "timeout must be positive"
-    if isinstance(found, ServerOptions) and not found.base_url.startswith(("http://", "https://")):
-        return "base_url must begin with http:// or https://"
-    return ""

@@ -10,16 +10,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-import urllib3
 from memorybus.clock import Clock
-from memorybus.errors import Permanent, Transient, Unavailable
+from memorybus.errors import Permanent, ProviderError, Unavailable
 
 from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
 from memorybus_providers.mem0.options import ServerOptions
-from memorybus_providers.remote import failures, truce
-
-_MOST_BYTES = 1 << 26
-"""Of an answer (G10)."""
+from memorybus_providers.remote.http import HttpService
 
 _SHARE = 0.9
 """Of a hook's deadline that one request may take."""
@@ -38,17 +34,15 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class ServerStore:
-    """A server. It follows no redirect: a key goes where the settings say, nowhere else."""
+    """A server. May be used from several threads."""
 
     def __init__(self, options: ServerOptions, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
-        self._url, self._key, self._clock = options.base_url.rstrip("/"), key, clock
-        self._truce = truce.Truce(clock)
-        self._pool = urllib3.PoolManager(retries=False, maxsize=16)
+        self._http = _Http(options.base_url, {"X-API-Key": key} if key else {}, key, clock)
 
     def close(self) -> None:
         """Close the connections."""
-        self._pool.clear()
+        self._http.close()
 
     def add(
         self,
@@ -118,43 +112,20 @@ class ServerStore:
         return self._rows("GET", f"/memories?{query}", deadline)
 
     def _rows(self, method: str, path: str, deadline: float, *, body: Any = None) -> list[Row]:
-        answered = self._asked(method, path, deadline, body=body)
-        try:
-            return msgspec.json.decode(answered, type=_Listed).results
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise Transient(f"Mem0's answer is none: {type(error).__name__}") from error
+        return self._http.read(_Listed, method, path, _SHARE * deadline, body).results
 
-    def _asked(self, method: str, path: str, deadline: float, *, body: Any = None) -> bytes:
-        self._truce.check("Mem0")
-        headers = {"Content-Type": "application/json"}
-        if self._key:
-            headers["X-API-Key"] = self._key
-        try:
-            answer = self._pool.request(
-                method,
-                self._url + path,
-                body=None if body is None else msgspec.json.encode(body),
-                headers=headers,
-                redirect=False,
-                timeout=urllib3.Timeout(total=_SHARE * deadline),
-                preload_content=False,
-            )
-            said = answer.read(_MOST_BYTES)
-            answer.release_conn()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            told = failures.quoted(str(error), self._key)
-            raise failures.of_connection(error, f"Mem0: {told}") from error
-        if answer.status >= 300:
-            raise self._refusal(answer.status, said, answer.headers.get("Retry-After"))
-        return said
+    def _asked(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
+        self._http.ask(method, path, _SHARE * deadline, body)
 
-    def _refusal(self, status: int, said: bytes, retry_after: str | None) -> Exception:
-        told = failures.quoted(failures.complaint(said), self._key)
-        if status == 404 and "not found" in told and "Memory" in told:
-            return _Absent(told)
-        if status == 429:
-            self._truce.asked(truce.seconds_of(retry_after, self._clock.now_ms()))
-        return failures.of_status(status, f"Mem0 answers {status}: {told}")
+
+class _Http(HttpService):
+    name = "Mem0"
+
+    def refusal(self, status: int, complaint: str) -> ProviderError:
+        """Tell a memory that is not there from a wrong address."""
+        if status == 404 and "not found" in complaint and "Memory" in complaint:
+            return _Absent(complaint)
+        return super().refusal(status, complaint)
 
 
 class _Absent(Unavailable):

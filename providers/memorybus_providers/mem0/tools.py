@@ -1,12 +1,11 @@
 """The tools as a model is told of them, by the names that Hermes's plugin of Mem0 uses."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
-from memorybus.errors import Permanent
 from msgspec import Meta
+
+from memorybus_providers.remote.tool_calls import Tool, ToolSet
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,37 +34,11 @@ class Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Call = Search | Add
 
-_CALLS: Final[Mapping[str, type[Call]]] = MappingProxyType({"mem0_search": Search, "mem0_add": Add})
-_SAID: Final[Mapping[str, str]] = MappingProxyType(
+TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "mem0_search": "Search long-term memory for what is known of this person.",
-        "mem0_add": "Store a fact in long-term memory, word for word.",
+        "mem0_search": Tool(
+            Search, "Search long-term memory for what is known of this person.", reads=True
+        ),
+        "mem0_add": Tool(Add, "Store a fact in long-term memory, word for word."),
     }
 )
-READING: Final = frozenset({"mem0_search"})
-
-
-def schemas() -> list[Mapping[str, Any]]:
-    """Return the tools as OpenAI function schemas."""
-    return [
-        {"name": name, "description": _SAID[name], "parameters": _parameters(kind)}
-        for name, kind in _CALLS.items()
-    ]
-
-
-def read(tool: str, arguments: Mapping[str, Any]) -> Call:
-    """Return a call's arguments.
-
-    Raises:
-        Permanent: there is no such tool.
-        msgspec.ValidationError: the arguments do not fit it.
-    """
-    if tool not in _CALLS:
-        raise Permanent(f"mem0 has no tool {tool[:100]!r}")
-    return msgspec.convert(dict(arguments), _CALLS[tool])
-
-
-def _parameters(kind: type[Call]) -> dict[str, Any]:
-    schema = msgspec.json.schema(kind)
-    found: dict[str, Any] = schema["$defs"][kind.__name__]
-    return {part: value for part, value in found.items() if part not in {"title", "description"}}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memorybus.events import (
     Delegated,
@@ -17,9 +16,7 @@ from memorybus.events import (
 )
 
 from memorybus_providers.base import (
-    Capabilities,
     HookContext,
-    MemoryProvider,
     ProviderConfig,
     RecallContext,
     RecallScope,
@@ -27,11 +24,13 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.errors import MissingProvider, ProviderError
+from memorybus_providers.errors import ProviderError
 from memorybus_providers.mentisdb import finding, keeping, options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
-from memorybus_providers.remote import credentials
+from memorybus_providers.remote import credentials, own_options
 from memorybus_providers.remote.names import name_of
+from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.remote.replaced import replaced
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
@@ -44,25 +43,29 @@ _LONG = 3_600.0
 _EVERYTHING = RecallScope(None, None, None)
 
 
-class MentisDbProvider(MemoryProvider):
+class _Open(NamedTuple):
+    """An open instance."""
+
+    service: Service
+    store: Store
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.service.close()
+
+
+class MentisDbProvider(RemoteProvider[_Open]):
     """Keeps conversations as thoughts in chains of MentisDB."""
 
     kind = "mentisdb"
     delivery = "lookup"
-    placement = "shared"
-    capabilities = Capabilities(
-        recall=True,
-        tools=True,
-        reading_tools=tools.READING,
-        concurrent=True,
-        retracts=True,
-        forgets=True,
-        exports=True,
-        handles=frozenset(
-            {SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}
-        ),
+    capabilities = able(
+        tools.TOOLS,
+        frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
     )
-    fresh_options = ("prefix",)
+    package = "urllib3"
+    schema = options.SCHEMA
+    toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results"})
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -72,40 +75,17 @@ class MentisDbProvider(MemoryProvider):
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options = options.options_of(config)
-        self._opened: tuple[Service, Store] | None = None
+        self._options = own_options.read(config, options.Options)
 
     # -- life -------------------------------------------------------------------------------------
 
-    @classmethod
-    def is_available(cls, config: ProviderConfig) -> bool:
-        """Say whether urllib3 is installed."""
-        return find_spec("urllib3") is not None
+    def connect(self) -> _Open:
+        """Read the key; the first request connects."""
+        from memorybus_providers.mentisdb.service import Service
+        from memorybus_providers.mentisdb.store import Store
 
-    def open(self) -> None:
-        """Read the key; the first request connects.
-
-        Raises:
-            MissingProvider: urllib3 is not installed.
-            ConfigError: the key is not where the options say.
-        """
-        key = credentials.api_key(self.config)
-        try:
-            from memorybus_providers.mentisdb.service import Service
-            from memorybus_providers.mentisdb.store import Store
-        except ImportError as error:
-            raise MissingProvider(
-                f"provider {self.config.name}: {error}. "
-                "Install what it needs with: pip install 'memorybus[mentisdb]'"
-            ) from error
-        service = Service(self._options, key, self.config.clock)
-        self._opened = service, Store(service, self._options.prefix)
-
-    def shutdown(self) -> None:
-        """Close the connections."""
-        if self._opened:
-            self._opened[0].close()
-            self._opened = None
+        service = Service(self._options, credentials.api_key(self.config), self.config.clock)
+        return _Open(service, Store(service, self._options.prefix))
 
     def health(self, deadline: float) -> str:
         """Ask the server, which shows that address and key are right."""
@@ -113,19 +93,11 @@ class MentisDbProvider(MemoryProvider):
             store.listed(_EVERYTHING)
         return ""
 
-    @classmethod
-    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """Describe the options."""
-        return options.SCHEMA
-
     @contextmanager
     def _within(self, deadline: float) -> Iterator[Store]:
         """Yield the store, whose requests share a deadline."""
-        if self._opened is None:
-            raise RuntimeError("the provider is not open")
-        service, store = self._opened
-        with service.within(deadline):
-            yield store
+        with self.client.service.within(deadline):
+            yield self.client.store
 
     @contextmanager
     def _writing(self, ctx: HookContext) -> Iterator[Store]:
@@ -156,7 +128,7 @@ class MentisDbProvider(MemoryProvider):
             text = sendable(event.content)
             if event.action != "remove" and any(one.content == text for one in held):
                 return
-            drafts = thoughts.of_write(event, ctx, _replaced(event, held))
+            drafts = thoughts.of_write(event, ctx, replaced(event, held, lambda one: one.content))
             store.append(own, drafts, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
@@ -200,17 +172,8 @@ class MentisDbProvider(MemoryProvider):
         with self._within(ctx.deadline) as store:
             return finding.near(store, ctx.scope, query, self._options.results)
 
-    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the schemas of the two tools."""
-        return tools.schemas()
-
-    def handle_tool_call(
-        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
-    ) -> Mapping[str, Any]:
+    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
-        call = tools.parsed(tool, arguments)
-        if isinstance(call, str):
-            return {"error": call}
         if isinstance(call, tools.Search):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
             found = self.prefetch(call.text, asked)[: call.limit]
@@ -241,14 +204,6 @@ class MentisDbProvider(MemoryProvider):
         with self._within(_LONG) as store:
             for chain in store.listed(scope):
                 yield from keeping.of(store, chain)
-
-
-def _replaced(event: MemoryWritten, held: Sequence[Thought]) -> list[Thought]:
-    """Return the entries whose place a write takes; none if it names several different ones."""
-    old = sendable(event.old_text).strip()
-    meant = [one for one in held if old and old in one.content]
-    clear = len({one.content for one in meant}) == 1
-    return meant if clear and event.action != "add" else []
 
 
 def _is_whole(held: Sequence[Thought]) -> bool:

@@ -1,13 +1,11 @@
 """The two tools that a model calls: what they take."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote import tool_calls
+from memorybus_providers.remote.tool_calls import Tool, ToolSet
 
 Kind = Literal[
     "PreferenceUpdate",
@@ -73,28 +71,18 @@ class Append(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Call = Search | Append
 
-ARGUMENTS: Final[Mapping[str, type[Call]]] = MappingProxyType(
-    {"mentisdb_ranked_search": Search, "mentisdb_append": Append}
-)
-
-READING: Final = frozenset({"mentisdb_ranked_search"})
-"""Names of the tools that only read."""
-
-_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "mentisdb_ranked_search": "Search the thoughts of all conversations with this user, best "
-        "first, each with its type and date. Use it before you decide or ask anew.",
-        "mentisdb_append": "Keep one thought for later sessions: a decision, a lesson, a "
-        "constraint, a fact. What is said in the conversation is remembered anyway.",
+        "mentisdb_ranked_search": Tool(
+            Search,
+            "Search the thoughts of all conversations with this user, best first, each with its "
+            "type and date. Use it before you decide or ask anew.",
+            reads=True,
+        ),
+        "mentisdb_append": Tool(
+            Append,
+            "Keep one thought for later sessions: a decision, a lesson, a constraint, a fact. What "
+            "is said in the conversation is remembered anyway.",
+        ),
     }
 )
-
-
-def schemas() -> list[dict[str, Any]]:
-    """Return the tools as a model is told of them."""
-    return tool_calls.schemas(ARGUMENTS, _DESCRIPTIONS)
-
-
-def parsed(tool: str, arguments: Mapping[str, Any]) -> Call | str:
-    """Return a call's arguments, or what is wrong with them in a sentence for the model."""
-    return tool_calls.parsed(ARGUMENTS, tool, arguments)

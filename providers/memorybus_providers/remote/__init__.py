@@ -1,5 +1,10 @@
-"""What providers of services share: failures, rate limits, keys, names, texts, options, tools.
+"""What providers of services share, so that a service's folder holds only what is peculiar to it.
 
-Plain functions and one small class; no client, no connection, nothing of any one service. The
-folder of a service uses it; it uses the words of the contract alone.
+- ``provider``: the shell, a client's life and the way of tools. ``tool_calls``: the tools.
+- ``own_options``: the table of options. ``credentials``, ``private_file``: secrets.
+- ``http``: requests without a client. ``deadline``, ``loop``: their time, and coroutines'.
+- ``failures``, ``truce``: what a failure means, and rate limits.
+- ``names``, ``texts``, ``said``, ``replaced``: what of an event is sent, and under which names.
+
+Nothing of any one service. The folder of a service uses it; it uses the contract alone.
 """

@@ -5,7 +5,6 @@ processes.
 """
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
+from memorybus_providers.remote import private_file
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     {
@@ -28,8 +28,6 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
 )
 """The two options; a provider adds them to its own schema."""
-
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def api_key(config: ProviderConfig) -> str:
@@ -66,14 +64,6 @@ def variable_named(option: str, config: ProviderConfig) -> str:
 
 
 def _of_file(path: Path, who: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            found = file.read().strip()
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{who}: api_key_file cannot be read: {error}") from error
-    if mode & _OTHERS:
-        raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
-    if not found:
+    if not (found := private_file.read(path, who, "api_key_file").strip()):
         raise ConfigError(f"{who}: {path} holds no key")
     return found

@@ -1,50 +1,97 @@
-"""An instance's table of options as a struct, checked; pure."""
+"""An instance's table of options as a struct, checked; pure.
+
+A provider's struct begins with `RemoteOptions` or `ServerOptions`, adds its own fields, and says in
+`rules` what else must hold. Its schema takes the rows that all have from here.
+"""
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from memorybus.errors import ConfigError
 
 from memorybus_providers.base import ProviderConfig
 
-T = TypeVar("T", bound=msgspec.Struct)
-
-PREFIX_RULE = "prefix must be 1 to 20 lower-case letters, digits and inner hyphens"
-
-URL_RULE = "base_url must begin with http:// or https://"
-
 _PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
 
+_HTTP = ("http://", "https://")
 
-def converted(config: ProviderConfig, kind: type[T]) -> T:
-    """Return the options as a struct.
+
+class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every service is told.
+
+    Attributes:
+        prefix: what names in the service begin with.
+        timeout: seconds for one request or one write, as the schema says.
+    """
+
+    prefix: str = "memorybus"
+    timeout: float = 10.0
+
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold, each rule with whether it does."""
+        return {
+            "prefix must be 1 to 20 lower-case letters, digits and inner hyphens": bool(
+                _PREFIX.fullmatch(self.prefix)
+            ),
+            "timeout must be positive": self.timeout > 0,
+        }
+
+
+class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every server is told.
+
+    Attributes:
+        base_url: its address.
+        api_key_env: see `credentials`.
+        api_key_file: see `credentials`.
+    """
+
+    base_url: str
+    api_key_env: str = ""
+    api_key_file: str = ""
+
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold, each rule with whether it does."""
+        return {**address_rule(self.base_url), **RemoteOptions.rules(self)}
+
+
+T = TypeVar("T", bound=RemoteOptions)
+
+
+def address_rule(base_url: str) -> dict[str, bool]:
+    """Return the rule of addresses, and whether one keeps it."""
+    return {"base_url must begin with http:// or https://": base_url.startswith(_HTTP)}
+
+
+def read(config: ProviderConfig, kind: type[T]) -> T:
+    """Return an instance's options as its kind of struct.
 
     Raises:
-        ConfigError: one is unknown or of the wrong type.
+        ConfigError: one is unknown, missing, of the wrong type, or breaks a rule.
     """
     try:
-        return msgspec.convert(dict(config.options), kind)
+        found = msgspec.convert(dict(config.options), kind)
     except msgspec.ValidationError as error:
         raise ConfigError(f"provider {config.name}: {error}") from error
-
-
-def check(config: ProviderConfig, rules: Mapping[str, bool]) -> None:
-    """Return if all rules are kept.
-
-    Raises:
-        ConfigError: it says which are not.
-    """
-    if broken := [rule for rule, kept in rules.items() if not kept]:
+    if broken := [rule for rule, kept in found.rules().items() if not kept]:
         raise ConfigError(f"provider {config.name}: {'; '.join(broken)}")
+    return found
 
 
-def is_prefix(text: str) -> bool:
-    """Say whether names in a service may begin with a text."""
-    return _PREFIX.fullmatch(text) is not None
+def address_row(
+    default: str, hint: str, description: str = "the server's address"
+) -> Mapping[str, Any]:
+    """Return the schema's row of ``base_url``."""
+    return {"key": "base_url", "description": description, "default": default, "hint": hint}
 
 
-def is_url(text: str) -> bool:
-    """Say whether a text is an address that requests can go to."""
-    return text.startswith(("http://", "https://"))
+def prefix_row(places: str) -> Mapping[str, Any]:
+    """Return the schema's row of ``prefix``, for a service with a place for each owner."""
+    return {
+        "key": "prefix",
+        "description": f"what the names of its {places} begin with: each agent, person and "
+        "workspace has one of its own; lower-case letters, digits and -, at most 20",
+        "default": "memorybus",
+    }

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 _BREAK = re.compile(r"\s")
 
+_DIGITS = re.compile(r"[0-9]{1,15}")
+
 
 def sendable(text: str) -> str:
     """Return a text without NUL, which no Postgres keeps, and without halves of surrogate pairs."""
@@ -34,3 +36,8 @@ def _end(text: str, start: int, most: int) -> int:
         if _BREAK.match(text, at):
             return at
     return end
+
+
+def moment(said: str | None) -> int:
+    """Return a time that we wrote beside a text, milliseconds; 0 if it is none."""
+    return int(said) if said and _DIGITS.fullmatch(said) else 0

@@ -1,32 +1,60 @@
 """Tools as structs of arguments: what a model is told of them, and how its calls are read; pure."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def schemas(
-    arguments: Mapping[str, type[T]], descriptions: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return tools as OpenAI function objects: ``name``, ``description``, ``parameters``."""
-    return [
-        {"name": name, "description": descriptions[name], "parameters": _parameters(kind)}
-        for name, kind in arguments.items()
-    ]
+class Tool(NamedTuple, Generic[T]):
+    """A tool of a service.
+
+    Attributes:
+        arguments: what it takes; its annotations are told to the model.
+        description: what the model is told of it.
+        reads: whether it only reads.
+    """
+
+    arguments: type[T]
+    description: str
+    reads: bool = False
 
 
-def parsed(kinds: Mapping[str, type[T]], tool: str, arguments: Mapping[str, Any]) -> T | str:
-    """Return a call's arguments, or what is wrong with them in a sentence for the model."""
-    kind = kinds.get(tool)
-    if kind is None:
-        return f"there is no tool {tool!r}; there are {', '.join(kinds)}"
-    try:
-        return msgspec.convert(dict(arguments), kind)
-    except msgspec.ValidationError as error:
-        return f"{tool}: {error}"
+class ToolSet(Generic[T]):
+    """The tools of a provider by name.
+
+    Attributes:
+        reading: the names of those that only read.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool[T]]) -> None:
+        """Keep them in this order."""
+        self._tools = MappingProxyType(dict(tools))
+        self.reading = frozenset(name for name, tool in tools.items() if tool.reads)
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return them as OpenAI function objects: ``name``, ``description``, ``parameters``."""
+        return [
+            {
+                "name": name,
+                "description": tool.description,
+                "parameters": _parameters(tool.arguments),
+            }
+            for name, tool in self._tools.items()
+        ]
+
+    def parsed(self, name: str, arguments: Mapping[str, Any]) -> T | str:
+        """Return a call's arguments, or what is wrong with them in a sentence for the model."""
+        tool = self._tools.get(name)
+        if tool is None:
+            return f"there is no tool {name[:100]!r}; there are {', '.join(self._tools)}"
+        try:
+            return msgspec.convert(dict(arguments), tool.arguments)
+        except msgspec.ValidationError as error:
+            return f"{name}: {error}"
 
 
 def _parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:

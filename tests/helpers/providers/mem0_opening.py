@@ -1,17 +1,15 @@
 """A fake Mem0 server, and providers on it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0 import Mem0ServerProvider
 
+from helpers.providers.service_opening import Opener, opener
 from helpers.services.fake_mem0 import FakeMem0, fake_mem0
 
-Opened = Callable[..., Mem0ServerProvider]
-"""Opens a provider; its options are the keywords."""
+Opened = Opener[Mem0ServerProvider]
 
 
 @pytest.fixture
@@ -24,16 +22,6 @@ def mem0_fake() -> Iterator[FakeMem0]:
 @pytest.fixture
 def open_mem0(mem0_fake: FakeMem0, tmp_path: Path) -> Iterator[Opened]:
     """Return a function that opens a provider with some options."""
-    made: list[Mem0ServerProvider] = []
-
-    def make(**options: Any) -> Mem0ServerProvider:
-        given = {"base_url": mem0_fake.url, **options}
-        provider = Mem0ServerProvider(ProviderConfig(name="m", home=tmp_path, options=given))
-        made.append(provider)
-        provider.open()
-        return provider
-
-    yield make
-    mem0_fake.gate.set()
-    for provider in made:
-        provider.shutdown()
+    with opener(Mem0ServerProvider, tmp_path, base_url=mem0_fake.url) as make:
+        yield make
+        mem0_fake.gate.set()

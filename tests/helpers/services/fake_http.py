@@ -45,6 +45,26 @@ class FailingServer(FakeServer):
 class FakeHandler(BaseHTTPRequestHandler):
     """Reads bodies, and answers in JSON."""
 
+    def serve(self, method: str) -> None:
+        """Answer a request; a fake of one service defines it, or the verbs that it knows."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        """Read."""
+        self.serve("GET")
+
+    def do_POST(self) -> None:
+        """Write, or ask with a body."""
+        self.serve("POST")
+
+    def do_PUT(self) -> None:
+        """Change."""
+        self.serve("PUT")
+
+    def do_DELETE(self) -> None:
+        """Delete."""
+        self.serve("DELETE")
+
     def body(self) -> bytes:
         """Return the request's body."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -50,15 +50,8 @@ class FakeService(fake_http.FakeServer):
 class _Handler(fake_http.FakeHandler):
     server: FakeService
 
-    def do_GET(self) -> None:
-        """Read."""
-        self._serve("GET")
-
-    def do_POST(self) -> None:
-        """Write, or ask with a body."""
-        self._serve("POST")
-
-    def _serve(self, method: str) -> None:
+    def serve(self, method: str) -> None:
+        """Answer, and keep what is filed."""
         raw = self.body()
         path = unquote(self.path.split("?")[0])
         asked = Asked(method, path, self.headers, json.loads(raw) if raw else {})

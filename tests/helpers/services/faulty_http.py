@@ -84,23 +84,8 @@ class FaultyHandler(FakeHandler):
         """
         raise NotImplementedError
 
-    def do_GET(self) -> None:
-        """Read."""
-        self._serve("GET")
-
-    def do_POST(self) -> None:
-        """Write, or ask with a body."""
-        self._serve("POST")
-
-    def do_PUT(self) -> None:
-        """Overwrite."""
-        self._serve("PUT")
-
-    def do_DELETE(self) -> None:
-        """Remove."""
-        self._serve("DELETE")
-
-    def _serve(self, method: str) -> None:
+    def serve(self, method: str) -> None:
+        """Answer, or fail as told."""
         server, path, body = self.server, self.path.split("?")[0], self._json()
         if server.meet:
             server.meet.wait()

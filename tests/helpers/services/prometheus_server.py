@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -17,10 +16,10 @@ import pytest
 from helpers.processes.waiting import wait_until
 from helpers.redis.binaries import FETCHED
 from helpers.redis.clusters import free_ports
+from helpers.services.debian import run, unpacked
 
 HOME = FETCHED / "prometheus"
 WHY = FETCHED / "prometheus.missing"
-_TIMEOUT = 600
 _CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]
@@ -37,7 +36,7 @@ def main() -> None:
         if not (HOME / "promtool").exists():
             _fetch()
         WHY.unlink(missing_ok=True)
-        sys.stdout.write(f"prometheus: {_run(HOME / 'promtool', '--version').splitlines()[0]}\n")
+        sys.stdout.write(f"prometheus: {run(HOME / 'promtool', '--version').splitlines()[0]}\n")
     except (OSError, subprocess.SubprocessError) as error:
         shutil.rmtree(HOME, ignore_errors=True)
         WHY.write_text(" ".join(str(error).split())[-300:])
@@ -46,21 +45,9 @@ def main() -> None:
 
 def _fetch() -> None:
     HOME.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        _run("apt-get", "download", "prometheus", cwd=made)
-        (package,) = Path(made).glob("*.deb")
-        _run("dpkg-deb", "-x", package, made)
+    with unpacked("prometheus") as made:
         for name in ("prometheus", "promtool"):
-            shutil.copy(Path(made, "usr/bin", name), HOME / name)
-
-
-def _run(*command: str | Path, cwd: str | None = None) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-    )
-    if done.returncode:
-        raise OSError(f"{command[0]} {command[1]}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+            shutil.copy(made / "usr/bin" / name, HOME / name)
 
 
 def program(name: str) -> Path:

@@ -46,23 +46,8 @@ class TroubledHandler(FakeHandler):
         """Say whether the request is a write that may fail."""
         raise NotImplementedError
 
-    def do_GET(self) -> None:
-        """Read."""
-        self._serve("GET")
-
-    def do_POST(self) -> None:
-        """Write, or ask with a body."""
-        self._serve("POST")
-
-    def do_PUT(self) -> None:
-        """Change."""
-        self._serve("PUT")
-
-    def do_DELETE(self) -> None:
-        """Delete."""
-        self._serve("DELETE")
-
-    def _serve(self, method: str) -> None:
+    def serve(self, method: str) -> None:
+        """Answer, or fail as told."""
         body = self.body()
         with self.server.lock:
             headers = (self.headers.get(name) for name in ("Authorization", "X-API-Key"))

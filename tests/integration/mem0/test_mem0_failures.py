@@ -1,12 +1,12 @@
 """What goes wrong between the provider and Mem0, and what it leads to."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 from helpers.providers.mem0_opening import Opened
+from helpers.providers.service_failures import NOTE, TURN, ServiceFailures
 from helpers.services.fake_mem0 import FakeMem0
 from helpers.services.troubles import Trouble
 from memorybus.errors import (
@@ -17,13 +17,10 @@ from memorybus.errors import (
     Transient,
     Unavailable,
 )
-from memorybus.events import Event, MemoryWritten, TurnCompleted
+from memorybus.events import Event
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
 from memorybus_providers.mem0 import Mem0Provider, Mem0ServerProvider
-
-TURN = TurnCompleted(user="I keep a wolpertinger.", assistant="Noted.", ordinal=0)
-NOTE = MemoryWritten(action="add", store="user", content="Keeps a wolpertinger.")
 
 
 @pytest.mark.parametrize("event", [TURN, NOTE], ids=("turn", "note"))
@@ -64,23 +61,21 @@ def test_a_write_that_failed_is_there_once_after_another_try(
     assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
 
-def test_a_rate_limit_is_kept_without_asking_again(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
-    """After a 429 no request is spent until the time that the service named is over."""
-    provider = open_mem0()
-    mem0_fake.troubles, mem0_fake.retry_after = [429], "3000"
-    (step,) = steps(TURN)
-    with pytest.raises(Unavailable, match="429"):
-        provider.sync_turn(TURN, hook_context(step))
-    asked = len(mem0_fake.keys)
-    with pytest.raises(Unavailable, match="pause"):
-        provider.sync_turn(TURN, hook_context(step))
-    assert len(mem0_fake.keys) == asked
+class TestFailures(ServiceFailures):
+    key = "{}"
+    elsewhere = "v1"
+    module = "memorybus_providers.mem0"
+    heavy = ("mem0", "urllib3")
 
+    @pytest.fixture
+    def server(self, mem0_fake: FakeMem0) -> FakeMem0:
+        """The fake."""
+        return mem0_fake
 
-def test_a_server_that_is_away_is_unavailable(open_mem0: Opened) -> None:
-    """A refused connection is no event's fault."""
-    with pytest.raises(Unavailable):
-        open_mem0(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
+    @pytest.fixture
+    def open_one(self, open_mem0: Opened) -> Opened:
+        """Open an instance on it."""
+        return open_mem0
 
 
 def test_health_is_what_an_answer_says(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
@@ -89,37 +84,6 @@ def test_health_is_what_an_answer_says(mem0_fake: FakeMem0, open_mem0: Opened) -
     with pytest.raises(Unavailable):
         open_mem0(base_url="http://127.0.0.1:1").health(5.0)
     assert mem0_fake.texts() == []
-
-
-def test_a_wrong_address_is_not_taken_for_an_empty_store(
-    mem0_fake: FakeMem0, open_mem0: Opened
-) -> None:
-    """A 404 of a route says that the address is wrong, and not that nothing is kept."""
-    with pytest.raises(Unavailable, match="404"):
-        open_mem0(base_url=f"{mem0_fake.url}/v1").prefetch("stamps", recall_context(HERE))
-
-
-def test_the_key_is_sent_and_in_no_error(
-    mem0_fake: FakeMem0, open_mem0: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A key comes from the environment, goes to the server, and is masked where it is repeated."""
-    monkeypatch.setenv("MEM0_TEST_KEY", "very-secret")
-    provider = open_mem0(api_key_env="MEM0_TEST_KEY")
-    mem0_fake.troubles = [401]
-    with pytest.raises(Unavailable) as failed:
-        feed(provider, steps(TURN))
-    assert mem0_fake.keys == ["very-secret"]
-    assert "***" in str(failed.value)
-    assert "very-secret" not in f"{failed.value} {provider.config!r}"
-
-
-def test_a_refusal_does_not_repeat_what_was_said(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
-    """The server's 422 repeats the text that it refuses; the error does not."""
-    provider = open_mem0()
-    mem0_fake.troubles = [422]
-    with pytest.raises(Permanent, match="told to refuse") as failed:
-        feed(provider, steps(TURN))
-    assert "wolpertinger" not in str(failed.value)
 
 
 @pytest.mark.parametrize(
@@ -181,12 +145,3 @@ def test_without_its_library_the_remedy_is_named(
     provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
     with pytest.raises(MissingProvider, match=r"memorybus\[mem0\]"):
         provider.open()
-
-
-def test_no_client_is_imported_before_an_instance_is_opened() -> None:
-    """Looking at the providers' options loads neither Mem0 nor a client of HTTP."""
-    code = (
-        "import sys, memorybus_providers.mem0 as m; m.Mem0Provider.get_config_schema();"
-        "sys.exit('mem0' in sys.modules or 'urllib3' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

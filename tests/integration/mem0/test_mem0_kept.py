@@ -159,5 +159,4 @@ def test_the_tools_add_and_search_for_their_owner(open_mem0: Opened) -> None:
     theirs = hook_context(SampleStep(1, TURN, OTHER_USER))
     assert provider.handle_tool_call("mem0_search", {"query": "Born?"}, theirs) == {"results": []}
     assert "error" in provider.handle_tool_call("mem0_search", {"q": "a"}, ctx)
-    with pytest.raises(Permanent, match="no tool"):
-        provider.handle_tool_call("mem0_dream", {}, ctx)
+    assert "no tool" in provider.handle_tool_call("mem0_dream", {}, ctx)["error"]

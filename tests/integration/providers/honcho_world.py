@@ -2,14 +2,15 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from helpers.providers import service_opening
 from helpers.providers.hook_world import HookWorld
 from helpers.services.honcho_server import HonchoServer, honcho_server
 from memorybus.clock import SYSTEM, Clock
-from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.base import MemoryProvider
 from memorybus_providers.honcho import HonchoProvider
 
 
@@ -38,16 +39,12 @@ def honcho_world(home: Path, clock: Clock = SYSTEM, **options: Any) -> Iterator[
         yield World(server, provider)
 
 
-@contextmanager
-def opened(home: Path, url: str, clock: Clock = SYSTEM, **options: Any) -> Iterator[HonchoProvider]:
+def opened(
+    home: Path, url: str, clock: Clock = SYSTEM, **options: Any
+) -> AbstractContextManager[HonchoProvider]:
     """Open an instance on a server."""
     said = {"base_url": url, "dialectic_every": 0, **options}
-    provider = HonchoProvider(ProviderConfig(name="peers", home=home, options=said, clock=clock))
-    provider.open()
-    try:
-        yield provider
-    finally:
-        provider.shutdown()
+    return service_opening.opened(HonchoProvider, home, clock, **said)
 
 
 def unused_port() -> int:

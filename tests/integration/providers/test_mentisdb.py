@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.providers import service_opening
 from helpers.providers.hook_world import ADA, BOB, HookWorld
 from helpers.services.faulty_http import Fault
 from helpers.services.mentisdb_server import MentisDbServer, mentisdb_server
@@ -53,18 +54,11 @@ class World(HookWorld):
         return [body for (_, one), body in asked if one == path]
 
 
-@contextmanager
 def opened(
     home: Path, url: str, clock: Clock = SYSTEM, **options: Any
-) -> Iterator[MentisDbProvider]:
+) -> AbstractContextManager[MentisDbProvider]:
     """Open an instance on a server."""
-    said = {"base_url": url, **options}
-    provider = MentisDbProvider(ProviderConfig(name="m", home=home, options=said, clock=clock))
-    provider.open()
-    try:
-        yield provider
-    finally:
-        provider.shutdown()
+    return service_opening.opened(MentisDbProvider, home, clock, base_url=url, **options)
 
 
 @contextmanager
@@ -392,8 +386,8 @@ def test_without_urllib3_the_remedy_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Options and tools can be shown without it; opening says what to install."""
-    for name in ("service", "store"):
-        monkeypatch.delitem(sys.modules, f"memorybus_providers.mentisdb.{name}", raising=False)
+    for name in ("mentisdb.service", "mentisdb.store", "remote.http"):
+        monkeypatch.delitem(sys.modules, f"memorybus_providers.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "urllib3", None)
     provider = MentisDbProvider(ProviderConfig(name="m", home=tmp_path))
     assert provider.get_tool_schemas()

@@ -1,4 +1,4 @@
-"""MentisDB through the bus: real workers, faults of the server, a branch, a rebuild."""
+"""MentisDB through the bus: a branch, and a rebuild of it."""
 
 from typing import Any
 
@@ -6,47 +6,12 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.services.faulty_http import Fault
 from helpers.services.mentisdb_server import mentisdb_server
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, worker
 from memorybus.agent.client import MemoryBus
-from memorybus.health.monitor import read_status
 
 SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "partitions": 4}
-TURNS = 12
-PEOPLE = ("ada", "bob", "cleo")
-FAULTS: tuple[Any, ...] = ("lose", 500, "half", 503, "lose", 409, "half")
-
-
-@pytest.mark.timeout(240)
-def test_two_workers_store_each_turn_once_whatever_the_server_does(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
-    """Lost answers, half answers and refusals leave each turn there once, in order (G3, G4)."""
-    with mentisdb_server() as server:
-        options = {"base_url": server.url}
-        settings = make_settings(
-            url=redis_url, providers=("mentisdb",), provider={"mentisdb": options}, **SURE
-        )
-        server.faults += [Fault("/v1/thoughts", kind) for kind in FAULTS]
-        workers = [worker(spawn, settings, jobs=1) for _ in range(2)]
-        with MemoryBus.connect(settings) as bus:
-            for number in range(TURNS):
-                for person in PEOPLE:
-                    session = bus.session("talk", user=person, warm=False)
-                    session.turn_completed(f"{person} {number}", "", ordinal=number)
-            assert bus.flush(timeout=30)
-            wait_until(lambda: not read_status(settings).providers[0].backlog, "all applied", 60)
-            assert server.faults == []
-            for person in PEOPLE:
-                said = server.contents(f"memorybus__default__{person}__w")
-                assert said == [f"user: {person} {number}" for number in range(TURNS)]
-            session = bus.session("other", user="ada", warm=False)
-            wait_until(lambda: "ada 7" in session.prefetch("What was ada 7?"), "it is recalled", 60)
-            assert "bob" not in session.prefetch("And ada with bob 7?")
-            for one in workers:
-                assert one.terminate() == 0
 
 
 @pytest.mark.timeout(240)

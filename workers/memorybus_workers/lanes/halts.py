@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.health.providers import HALTED
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys, lane_name
+from memorybus.registry.lanes import HALTED
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError

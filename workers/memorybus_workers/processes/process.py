@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
@@ -121,7 +120,6 @@ def run_worker(
     settings: Settings,
     providers: Sequence[str],
     jobs: int,
-    log: logs.Form = "text",
     *,
     with_parent: bool = False,
     mark: str = "",
@@ -134,7 +132,6 @@ def run_worker(
         settings: see `Settings`.
         providers: the instances to serve.
         jobs: its recall processes for each provider.
-        log: the form of their log.
         with_parent: end when the process that started this one does, and tell it whom we give up.
         mark: see `Worker`.
         only: see `Worker`.
@@ -147,9 +144,7 @@ def run_worker(
     from memorybus_workers.processes.worker import Worker
 
     give_up = _say_apart if with_parent else None
-    worker = Worker(
-        settings, providers, jobs, log=log, mark=mark, only=only, among=among, give_up=give_up
-    )
+    worker = Worker(settings, providers, jobs, mark=mark, only=only, among=among, give_up=give_up)
     ending = OrderlyEnd(settings, worker.stop)
     ending.install()
     if with_parent:

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
@@ -66,7 +65,6 @@ class Worker:
         providers: the instances to serve, in the order of recall.
         jobs: how many recall processes to run for each provider.
         clock: time.
-        log: form of their logs.
         mark: the end of our id, if who started us has to know it; a fresh one if empty.
         only: a copy: serve this one and nothing else (`providers` is empty then).
         among: all instances that we and others beside us serve, in the order of recall; `providers`
@@ -82,7 +80,6 @@ class Worker:
         providers: Sequence[str],
         jobs: int,
         clock: Clock = SYSTEM,
-        log: logs.Form = "text",
         mark: str = "",
         only: str = "",
         *,
@@ -105,7 +102,6 @@ class Worker:
         self._work = WorkCounter()
         self._jobs = jobs
         self._recalled: list[str] = []
-        self._log_form: logs.Form = log
         self._unseen = RateLimitedWarning(
             "this worker does not show in `memorybus status`: %s", clock
         )
@@ -151,7 +147,7 @@ class Worker:
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
-            self._settings, self._jobs, self._clock, context.news.subscribe(), self._log_form
+            self._settings, self._jobs, self._clock, context.news.subscribe()
         )
         tail = Tail(self._settings, self._clock, self._rng, context.news.announce)
         try:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,19 @@ import msgspec
 from cyclopts import App, Parameter
 
 from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
-from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
+from memorybus.surfaces.cli.options import (
+    DEFAULT,
+    LOOK,
+    Common,
+    a_time,
+    absolute,
+    not_negative,
+    positive,
+)
 from memorybus.surfaces.views.events import event_line, event_text
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import event_name, iso
+from memorybus.text.times import stamp
 
 if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent
@@ -47,6 +57,20 @@ Type = Annotated[
     str | None,
     Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=known_type),
 ]
+Since = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened since then: ISO 8601, or 2h, 7d.",
+        validator=a_time,
+        converter=absolute,
+    ),
+]
+Until = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened before: ISO 8601, or 2h, 7d.", validator=a_time, converter=absolute
+    ),
+]
 All = Annotated[
     bool, Parameter(name="--all", negative="", help="Show what `doctor` published, too.")
 ]
@@ -58,6 +82,7 @@ def register(app: App) -> None:
     events.command(run_events_ls, name="ls")
     events.command(run_events_tail, name="tail")
     events.command(run_events_get, name="get")
+    events.command(run_events_search, name="search")
     app.command(events)
 
 
@@ -134,7 +159,10 @@ def run_events_get(
     *,
     common: Common = DEFAULT,
 ) -> int:
-    """Show one event whole: when and where it happened, whose it is, and what it says.
+    """Show one event whole, and what became of it at each provider.
+
+    When and where it happened, whose it is, what it says, where it lies; then whether each provider
+    has applied it, how much is before it, or why it is parked.
 
     For example:
 
@@ -142,15 +170,65 @@ def run_events_get(
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
     """
     from memorybus.operations import journal
+    from memorybus.operations.events.story import story_of
+    from memorybus.operations.stores import Stores
+    from memorybus.surfaces.cli.dlq_actions import open_desk
+    from memorybus.surfaces.views.found import fates_text, lies_at
 
     output, settings = common.output(), common.settings()
-    unread: list[str] = []
-    found = journal.event_by_id(journal.checked_history(settings), event.lower(), unread)
+    with Stores(settings) as stores, closing(open_desk(settings)) as desk:
+        found = journal.event_by_id(stores.history, event.lower(), [])
+        story = story_of(stores, desk, found)
     if output.json:
-        output.result(as_json(found))
+        more = {"lies": story.where, "outcomes": story.fates}
+        output.result(as_json(found) | msgspec.to_builtins(more))
     else:
-        output.show(event_text(found.envelope, found.position, _said(found.envelope.event)))
+        said = _said(found.envelope.event)
+        output.show(event_text(found.envelope, found.position, lies_at(story.where), said))
+        output.show(fates_text(story.fates))
     return 0
+
+
+def run_events_search(
+    *words: str,
+    session: Annotated[str | None, Parameter(help="Only in this session: everybody's.")] = None,
+    user: Annotated[str | None, Parameter(help="Only this person's.")] = None,
+    type: Type = None,  # noqa: A002  the option's name
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, Parameter(help="A page: at most so many.", validator=positive)] = 20,
+    before: Annotated[
+        str | None, Parameter(help="Go on where a search stopped; it says this at its end.")
+    ] = None,
+    show_all: All = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Search events, the newest first: all words have to be in what an event says.
+
+    Several words in quotes are a phrase. It reads back until a page is found: the newest events, a
+    session, or the last hours cost the same however long the history is; words that nobody said
+    cost all of it. Ctrl-C stops it, shows what it found, and how to go on. Exit code 1 if a part
+    of the past cannot be read.
+
+    For example:
+
+    - `memorybus events search bicycle --user ann --since 7d`
+    - `memorybus events search "sea glass" --type TurnCompleted --json | jq .events`
+    - `memorybus events search --session chat-17`
+    """
+    from memorybus.operations.events.search import SearchedEvents, mark_of
+    from memorybus.surfaces.cli.events_search import EventsSearch
+
+    wanted = SearchedEvents(
+        words=words,
+        session=session,
+        user=user,
+        type=type,
+        since=None if since is None else stamp(since),
+        until=None if until is None else stamp(until),
+        canaries=show_all,
+    )
+    return EventsSearch(common, wanted, mark_of(before)).run(limit)
 
 
 def _chained(

@@ -109,12 +109,19 @@ def event_line(envelope: Envelope) -> Text:
     )
 
 
-def event_text(envelope: Envelope, position: Position, said: Mapping[str, Any]) -> Text:
+def event_head(event: AnyEvent, width: int) -> tuple[str, str]:
+    """Return an event's type, harmless and cut to a width, and its colour."""
+    name = event_name(event)
+    return one_line(name, width), _COLOURS.get(name, "")
+
+
+def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[str, Any]) -> Text:
     """Return one event whole, for people.
 
     Args:
         envelope: the event with its session and scope.
         position: its place in the log.
+        lies: where it lies, in words.
         said: its own fields, as ``--json`` shows them.
     """
     session, scope = envelope.session, envelope.scope
@@ -128,6 +135,7 @@ def event_text(envelope: Envelope, position: Position, said: Mapping[str, Any]) 
         "workspace": scope.workspace,
         "platform": scope.platform,
         "position": f"partition {position.partition}, number {position.n}",
+        "lies": lies,
     }
     text = Text()
     for name, value in rows.items():

@@ -1,0 +1,38 @@
+"""Where an event lies: in the log, in a segment of the archive, or in both."""
+
+import msgspec
+
+from memorybus.errors import ArchiveError
+from memorybus.events import Position
+from memorybus.history.sources import Sources
+
+
+class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an event lies.
+
+    Attributes:
+        in_log: whether the log still holds it.
+        sealed: whether the archive has it, too, as Redis knows.
+        segment: the archive's file that holds it; "" if none does, or the archive cannot be asked.
+    """
+
+    in_log: bool
+    sealed: bool
+    segment: str = ""
+
+
+def whereabouts(sources: Sources, position: Position) -> Whereabouts:
+    """Return where the event of a position lies."""
+    partition, entry = position.partition, position.entry
+    sealed = sources.reader.sealed(partition) >= position.n
+    in_log = sources.log.has(partition, entry)
+    segment = _segment(sources, partition, entry) if sealed else ""
+    return Whereabouts(in_log=in_log, sealed=sealed, segment=segment)
+
+
+def _segment(sources: Sources, partition: int, entry: str) -> str:
+    try:
+        archive = sources.archive()
+        return archive.segment_of(partition, entry) if archive else ""
+    except ArchiveError:
+        return ""

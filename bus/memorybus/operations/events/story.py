@@ -1,0 +1,193 @@
+"""What became of one event: where it lies, and at each provider whether it is applied.
+
+It reads what `status` reads: checkpoints, done-sets, dead letters, pauses. It costs one round trip
+for all lanes, the lane's dead letters where the event's key is parked, and `DECISIONS` events at
+most, behind the event, for what operators decided about it: never more as the history grows.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.records import DeadLetter
+from memorybus.errors import MissingEvent
+from memorybus.events import DeadLetterResolved, Omitted
+from memorybus.history.backward import Mark
+from memorybus.history.history import History
+from memorybus.history.whereabouts import Whereabouts
+from memorybus.log.entry import LoggedEvent
+from memorybus.operations.stores import Stores
+from memorybus.query.query import Query, row_of
+from memorybus.query.ranges import Plan
+from memorybus.registry.instances import Instance, InstancesView, live_name
+from memorybus.registry.lanes import LanePassage
+
+DECISIONS = 5_000
+"""Events of its partition behind one, among which is looked for what operators decided of it."""
+
+_BEHIND = "never tried: it waits behind a refused event of its key"
+
+Outcome = Literal["applied", "waiting", "parked", "discarded", "left out"]
+
+
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an event at one instance of a provider.
+
+    Attributes:
+        instance: which one.
+        role: ``serves …`` or ``copy of …`` for an instance with another name than its provider's.
+        outcome: the lane passed it (``applied``), has not come to it (``waiting``) or put it aside
+            (``parked``), an operator gave it up (``discarded``), or the instance does not take it
+            (``left out``): it begins later, or its plan means other events.
+        before: how many events the lane still has to pass before it; 0 unless it waits.
+        why: what there is to say of that; hostile text.
+        tries: how often it was tried, if it is parked; 0 if it only waits behind another.
+        behind: how many events of its key are parked, itself included; 0 if it is not.
+    """
+
+    instance: str
+    role: str = ""
+    outcome: Outcome
+    before: int = 0
+    why: str = ""
+    tries: int = 0
+    behind: int = 0
+
+
+class EventStory(msgspec.Struct, frozen=True):
+    """One event, where it lies, and what became of it at each instance."""
+
+    event: LoggedEvent
+    where: Whereabouts
+    fates: list[Fate]
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one event and one instance.
+
+    Attributes:
+        instance: which one.
+        n: the event's number.
+        lane: how far the lane is.
+        letter: the event's dead letter, if it is one.
+        left_out: why the instance does not take it; "" if it does.
+        decided: what an operator decided about it last.
+        hindered: why the instance stands still, or fails; "" if it does not.
+    """
+
+    instance: str
+    n: int
+    lane: LanePassage
+    letter: DeadLetter | None = None
+    left_out: str = ""
+    decided: DeadLetterResolved | None = None
+    hindered: str = ""
+
+
+def fate_of(seen: Passage) -> Fate:
+    """Return what became of an event at an instance; pure."""
+    name, lane, letter, decided = seen.instance, seen.lane, seen.letter, seen.decided
+    if letter is not None:
+        why = letter.reason if letter.refused else _BEHIND
+        tries = letter.attempts
+        return Fate(instance=name, outcome="parked", why=why, tries=tries, behind=lane.parked)
+    if seen.left_out:
+        return Fate(instance=name, outcome="left out", why=seen.left_out)
+    if not lane.passed(seen.n):
+        why = lane.halted or seen.hindered or ("" if lane.owned else "no worker has its lane")
+        return Fate(instance=name, outcome="waiting", before=lane.before(seen.n), why=why)
+    if decided is None:
+        return Fate(instance=name, outcome="applied")
+    if decided.action == "discard":
+        why = f"{decided.operator}: {decided.reason}"
+        return Fate(instance=name, outcome="discarded", why=why)
+    why = f"as {decided.operator} edited it: {decided.reason}"
+    return Fate(instance=name, outcome="applied", why=why)
+
+
+def event_at(history: History, mark: Mark) -> LoggedEvent:
+    """Return the event at a place.
+
+    Raises:
+        MissingEvent: there is none, or nobody may read it any more.
+        ArchiveError: it is not known what may be read.
+    """
+    known = mark.partition < history.log.partitions
+    found = history.at(mark.partition, mark.entry) if known else None
+    if found is None or isinstance(found.envelope.event, Omitted):
+        raise MissingEvent(f"there is no event at p{mark.partition:02d}:{mark.entry} any more")
+    return found
+
+
+def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStory:
+    """Return what became of an event at every instance that is configured, registered or a copy.
+
+    Raises:
+        LogError: Redis is away, or something there is not ours.
+    """
+    place, view = event.position, stores.instances.look()
+    roles = _roles(stores, view)
+    lanes = stores.lanes.passages(place.partition, list(roles), event.envelope.key)
+    decided = {one.provider: one for one in _decisions(stores.history, event)}
+    hindered = _hindered(stores, view)
+    fates = []
+    for name, lane in lanes.items():
+        dead = desk.at(name, place.partition, place.entry) if lane.parked else None
+        fate = fate_of(
+            Passage(
+                instance=name,
+                n=place.n,
+                lane=lane,
+                letter=None if dead is None else dead.stored.letter,
+                left_out=_left_out(view.all.get(name), event),
+                decided=decided.get(name),
+                hindered=hindered.get(name, ""),
+            )
+        )
+        fates.append(msgspec.structs.replace(fate, role=roles[name]))
+    return EventStory(event, stores.history.whereabouts(place), fates)
+
+
+def _roles(stores: Stores, view: InstancesView) -> dict[str, str]:
+    """Return the instances, those that serve agents first, and what they are."""
+    providers = dict.fromkeys([*stores.roster.providers(), *stores.settings.providers])
+    serving = {live_name(name, view.live): name for name in providers}
+    found = {live: "" if live == name else f"serves {name}" for live, name in serving.items()}
+    copies = {one.name: f"copy of {one.provider}" for one in view.all.values() if one.is_copy}
+    return found | {name: role for name, role in copies.items() if name not in found}
+
+
+def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
+    """Return why instances stand still or fail."""
+    failing = {name: why for one in stores.roster.alive() for name, why in one.failing.items()}
+    paused = {name: f"paused: {one.reason}" for name, one in view.pauses.items()}
+    return failing | paused
+
+
+def _left_out(instance: Instance | None, event: LoggedEvent) -> str:
+    """Return why an instance does not take an event; "" if it does."""
+    if instance is None:
+        return ""
+    plan, place = instance.plan, event.position
+    if not plan.takes(place.partition, place.n):
+        begins = plan.next(place.partition, place.n) is not None
+        return "it is before its start" if begins else "it is behind its end"
+    return "" if plan.query.wants(row_of(event.envelope)) else "its plan means other events"
+
+
+def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResolved]:
+    """Yield what operators decided about an event, in order, as far as is looked."""
+    place, whose = event.position, event.envelope
+    query = Query(types=(DeadLetterResolved.__name__,), sessions=(whose.session.id,))
+    after, n = place.entry, place.n
+    while n < place.n + DECISIONS:
+        page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
+        for one in page:
+            said = one.envelope.event
+            if isinstance(said, DeadLetterResolved) and said.event_id == whose.id:
+                yield said
+        if not page:
+            return
+        after, n = page[-1].position.entry, page[-1].position.n

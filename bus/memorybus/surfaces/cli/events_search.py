@@ -1,0 +1,105 @@
+"""``memorybus events search``: one page of a search, its progress, and how to go on.
+
+It is loaded when the command runs, not with the command line.
+"""
+
+from contextlib import closing
+
+from memorybus.history.backward import Mark
+from memorybus.operations import journal
+from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_text
+from memorybus.operations.events.words import SearchWords
+from memorybus.surfaces.cli.events import as_json, tell_unread
+from memorybus.surfaces.cli.options import Common
+from memorybus.surfaces.views.found import found_lines
+from memorybus.surfaces.views.output import Output
+from memorybus.text.display import iso
+
+INTERRUPTED = 130
+QUIETLY = 5_000
+"""Events that are looked at before anything is said about it."""
+
+
+class EventsSearch:
+    """One page of a search."""
+
+    def __init__(self, common: Common, wanted: SearchedEvents, before: Mark | None) -> None:
+        """Read the settings.
+
+        Args:
+            common: where the bus is.
+            wanted: which events.
+            before: where an earlier search stopped.
+        """
+        self._output = common.output()
+        self._settings = common.settings()
+        self._wanted = wanted
+        self._before = before
+
+    def run(self, limit: int) -> int:
+        """Return the exit code, after a page of so many events at most is shown.
+
+        Raises:
+            LogError: Redis is away, or the log cannot be used as it is.
+        """
+        with closing(journal.checked_history(self._settings)) as history:
+            bar = SearchBar(self._output)
+            search = EventSearch(history, self._wanted, self._before, bar.show)
+            try:
+                search.run(limit)
+                code = int(bool(search.unread))
+            except KeyboardInterrupt:
+                code = INTERRUPTED
+            finally:
+                bar.end()
+        self._show(search)
+        return code
+
+    def _show(self, search: EventSearch) -> None:
+        tell_unread(self._output, search.unread)
+        if self._output.json:
+            self._output.result(
+                {
+                    "events": [as_json(event) for event in search.found],
+                    "next": mark_text(search.mark),
+                    "looked": search.looked,
+                    "back_to": iso(search.reached),
+                    "unread": search.unread,
+                }
+            )
+            return
+        words = SearchWords(self._wanted.words)
+        for event in search.found:
+            self._output.show(found_lines(event.envelope, words, self._output.out.width))
+        self._tell_end(search)
+
+    def _tell_end(self, search: EventSearch) -> None:
+        looked = f"looked at {search.looked:,} events"
+        back = iso(search.reached)
+        if search.mark is not None:
+            more = f"to go on, add: --before {mark_text(search.mark)}"
+            self._output.note(f"{looked}, back to {back}; {more}")
+        elif not search.found:
+            self._output.note(f"no such events: {looked}")
+
+
+class SearchBar:
+    """Tells how far a search is, once it takes a while."""
+
+    def __init__(self, output: Output) -> None:
+        """Show nothing yet."""
+        self._bar = output.progress("events")
+        self._bar.live.transient = True
+        self._task = self._bar.add_task("searching", total=None)
+
+    def show(self, search: EventSearch) -> bool:
+        """Show how far a search is; it is never enough."""
+        if search.looked >= QUIETLY:
+            self._bar.start()
+            what = f"searching, back to {(iso(search.reached) or '')[:19]}"
+            self._bar.update(self._task, completed=search.looked, description=what)
+        return False
+
+    def end(self) -> None:
+        """Show it no more."""
+        self._bar.stop()

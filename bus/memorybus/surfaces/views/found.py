@@ -1,0 +1,67 @@
+"""Events that a search found, and what became of one, as people read them; pure."""
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from memorybus.events import Envelope
+from memorybus.history.whereabouts import Whereabouts
+from memorybus.operations.events.story import Fate
+from memorybus.operations.events.words import SearchWords
+from memorybus.surfaces.views.events import event_head, summary
+from memorybus.surfaces.views.safe import one_line
+from memorybus.text.display import iso
+
+_COLOURS = {"applied": "green", "waiting": "yellow", "parked": "red", "discarded": "magenta"}
+_NAME, _OUTCOME = 20, 10
+
+
+def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
+    """Return an event that was found as two lines: its id, time and type; who, and what was said.
+
+    Args:
+        envelope: the event.
+        words: of the search; what is shown begins near the first one.
+        width: columns; the id is never cut.
+    """
+    at = (iso(envelope.at) or "-")[:19].replace("T", " ")
+    said = words.shown(envelope.event)
+    where = one_line(" ".join(filter(None, (envelope.session.id, envelope.scope.user))), 36)
+    room = max(20, width - len(where) - 4)
+    return Text.assemble(
+        (envelope.id, "bold"),
+        (f"  {at}  ", "dim"),
+        event_head(envelope.event, max(8, width - 55)),
+        (f"\n  {where}  ", "dim"),
+        one_line(said, room) if said else summary(envelope.event, room),
+    )
+
+
+def lies_at(where: Whereabouts) -> str:
+    """Return in words where an event lies."""
+    sealed = f"sealed in {where.segment}" if where.segment else "sealed in the archive"
+    parts = ("in the log" if where.in_log else "", sealed if where.sealed else "")
+    return " and ".join(filter(None, parts)) or "nowhere any more"
+
+
+def fates_text(fates: Iterable[Fate]) -> Text:
+    """Return what became of an event, a line for each instance."""
+    text = Text("what became of it\n", "bold")
+    for fate in fates:
+        name = f"{fate.instance} ({fate.role})" if fate.role else fate.instance
+        text.append(f"{one_line(name):<{_NAME}} ")
+        text.append(f"{fate.outcome:<{_OUTCOME}} ", _COLOURS.get(fate.outcome, "dim"))
+        text.append(f"{one_line(told(fate))}".rstrip() + "\n")
+    text.rstrip()
+    return text
+
+
+def told(fate: Fate) -> str:
+    """Return in words what there is to say of an outcome; "" if nothing."""
+    parts = [fate.why]
+    if fate.outcome == "waiting":
+        parts.insert(0, f"{fate.before:,} before it" if fate.before else "next")
+    if fate.outcome == "parked":
+        tries = f"{fate.tries} {'try' if fate.tries == 1 else 'tries'}, " if fate.tries else ""
+        parts.append(f"{tries}{fate.behind} of its key wait")
+    return "; ".join(filter(None, parts))

@@ -1,0 +1,38 @@
+"""The time that requests of one hook share."""
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memorybus.clock import Clock
+
+SHARE = 0.8
+"""Of a hook's deadline that its requests may take together: the hook itself says the end."""
+
+
+class SharedDeadline:
+    """What is left of a hook's deadline, for each thread its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Begin without one."""
+        self._clock = clock
+        self._limits = threading.local()
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Let the requests of the block share so many seconds, and no more than an outer block."""
+        outer = self._until
+        self._limits.until = min(outer, self._clock.monotonic() + SHARE * seconds)
+        try:
+            yield
+        finally:
+            self._limits.until = outer
+
+    def left(self) -> float:
+        """Return the seconds that are left, below 0 if none are; endless outside of a block."""
+        return self._until - self._clock.monotonic()
+
+    @property
+    def _until(self) -> float:
+        return float(getattr(self._limits, "until", math.inf))
