@@ -60,7 +60,7 @@ def test_an_unknown_name_is_told_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownSetting, match="did you mean 'url'"):
         of_file(tmp_path, f'[notify]\nulr = "{SECRET}"\n')
     with pytest.raises(UnknownSetting, match="did you mean 'again'"):
-        load(environ={"MEMORYBUS_NOTIFY": '{"agian": 3}'}, directory=tmp_path / "no")
+        load(environ={"MEMORYBUS_NOTIFY": '{"agayn": 3}'}, directory=tmp_path / "no")
 
 
 def test_the_address_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
