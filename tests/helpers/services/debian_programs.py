@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from helpers.redis.binaries import FETCHED
-
-_TIMEOUT = 600
+from helpers.services.debian import run, unpacked
 
 
 class DebianPrograms(NamedTuple):
@@ -50,7 +48,7 @@ class DebianPrograms(NamedTuple):
         try:
             if not (self.home / first).exists():
                 self._unpack()
-            said = _run(self.home / first, "--version", environment=self.environment)
+            said = run(self.home / first, "--version", environment=self.environment)
             self._why.unlink(missing_ok=True)
             sys.stdout.write(f"{self.name}: {said.splitlines()[0]}\n")
         except (OSError, subprocess.SubprocessError) as error:
@@ -67,23 +65,8 @@ class DebianPrograms(NamedTuple):
 
     def _unpack(self) -> None:
         self.home.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory() as made:
-            _run("apt-get", "download", *self.packages, cwd=made)
-            for package in Path(made).glob("*.deb"):
-                _run("dpkg-deb", "-x", package, made)
-            for library in Path(made, "usr/lib").rglob("*.so.*"):
+        with unpacked(*self.packages) as made:
+            for library in (made / "usr/lib").rglob("*.so.*"):
                 shutil.copy(library, self.home / library.name)
             for name, place in self.programs.items():
-                shutil.copy(Path(made, place), self.home / name)
-
-
-def _run(
-    *command: str | Path, cwd: str | None = None, environment: Mapping[str, str] | None = None
-) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=_TIMEOUT,
-        check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise OSError(f"{command[0]} {command[1]}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+                shutil.copy(made / place, self.home / name)

@@ -25,6 +25,7 @@ from memorybus.operations.providers.lifecycle import pause
 from memorybus.operations.stores import Stores
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.connect import connect_jobs
+from memorybus_workers.processes.pulse import Pulse
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/grafana"
@@ -51,7 +52,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
     """Run a bus of which something is told by each panel: applied, refused, waiting, asked."""
     with (
         thread_worker(settings),
-        serving(settings, Address("127.0.0.1", 0)) as address,
+        serving(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as address,
         MemoryBus.connect(settings) as bus,
     ):
         say(bus, "s", "one", "!permanent", "behind")

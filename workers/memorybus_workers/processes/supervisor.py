@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
@@ -22,6 +21,7 @@ from memorybus.processes.keeper import Death, Keeper
 from memorybus_workers.processes.parent import when_parent_ends
 from memorybus_workers.processes.posts import command, posts, set_apart
 from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
+from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
 
 _log = logging.getLogger("memorybus")
@@ -196,7 +196,8 @@ class Supervisor:
         self._seats: dict[str, Seat] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
-        self._manager = ServiceManager.of_environment(clock)
+        self.pulse = Pulse(clock)
+        self._told = (ServiceManager.of_environment(clock), self.pulse)
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -209,10 +210,12 @@ class Supervisor:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
-                self._manager.alive()
+                for one in self._told:
+                    one.alive()
                 self._rest()
         finally:
-            self._manager.stopping()
+            for one in self._told:
+                one.stopping()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -257,7 +260,8 @@ class Supervisor:
         if not all(workers):
             return False
         say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
-        self._manager.ready()
+        for one in self._told:
+            one.ready()
         return True
 
     def _running(self) -> list[ChildProcess]:
@@ -275,7 +279,6 @@ def run_supervisor(
     providers: Sequence[str],
     processes: int,
     jobs: int,
-    log: logs.Form = "text",
     *,
     with_parent: bool = False,
     mark: str = "",
@@ -288,7 +291,6 @@ def run_supervisor(
         providers: the instances that they serve, in the order of recall.
         processes: how many share them.
         jobs: recall processes for each provider, in all.
-        log: the form of their logs.
         with_parent: end when the process that started this one does.
         mark: how its workers' ids end; a fresh one if empty.
         metrics: where to serve metrics; nowhere if empty.
@@ -301,7 +303,7 @@ def run_supervisor(
 
     def commands(apart: frozenset[str]) -> dict[str, list[str]]:
         there = posts(providers, apart, processes, jobs)
-        return {post.name: command(post, providers, log, mark) for post in there}
+        return {post.name: command(post, providers, mark) for post in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
     ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
@@ -312,6 +314,6 @@ def run_supervisor(
         return supervisor.run()
     from memorybus.health.metrics.server import address, serving
 
-    with serving(settings, address(metrics)) as where:
+    with serving(settings, address(metrics), supervisor.pulse) as where:
         supervisor.ready = {"metrics": str(where)}
         return supervisor.run()

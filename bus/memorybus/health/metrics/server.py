@@ -1,4 +1,4 @@
-"""A small HTTP server for Prometheus: ``GET /metrics``."""
+"""A small HTTP server for Prometheus and for platforms: ``/metrics``, ``/livez``, ``/readyz``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,6 +8,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
+from memorybus.health.metrics.probes import Probed, with_probes
 
 LOOPBACK = "127.0.0.1"
 """Where it listens unless an address says otherwise: figures tell how much somebody talks."""
@@ -39,14 +40,19 @@ def address(text: str) -> Address:
 
 
 @contextmanager
-def serving(settings: Settings, where: Address) -> Iterator[Address]:
-    """Serve the metrics from threads of their own; yield where.
+def serving(settings: Settings, where: Address, probed: Probed) -> Iterator[Address]:
+    """Serve the metrics, and whether somebody lives, from threads of their own; yield where.
+
+    Args:
+        settings: whose metrics.
+        where: to listen.
+        probed: who is asked whether it lives.
 
     Raises:
         ConfigError: nobody can listen there, or the library is missing.
     """
     try:
-        from prometheus_client import start_http_server
+        from prometheus_client import make_wsgi_app, start_http_server
 
         from memorybus.health.metrics.collector import registry
     except ImportError as error:
@@ -54,9 +60,11 @@ def serving(settings: Settings, where: Address) -> Iterator[Address]:
             "metrics need prometheus-client; install it with: pip install 'memorybus[metrics]'"
         ) from error
     try:
-        server, thread = start_http_server(where.port, where.host, registry(settings))
+        metrics = registry(settings)
+        server, thread = start_http_server(where.port, where.host, metrics)
     except OSError as error:
         raise ConfigError(f"metrics: {where}: {error}; choose another address") from error
+    server.set_app(with_probes(make_wsgi_app(metrics), probed))
     try:
         yield Address(where.host, server.server_port)
     finally:

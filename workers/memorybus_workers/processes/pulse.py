@@ -1,0 +1,42 @@
+"""The pulse of a process: whether its main loop turns, and whether it has started."""
+
+import threading
+
+from memorybus.clock import Clock
+
+SILENT = 30.0
+"""Seconds without a turn after which the loop is held for stuck: far more than one takes."""
+
+
+class Pulse:
+    """Knows what a process was last heard of itself; any thread may ask.
+
+    Args:
+        clock: time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Begin alive, and not ready."""
+        self._clock = clock
+        self._heard = clock.monotonic()
+        self._ready = threading.Event()
+
+    def ready(self) -> None:
+        """Note that all has started."""
+        self._ready.set()
+
+    def alive(self) -> None:
+        """Note a turn of the loop."""
+        self._heard = self._clock.monotonic()
+
+    def stopping(self) -> None:
+        """Note that the end has begun."""
+        self._ready.clear()
+
+    def lives(self) -> bool:
+        """Say whether the loop has turned within `SILENT` seconds."""
+        return self._clock.monotonic() - self._heard <= SILENT
+
+    def is_ready(self) -> bool:
+        """Say whether all has started and nothing ends yet."""
+        return self._ready.is_set()
