@@ -57,6 +57,7 @@ servers: $(VENV)/.installed-dev ## fetch other servers for the tests: Redis, Val
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 	@PYTHONPATH=tests $(PY) -m helpers.services.prometheus_server
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
+	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 
 # Keys and scripts run on a fake Redis within the test process: no server is started.
 quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples
