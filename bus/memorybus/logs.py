@@ -13,15 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from memorybus.config.settings import LogForm, LogLevel
 from memorybus.text.display import iso, visible
 from memorybus.text.redact import masked
 
 if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent
-
-Form = Literal["text", "json"]
 
 Finds: TypeAlias = "Callable[[], LoggedEvent | None]"
 
@@ -71,7 +70,7 @@ class _Formatter(logging.Formatter):
     Credentials are masked, control characters are escaped, and only a traceback has several lines.
     """
 
-    def __init__(self, form: Form, secrets: Collection[str], *, colours: bool) -> None:
+    def __init__(self, form: LogForm, secrets: Collection[str], *, colours: bool) -> None:
         super().__init__()
         self._form = form
         self._secrets = secrets
@@ -128,7 +127,7 @@ def _text(fields: dict[str, str | int | float | None], colours: bool) -> str:
 
 
 def set_up(
-    form: Form = "text", level: int = logging.INFO, secrets: Collection[str] = frozenset()
+    form: LogForm = "text", level: LogLevel = "info", secrets: Collection[str] = frozenset()
 ) -> None:
     """Send log lines to stderr, as text for people or as JSON lines, with credentials masked.
 
@@ -144,7 +143,7 @@ def set_up(
     handler.addFilter(_is_told)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(level.upper())
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
 

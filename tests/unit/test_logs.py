@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from memorybus import logs
+from memorybus.config.settings import LogForm, LogLevel
 
 Lines = Callable[[], list[str]]
 
@@ -28,7 +29,7 @@ def _own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     root.setLevel(level)
 
 
-def written(form: logs.Form, say: Callable[[], None], *, terminal: bool = False) -> str:
+def written(form: LogForm, say: Callable[[], None], *, terminal: bool = False) -> str:
     """Return what is logged by `say`, called in a context of its own as a thread is."""
     stderr = io.StringIO()
     stderr.isatty = lambda: terminal  # type: ignore[method-assign]
@@ -37,6 +38,20 @@ def written(form: logs.Form, say: Callable[[], None], *, terminal: bool = False)
         logs.set_up(form, secrets={"hunter2hunter2"})
         Context().run(say)
     return stderr.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("debug", ["one", "two", "three"]), ("warning", ["three"]), ("error", [])]
+)
+def test_a_level_leaves_out_what_is_below(level: LogLevel, shown: list[str]) -> None:
+    """The setting `log_level` is the lowest level of the lines that are shown."""
+    stderr = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        logs.set_up("json", level)
+        for tell, text in ((_log.debug, "one"), (_log.info, "two"), (_log.warning, "three")):
+            tell(text)
+    assert [json.loads(line)["event"] for line in stderr.getvalue().splitlines()] == shown
 
 
 def as_json(say: Callable[[], None]) -> list[dict[str, Any]]:

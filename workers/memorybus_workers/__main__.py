@@ -23,10 +23,11 @@ from typing import Any, Final
 
 import msgspec
 from memorybus import logs, private
-from memorybus.config.settings import Settings, load, with_secrets
+from memorybus.config.settings import LogForm, Settings, load, with_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.text.redact import masked
 
+from memorybus_workers.processes.exporting import exporting
 from memorybus_workers.processes.heap import hold_together
 from memorybus_workers.processes.parent import when_parent_ends
 
@@ -46,19 +47,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run one process; return its exit code."""
     options = _parser().parse_args(arguments)
     os.umask(private.UMASK)  # providers of others make files, too
-    logs.set_up(options.log)
+    logs.set_up()
     hold_together()
     sys.setswitchinterval(SWITCH)
+    form: LogForm = "text"
     try:
-        settings = with_secrets(load())
-        logs.set_up(options.log, secrets=settings.secrets)
+        settings = load()
+        form = settings.log
+        logs.set_up(form, settings.log_level)
+        settings = with_secrets(settings)
+        logs.set_up(form, settings.log_level, settings.secrets)
         return _run(options, settings)
     except MemoryBusError as error:
-        _explain(options, error)
+        _explain(options, error, form)
         return MISCONFIGURED if isinstance(error, HOPELESS) else FAILED
 
 
-def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:
+def _explain(options: argparse.Namespace, error: MemoryBusError, form: LogForm) -> None:
     """Say why this process ends: to the command that reads our output, or to people."""
     text = masked(str(error))
     if options.reports or options.json:
@@ -67,7 +72,7 @@ def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:
         sys.stdout.flush()
     if options.reports:
         return
-    if options.log == "json":
+    if form == "json":
         _log.error("%s", text)
     else:
         sys.stderr.write(f"error: {_printable(text)}\n")
@@ -85,14 +90,13 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         from memorybus_workers.jobs.worker import run_jobs
 
         when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
-        run_jobs(settings, _names(options.providers, settings))
+        with exporting():
+            run_jobs(settings, _names(options.providers, settings))
         return 0
     if options.command == "copy":
         from memorybus_workers.processes.process import run_worker
 
-        return run_worker(
-            settings, (), 0, options.log, with_parent=True, mark=options.mark, only=options.name
-        )
+        return run_worker(settings, (), 0, with_parent=True, mark=options.mark, only=options.name)
     if options.command == "archive":
         from memorybus_workers.archiving.archiver import run_once
         from memorybus_workers.processes.process import say
@@ -163,7 +167,7 @@ _TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = Map
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
-    names, jobs, log = _names(options.providers, settings), options.jobs, options.log
+    names, jobs = _names(options.providers, settings), options.jobs
     if options.processes is None:
         from memorybus_workers.processes.process import run_worker
 
@@ -171,7 +175,6 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
             settings,
             names,
             jobs,
-            log,
             with_parent=options.reports,
             mark=options.mark,
             among=_listed(options.among),
@@ -183,7 +186,6 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
         names,
         options.processes,
         jobs,
-        log,
         with_parent=options.reports,
         mark=options.mark,
         metrics=options.metrics,
@@ -236,10 +238,6 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--options", default="{}", help="of a copy, as JSON")
     for command in (archive, copy, describe, erase, kinds, trial):
         command.set_defaults(reports=True)
-    for command in commands.choices.values():
-        command.add_argument(
-            "--log", choices=("text", "json"), default="text", help="form of the log on stderr"
-        )
     return parser
 
 

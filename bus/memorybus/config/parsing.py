@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
@@ -91,14 +91,18 @@ def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise ConfigError(_named(str(error))) from error
+        raise ConfigError(_named(str(error), kind)) from error
 
 
-def _named(said: str) -> str:
+def _named(said: str, kind: type) -> str:
     """Return msgspec's message with the setting's names in the file and in the environment."""
     what, _, path = said.partition(" - at `$.")
     name = path.rstrip("`").split(".")[0].split("[")[0]
-    return f"{name} ({PREFIX}{name.upper()}): {what}" if name else f"settings: {what}"
+    if not name:
+        return f"settings: {what}"
+    hint = get_type_hints(kind).get(name)
+    those = f"; there are: {', '.join(get_args(hint))}" if get_origin(hint) is Literal else ""
+    return f"{name} ({PREFIX}{name.upper()}): {what}{those}"
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -33,6 +33,9 @@ from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
 
+LogForm = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -123,6 +126,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if it is there.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
+        log: how the log lines of workers look: text for people, or a JSON object each.
+        log_level: the lowest level of theirs that is shown. An agent's logging belongs to the
+            agent.
         page_token: the argon2 hash of the token with which operators sign in at the page
             (`memorybus config page-token` makes one); without it, and without a proxy, nobody acts.
         page_proxy_header: a header in which a proxy names who is signed in (``X-Forwarded-User``);
@@ -182,6 +188,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: dict[str, float] = {}
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
+    log: LogForm = "text"
+    log_level: LogLevel = "info"
     page_token: str = ""
     page_proxy_header: str = ""
     page_proxies: tuple[str, ...] = ("127.0.0.1", "::1")

@@ -76,7 +76,7 @@ class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
     `memorybus.health.services.findings_of` adds what the other figures say is wrong. `canary_at` is
-    when a canary last came through.
+    when a canary last came through, `settings_file` the one that the command read, "" if none.
     """
 
     redis: RedisStatus
@@ -94,6 +94,7 @@ class Status(msgspec.Struct, frozen=True):
     log: LogFigures = LogFigures()
     spools: list[HostSpool] = []
     canary_at: str | None = None
+    settings_file: str = ""
 
 
 class Sight(msgspec.Struct, frozen=True):

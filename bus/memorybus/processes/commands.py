@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -11,8 +11,6 @@ from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.processes.child import running
 from memorybus.registry.description import Described, KindOffer, TrialStep, TrialTerms
-
-LogForm = Literal["text", "json"]
 
 _WORKERS = "memorybus_workers"
 
@@ -31,7 +29,6 @@ def worker_command(
     jobs: int | None = None,
     *,
     processes: int = 1,
-    log: LogForm = "text",
     with_parent: bool = False,
     json: bool = False,
     metrics: str = "",
@@ -42,7 +39,6 @@ def worker_command(
         providers: the instances to serve; those of the settings if none.
         jobs: how many recall processes each provider gets; the worker's own default if None.
         processes: how many workers share the lanes.
-        log: the form of the log on stderr.
         with_parent: the workers end with the process that starts them, and report to it why they
             fail.
         json: the workers also write a JSON line that says why they fail.
@@ -55,8 +51,6 @@ def worker_command(
         command.append("--json")
     if providers:
         command += ["--providers", ",".join(providers)]
-    if log != "text":
-        command += ["--log", log]
     if metrics:
         command += ["--metrics", metrics]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])

@@ -391,16 +391,33 @@ def test_a_provider_that_nobody_serves_is_told(up, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "kind"), [((), "text"), (("--log", "json"), "json")], ids=["text", "json"]
+    ("words", "said", "kind"),
+    [((), {}, "text"), (("--log", "json"), {}, "json"), ((), {"MEMORYBUS_LOG": "json"}, "json")],
+    ids=["text", "option", "environment"],
 )
-def test_a_worker_without_redis_names_the_remedy(words, kind, spawn, env):
+def test_a_worker_without_redis_names_the_remedy(words, said, kind, spawn, env):
     """A worker waits for Redis, and says in the form asked for what would start it."""
-    child = spawn(*CLI, "worker", *words, env=env)
+    child = spawn(*CLI, "worker", *words, env=env | said)
     child.wait_output("waiting for Redis")
     child.wait_output("memorybus up")
 
     assert child.terminate() == 0
     assert child.output().startswith("{") is (kind == "json")
+
+
+def test_up_logs_as_the_settings_file_says(spawn, env, short_dir):
+    """Form and level of log lines come from the file, for `up` and its workers, too."""
+    said = {name: env[name] for name in ("MEMORYBUS_DATA_DIR", "TMPDIR")}
+    (short_dir / "memorybus.toml").write_text('log = "json"\nlog_level = "debug"\n')
+    named = {"MEMORYBUS_CONFIG": str(short_dir / "memorybus.toml")}
+    child = spawn(*CLI, "up", "--json", env=said | named)
+    child.wait_output('"ready"', timeout=30)
+    child.send(signal.SIGINT)
+
+    assert child.wait() == 0
+    lines = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
+    assert any("lanes taken" in line.get("event", "") for line in lines)
+    assert not [line for line in child.output().splitlines() if "[info" in line]
 
 
 @pytest.mark.parametrize(

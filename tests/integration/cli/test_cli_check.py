@@ -54,3 +54,16 @@ def test_redis_away_is_critical_and_wrong_settings_unknown(
     monkeypatch.setenv("MEMORYBUS_PARTITONS", "4")
     assert main(["check"]) == 3
     assert capsys.readouterr().out.startswith("MEMORYBUS UNKNOWN - ")
+
+
+@pytest.mark.parametrize("words", [("--frobnicate",), ("--url",), ("extra",)])
+def test_a_wrong_option_is_unknown(
+    words: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A plugin that was called wrongly is no incident: code 3, one line, the reason in it."""
+    assert main(["check", *words]) == 3
+    line = capfd.readouterr().out
+    assert line.startswith("MEMORYBUS UNKNOWN - ")
+    assert line.count("\n") == 1
+    assert main(["check", *words, "--json"]) == 3
+    assert json.loads(capfd.readouterr().out)["state"] == "UNKNOWN"

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
@@ -16,6 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.metrics.collector import BusCollector
 from memorybus.redis.keys import Keys
 from memorybus.registry.work import WorkCounter, read
+from memorybus_workers.membership.presence import Presence
 from prometheus_client.parser import text_string_to_metric_families
 
 WORKER = ("-m", "memorybus_workers", "worker", "--jobs", "0", "--processes", "2")
@@ -112,6 +114,50 @@ def test_refused_writes_of_a_former_owner_are_counted(
         say(bus, "s", "one")
         wait_until(
             lambda: read(redis_client, keys, [NAME])[NAME].fenced >= 1, "a refused write is counted"
+        )
+
+
+def collected(settings: Settings) -> dict[str, float]:
+    """Return what a scrape would show of the only provider, by metric."""
+    return {
+        sample.name: sample.value
+        for family in BusCollector(settings).collect()
+        for sample in family.samples
+        if sample.labels == {"provider": NAME}
+    }
+
+
+def test_events_in_doubt_are_counted_when_they_come_again(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G4: what a killed owner may have applied is redelivered, and the metric says how many."""
+    settings = make_settings(lease=2.0, call_timeout=1.0, partitions=1, **recorded("Blind"))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", "one", "two", "three")
+        assert bus.flush(timeout=25)
+    crash = {"MEMORYBUS_CRASH_AT": "lane.after_apply:2"}
+    first = spawn("-m", "memorybus_workers", "worker", "--jobs", "0", env=environ(settings) | crash)
+    assert first.wait() == -9, first.output()
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+        told = "memorybus_redelivered_total"
+        wait_until(lambda: collected(settings)[told] >= 1, "what came again is counted")
+    assert collected(settings)[told] <= 3
+
+
+def test_a_lease_that_another_takes_is_counted_as_lost(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G5: an owner whose lease is another's by now gives the lane up, and counts that."""
+    settings = make_settings(partitions=1, lease=3.0, call_timeout=2.0, **recorded("Blind"))
+    keys = Keys(settings.namespace)
+    with thread_worker(settings):
+        wait_until(lambda: redis_client.exists(keys.lease(0, NAME)), "the lane has an owner")
+        monkeypatch.setattr(Presence, "look", lambda *_: None)  # it would hand the lane over
+        assert collected(settings)["memorybus_lost_leases_total"] == 0
+        redis_client.set(keys.lease(0, NAME), "99:somebody-else", px=60_000)
+        wait_until(
+            lambda: collected(settings)["memorybus_lost_leases_total"] >= 1, "the loss is counted"
         )
 
 

@@ -15,10 +15,9 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX
-from memorybus.config.settings import FIELDS, load
+from memorybus.config.settings import FIELDS, LogForm, load
 from memorybus.health.metrics.server import address
 from memorybus.health.monitor import read_status
-from memorybus.processes.commands import LogForm
 
 ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -32,8 +32,9 @@ def leaky(make_settings: MakeSettings, kind: str, **more: Any) -> Settings:
 
 def start(spawn: Spawn, settings: Settings, jobs: int = 0) -> Child:
     """Start a worker that logs JSON, and wait until it is ready."""
-    words = ("worker", "--jobs", str(jobs), "--log", "json")
-    child = spawn("-m", "memorybus_workers", *words, env=environ(settings))
+    words = ("worker", "--jobs", str(jobs))
+    env = environ(settings) | {"MEMORYBUS_LOG": "json"}
+    child = spawn("-m", "memorybus_workers", *words, env=env)
     child.wait_output('"ready":true')
     return child
 

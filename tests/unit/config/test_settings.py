@@ -74,6 +74,8 @@ def test_a_named_file_is_read_instead(config: Path, tmp_path: Path) -> None:
         ("PROVIDERS", "", ()),
         ("URL", "redis://h:6379/0", "redis://h:6379/0"),
         ("DATA_DIR", "/srv/mb", Path("/srv/mb")),
+        ("LOG", "json", "json"),
+        ("LOG_LEVEL", "warning", "warning"),
     ],
 )
 def test_the_environment_is_typed(
@@ -82,6 +84,12 @@ def test_the_environment_is_typed(
     """A MEMORYBUS_* text becomes the setting's own type."""
     loaded = load(environ={f"MEMORYBUS_{name}": given_text}, directory=tmp_path)
     assert getattr(loaded, name.lower()) == value
+
+
+def test_a_wrong_word_names_the_right_ones(tmp_path: Path) -> None:
+    """A setting that is one of a few words says which there are."""
+    with pytest.raises(ConfigError, match=r"log_level \(MEMORYBUS_LOG_LEVEL\).*debug, info, warn"):
+        load(environ={"MEMORYBUS_LOG_LEVEL": "loud"}, directory=tmp_path)
 
 
 def test_a_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,6 @@ def test_the_worker_command_says_only_what_was_asked():
 
     assert commands.worker_command() == plain
     assert commands.worker_command(with_parent=True) == [*plain, "--with-parent"]
-    assert commands.worker_command(log="json") == [*plain, "--log", "json"]
     assert commands.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
     assert commands.worker_command(processes=3) == [*plain[:-1], "3"]
 

@@ -26,6 +26,7 @@ def shown(status: dict[str, object], width: int = 160) -> str:
 
 
 STATUS = {
+    "settings_file": "/srv/memorybus.toml",
     "redis": {"url": "unix:///x", "version": "7.2.4", "durability": "aof:everysec"},
     "spool": {"events": 3, "bytes": 900, "oldest_at": "2026-01-01T00:00:00.000Z"},
     "partitions": 16,
@@ -80,7 +81,8 @@ def test_the_status_says_everything_that_its_json_says():
     text = shown(STATUS)
 
     spool = "3 events to send, 900 bytes"
-    for word in ("unix:///x", "7.2.4", "aof:everysec", spool, "builtin", "15/16"):
+    file = "Settings: /srv/memorybus.toml"
+    for word in (file, "unix:///x", "7.2.4", "aof:everysec", spool, "builtin", "15/16"):
         assert word in text
     assert "h\\x1b" in text
     for word in ("mb.recall", "2026-01-03", "77 (paused)", "Unavailable: down\\x1b[2J"):

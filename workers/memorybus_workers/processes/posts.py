@@ -8,7 +8,6 @@ has a process of its own, whose end stops nobody else's lanes and recalls.
 from collections.abc import Collection, Sequence
 
 import msgspec
-from memorybus import logs
 from memorybus.processes.commands import module_command
 
 
@@ -69,15 +68,14 @@ def set_apart(
     return apart
 
 
-def command(post: Post, providers: Sequence[str], log: logs.Form, mark: str) -> list[str]:
+def command(post: Post, providers: Sequence[str], mark: str) -> list[str]:
     """Return the command line of one worker.
 
     Args:
         post: its place.
         providers: those of all places, in the order of recall.
-        log: the form of its log.
         mark: how its id ends.
     """
     words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
     served = ("--providers", ",".join(post.serves), "--among", ",".join(providers))
-    return [*words, *served, "--jobs", str(post.jobs), "--log", log]
+    return [*words, *served, "--jobs", str(post.jobs)]

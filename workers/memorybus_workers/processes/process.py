@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 
+from memorybus_workers.processes.exporting import exporting
 from memorybus_workers.processes.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -121,7 +121,6 @@ def run_worker(
     settings: Settings,
     providers: Sequence[str],
     jobs: int,
-    log: logs.Form = "text",
     *,
     with_parent: bool = False,
     mark: str = "",
@@ -134,7 +133,6 @@ def run_worker(
         settings: see `Settings`.
         providers: the instances to serve.
         jobs: its recall processes for each provider.
-        log: the form of their log.
         with_parent: end when the process that started this one does, and tell it whom we give up.
         mark: see `Worker`.
         only: see `Worker`.
@@ -147,12 +145,11 @@ def run_worker(
     from memorybus_workers.processes.worker import Worker
 
     give_up = _say_apart if with_parent else None
-    worker = Worker(
-        settings, providers, jobs, log=log, mark=mark, only=only, among=among, give_up=give_up
-    )
+    worker = Worker(settings, providers, jobs, mark=mark, only=only, among=among, give_up=give_up)
     ending = OrderlyEnd(settings, worker.stop)
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)
-    worker.run(lambda name: say({"ready": True, "worker": name}))
+    with exporting():
+        worker.run(lambda name: say({"ready": True, "worker": name}))
     return FAILED if worker.failed else 0

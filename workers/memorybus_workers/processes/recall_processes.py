@@ -5,7 +5,6 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
-from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
@@ -66,19 +65,15 @@ class RecallProcesses:
         count: how many for each provider.
         clock: time.
         news: what comes into the log, so that it is looked after often while somebody is there.
-        log: form of their logs.
     """
 
-    def __init__(
-        self, settings: Settings, count: int, clock: Clock, news: Inbox, log: logs.Form = "text"
-    ) -> None:
+    def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:
         """Start nothing yet."""
         self._environ = to_environ(settings)
         self._count = count
         self._clock = clock
         self._news = news
         self._alert_until = float("-inf")
-        self._log = log
         self._providers: Sequence[str] = ()
         self._recalling: list[_Recalling] = []
         self._demand = RecallDemand(settings)
@@ -127,7 +122,7 @@ class RecallProcesses:
 
     def _started(self, name: str) -> ChildProcess:
         command = module_command("memorybus_workers", "jobs", "--providers", name)
-        return ChildProcess([*command, "--log", self._log], self._environ, _STOP, quiet=True)
+        return ChildProcess(command, self._environ, _STOP, quiet=True)
 
     def stop(self) -> None:
         """End them, gently first: together they have two seconds."""

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
@@ -280,7 +279,6 @@ def run_supervisor(
     providers: Sequence[str],
     processes: int,
     jobs: int,
-    log: logs.Form = "text",
     *,
     with_parent: bool = False,
     mark: str = "",
@@ -293,7 +291,6 @@ def run_supervisor(
         providers: the instances that they serve, in the order of recall.
         processes: how many share them.
         jobs: recall processes for each provider, in all.
-        log: the form of their logs.
         with_parent: end when the process that started this one does.
         mark: how its workers' ids end; a fresh one if empty.
         metrics: where to serve metrics; nowhere if empty.
@@ -306,7 +303,7 @@ def run_supervisor(
 
     def commands(apart: frozenset[str]) -> dict[str, list[str]]:
         there = posts(providers, apart, processes, jobs)
-        return {post.name: command(post, providers, log, mark) for post in there}
+        return {post.name: command(post, providers, mark) for post in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
     ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)

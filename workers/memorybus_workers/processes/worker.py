@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
@@ -28,6 +27,7 @@ from memorybus.registry.work import WorkCounter
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
+from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import Archiver
@@ -66,7 +66,6 @@ class Worker:
         providers: the instances to serve, in the order of recall.
         jobs: how many recall processes to run for each provider.
         clock: time.
-        log: form of their logs.
         mark: the end of our id, if who started us has to know it; a fresh one if empty.
         only: a copy: serve this one and nothing else (`providers` is empty then).
         among: all instances that we and others beside us serve, in the order of recall; `providers`
@@ -82,7 +81,6 @@ class Worker:
         providers: Sequence[str],
         jobs: int,
         clock: Clock = SYSTEM,
-        log: logs.Form = "text",
         mark: str = "",
         only: str = "",
         *,
@@ -105,7 +103,6 @@ class Worker:
         self._work = WorkCounter()
         self._jobs = jobs
         self._recalled: list[str] = []
-        self._log_form: logs.Form = log
         self._unseen = RateLimitedWarning(
             "this worker does not show in `memorybus status`: %s", clock
         )
@@ -151,7 +148,7 @@ class Worker:
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
-            self._settings, self._jobs, self._clock, context.news.subscribe(), self._log_form
+            self._settings, self._jobs, self._clock, context.news.subscribe()
         )
         tail = Tail(self._settings, self._clock, self._rng, context.news.announce)
         try:
@@ -194,6 +191,7 @@ class Worker:
             isolation=IsolationProbe(self._clock),
             entries_read=server.counts_entries_read,
             news=News(),
+            tracing=Tracing(self._settings.namespace),
             work=self._work,
         )
 

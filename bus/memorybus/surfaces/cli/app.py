@@ -1,7 +1,7 @@
 """The root command, errors and exit codes.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted (Ctrl-C), 141 the reader
-of a pipe went away, 143 ended by SIGTERM.
+of a pipe went away, 143 ended by SIGTERM. `check` has the codes of monitoring plugins.
 """
 
 import io
@@ -22,6 +22,7 @@ from memorybus.surfaces.cli import (
     events,
     export,
     forget,
+    kept,
     memories,
     processes,
     serving,
@@ -64,6 +65,7 @@ def build() -> App:
         processes,
         serving,
         memories,
+        kept,
         export,
         forget,
         status,
@@ -103,8 +105,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return signals.INTERRUPTED
     except (CycloptsError, MemoryBusError, OSError) as error:
-        return failed(error, as_json=wants_json(words))
+        return _failed(error, words)
     return code if isinstance(code, int) else OK
+
+
+def _failed(error: Exception, words: Sequence[str]) -> int:
+    """Report an error and return the exit code: that of plugins if one called us wrongly."""
+    as_json = wants_json(words)
+    if isinstance(error, CycloptsError) and check.is_meant(words):
+        return check.misused(error, as_json=as_json)
+    return failed(error, as_json=as_json)
 
 
 def _streams_are_open() -> bool:

@@ -1,22 +1,31 @@
 """``memorybus check``: one line and an exit code, for monitoring plugins."""
 
-from cyclopts import App
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsError
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
+from memorybus.surfaces.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus.health.verdict import Verdict
+
+NAME = "check"
 
 
 def register(app: App) -> None:
     """Add this command."""
-    app.command(run_check, name="check", group=LOOK)
+    app.command(run_check, name=NAME, group=LOOK)
 
 
 def run_check(*, common: Common = DEFAULT) -> int:
     """Say in one line whether all is well, as Nagios, Icinga and their like want it.
 
     It reads and changes nothing. Exit codes: 0 all is well, 1 a warning, 2 something critical (so
-    is a Redis that is away or refuses us), 3 nobody knows, since the settings are wrong.
+    is a Redis that is away or refuses us), 3 nobody knows: settings or options are wrong.
 
     For example:
 
@@ -24,10 +33,8 @@ def run_check(*, common: Common = DEFAULT) -> int:
     - `memorybus check --json | jq '.findings[].remedy'`
     """
     from memorybus.health.monitor import read_status, spool_status
-    from memorybus.health.verdict import Verdict, unknown, unreachable, verdict
+    from memorybus.health.verdict import unknown, unreachable, verdict
 
-    output = common.output()
-    found: Verdict
     try:
         settings = common.settings()
         try:
@@ -37,6 +44,22 @@ def run_check(*, common: Common = DEFAULT) -> int:
             found = unreachable(error, spool_status(settings))
     except MemoryBusError as error:
         found = unknown(error)
+    return _tell(common.output(), found)
+
+
+def is_meant(words: Sequence[str]) -> bool:
+    """Say whether a command line is of this command, even if it cannot be parsed."""
+    return list(words[:1]) == [NAME]
+
+
+def misused(error: CycloptsError, *, as_json: bool) -> int:
+    """Say that the options are wrong, which a plugin's code 2 would call critical; return 3."""
+    from memorybus.health.verdict import unknown
+
+    return _tell(Output(json=as_json), unknown(error))
+
+
+def _tell(output: Output, found: "Verdict") -> int:
     if output.json:
         output.result(found)
     else:

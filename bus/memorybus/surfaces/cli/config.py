@@ -8,11 +8,11 @@ from cyclopts import App, Parameter
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.config.settings import FILE_NAME, config_path, layers
+from memorybus.config.settings import FILE_NAME, layers
 from memorybus.errors import ConfigError
 from memorybus.ids import NewSecret, new_secret
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
+from memorybus.surfaces.views.render import read_from
 from memorybus.surfaces.views.safe import visible
 
 SHORTEST = 16
@@ -51,7 +51,7 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
         style = "dim" if one.origin == "default" else ""
         table.add_row(*(Text(visible(cell), style=style, overflow="fold") for cell in cells))
     output.show(table)
-    _tell_file(output)
+    output.note(f"settings: {read_from(settings_file())}")
     return 0
 
 
@@ -99,8 +99,3 @@ def _page_tokens() -> tuple[Callable[[str], str], NewSecret]:
             "the page needs argon2-cffi; install it with: pip install 'memorybus[web]'"
         ) from error
     return hashed, new_secret
-
-
-def _tell_file(output: Output) -> None:
-    path = config_path()
-    output.note(f"read: {path}" if path else f"there is no {FILE_NAME} here, so none was read")

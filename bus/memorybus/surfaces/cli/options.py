@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter, Token
 
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings, load
+from memorybus.config.settings import LogForm, LogLevel, Settings, config_path, load
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import iso
 from memorybus.text.times import ago, stamp
@@ -59,6 +59,12 @@ class Common:
 DEFAULT = Common()
 
 
+def settings_file() -> str:
+    """Return the settings file that commands read here, whole; "" if there is none."""
+    path = config_path()
+    return str(path.absolute()) if path else ""
+
+
 def absolute(_: Any, tokens: Sequence[Token]) -> str:
     """Convert an argument that says how long ago (``2h``, ``7d``) to its time in ISO 8601."""
     text = tokens[0].value
@@ -99,6 +105,10 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
+_SERVING = ("concurrency", "capacity", "grace", "log", "log_level")
+"""The settings that `WorkerOptions` gives besides."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class WorkerOptions(Common):
@@ -126,9 +136,16 @@ class WorkerOptions(Common):
         ),
     ] = None
 
+    log: Annotated[
+        LogForm | None, Parameter(help="How log lines look, on stderr; text if nothing says so.")
+    ] = None
+    log_level: Annotated[
+        LogLevel | None, Parameter(help="The lowest level of log lines; info if nothing says so.")
+    ] = None
+
     def given(self) -> dict[str, Any]:
         """Return the settings that these options give; None for those that are not given."""
-        own = {"concurrency": self.concurrency, "capacity": self.capacity, "grace": self.grace}
+        own = {name: getattr(self, name) for name in _SERVING}
         return super().given() | own
 
 

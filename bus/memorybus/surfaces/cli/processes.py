@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus.processes import commands, signals
-from memorybus.processes.commands import LogForm
 from memorybus.surfaces.cli.options import (
     RUN,
     SERVING,
@@ -43,7 +42,6 @@ Metrics = Annotated[
     str | None,
     Parameter(help="Serve metrics for Prometheus at HOST:PORT; a PORT alone is of 127.0.0.1."),
 ]
-Log = Annotated[LogForm, Parameter(help="Form of the worker's log on stderr.")]
 
 
 def register(app: App) -> None:
@@ -104,7 +102,6 @@ def run_up(
     providers: Providers = None,
     processes: Processes = 1,
     jobs: Jobs = None,
-    log: Log = "text",
     metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
@@ -126,7 +123,7 @@ def run_up(
     settings = common.settings()
     served = names(providers) or settings.providers
     command = commands.worker_command(
-        served, jobs, processes=processes, log=log, with_parent=True, metrics=metrics or ""
+        served, jobs, processes=processes, with_parent=True, metrics=metrics or ""
     )
     try:
         up.run(settings, command, lambda news: _tell(output, news))
@@ -150,7 +147,6 @@ def run_worker(
     providers: Providers = None,
     processes: Processes = 1,
     jobs: Jobs = None,
-    log: Log = "text",
     metrics: Metrics = None,
     common: WorkerOptions = SERVING,
 ) -> int:
@@ -173,7 +169,6 @@ def run_worker(
         names(providers),
         jobs,
         processes=processes,
-        log=log,
         json=common.json,
         metrics=metrics or "",
     )

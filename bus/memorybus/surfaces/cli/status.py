@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import App, Parameter
 from rich.console import Group
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
+from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, settings_file
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run_status(
 def _status(settings: Settings) -> "Status":
     from memorybus.health.monitor import read_status
 
-    return read_status(settings)
+    return msgspec.structs.replace(read_status(settings), settings_file=settings_file())
 
 
 def _warn(output: Output, settings: Settings) -> None:

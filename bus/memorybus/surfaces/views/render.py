@@ -3,6 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
+from memorybus.config.settings import FILE_NAME
 from memorybus.health.finding import Check
 from memorybus.surfaces.views.safe import one_line, visible
 
@@ -33,6 +34,11 @@ def cell(value: object, style: str = "") -> Text:
 def line(text: str, style: str = "") -> Text:
     """Return a text as it stands, harmless; it may have several lines."""
     return Text(visible(text), style=style)
+
+
+def read_from(settings_file: str) -> str:
+    """Return where settings were read, "" meaning no file."""
+    return settings_file or f"no {FILE_NAME} here, so none was read"
 
 
 def remedy(text: str) -> Text:

@@ -15,7 +15,7 @@ from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe, describe_disk
 from memorybus.recall.counts import PromptCounts
-from memorybus.surfaces.views.render import add_row, cell, grid, line, remedy
+from memorybus.surfaces.views.render import add_row, cell, grid, line, read_from, remedy
 from memorybus.surfaces.views.safe import one_line, visible
 
 _QUOTED = 1_000
@@ -57,6 +57,7 @@ def _head(status: Status) -> Text:
     oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     disk = "" if status.disk is None else f"\nDisk: {describe_disk(status.disk)}"
     return line(
+        f"Settings: {read_from(status.settings_file)}\n"
         f"Redis {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
