@@ -59,6 +59,7 @@ servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prome
 	@PYTHONPATH=tests $(PY) -m helpers.services.pgbouncer_server
 	@PYTHONPATH=tests $(PY) -m helpers.web.browser
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
+	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 
 # Keys and scripts run on a fake Redis within the test process: no server is started.
 quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples
