@@ -45,6 +45,7 @@ RecallContext = recollections.RecallContext
 RecallScope = recollections.RecallScope
 Recollection = recollections.Recollection
 Why = recollections.Why
+MemoryOwner = keeping.MemoryOwner
 Residue = keeping.Residue
 StoredMemory = keeping.StoredMemory
 
@@ -356,6 +357,20 @@ class MemoryProvider(ABC):
         no longer show. Memory stays flat: page through the backend.
         """
         raise NotImplementedError(f"{self.kind} declares `exports` and must define export()")
+
+    def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner] | None:
+        """Yield whose memories are kept, in the order of agent, person and workspace.
+
+        For an operator who looks for somebody. It is asked for by pages: the first ones must come
+        at once, however many there are.
+
+        Args:
+            after: only owners above this agent, person and workspace.
+
+        Returns:
+            None if the backend cannot tell without reading all that it keeps.
+        """
+        return None
 
     # -- tools and recall ---------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from memorybus_providers.base import (
     Capabilities,
     Fence,
     HookContext,
+    MemoryOwner,
     Progress,
     ProviderConfig,
     RecallContext,
@@ -108,6 +109,10 @@ class FactStore(Protocol):
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield what `erase` would erase."""
+        ...
+
+    def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
+        """Yield whose facts are kept; see `MemoryProvider.owners`."""
         ...
 
 
@@ -265,6 +270,10 @@ class FactProvider(TransactionalProvider):
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
         return self.opened.stored(scope)
+
+    def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
+        """Yield each scope with the number of its facts."""
+        return self.opened.owners(after)
 
     # -- recall and tools ---------------------------------------------------------------------
 

@@ -31,6 +31,22 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     until: int = 0
 
 
+class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody of whom a provider keeps memories.
+
+    Attributes:
+        agent: the agent.
+        user: the person.
+        workspace: the project; empty for none.
+        memories: how many there are; None if counting would take long.
+    """
+
+    agent: str
+    user: str
+    workspace: str = ""
+    memories: int | None = None
+
+
 class Residue(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an erasure left: a provider says all that it knows of.
 

@@ -70,6 +70,18 @@ def everything(status: Status, configured: Sequence[str], now_ms: int) -> list[F
     return [*findings_of(status, now_ms), *served, *trimmed]
 
 
+def redis_away(error: Exception, spooled: int) -> Finding:
+    """Return the finding that nothing else can be found, because Redis does not answer (G9).
+
+    Args:
+        error: why.
+        spooled: the events in this host's spools.
+    """
+    text = f"{error}; {spooled} events wait in spools here"
+    remedy = "start Redis, or correct `url`; what waits is sent by itself then"
+    return Finding("redis_away", "critical", "redis", text, remedy)
+
+
 def no_worker(status: Status) -> Iterator[Finding]:
     """Yield a finding if no worker is alive."""
     if not status.workers:

@@ -54,23 +54,28 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         provider: whose recall processes are asked.
         instance: it, or a copy of it.
         asks: for a page of the digest, for a recall, which events are there, for a page of what it
-            keeps of somebody, to erase that, or how its backend is.
+            keeps of somebody, of whom it keeps something, to erase that, or how its backend is.
         after: of the digest, the keys above this one.
         keys: of the digest, only these; empty for all.
-        want: the recall; of what is kept or erased, whose (the rest of it is not looked at).
+        want: the recall; of what is kept or erased, whose (the rest of it is not looked at); of
+            owners, the one behind which they are asked for.
         sent: the events.
         skip: of what is kept, so many that the asker has.
+        most: of what is kept and of owners, so many at most; 0 for as many as fit.
+        holding: of what is kept, only what holds this text; of owners, those whose names do.
     """
 
     id: str
     provider: str
     instance: str
-    asks: Literal["digest", "recall", "known", "kept", "forget", "health"]
+    asks: Literal["digest", "recall", "known", "kept", "owners", "forget", "health"]
     after: str = ""
     keys: tuple[str, ...] = ()
     want: Want | None = None
     sent: tuple[Sent, ...] = ()
     skip: int = 0
+    most: int = 0
+    holding: str = ""
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,6 +121,20 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     given: bool = True
     memories: tuple[dict[str, Any], ...] = ()
+    more: bool = False
+
+
+class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of those of whom an instance keeps something.
+
+    Attributes:
+        given: whether the provider can say.
+        owners: each with the fields of a provider's `MemoryOwner`.
+        more: whether there may be others.
+    """
+
+    given: bool = True
+    owners: tuple[dict[str, Any], ...] = ()
     more: bool = False
 
 
@@ -194,8 +213,26 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=KnownEvents)
 
-    def kept(self, provider: str, instance: str, whose: Want, skip: int) -> KeptPage:
-        """Return what an instance keeps of somebody behind the first `skip` memories."""
+    def kept(
+        self,
+        provider: str,
+        instance: str,
+        whose: Want,
+        skip: int,
+        *,
+        most: int = 0,
+        holding: str = "",
+    ) -> KeptPage:
+        """Return what an instance keeps of somebody behind the first `skip` memories.
+
+        Args:
+            provider: whose recall processes are asked.
+            instance: it, or a copy of it.
+            whose: of whom.
+            skip: so many that are known already.
+            most: at most so many; 0 for as many as fit into a page.
+            holding: only what holds this text, in any case.
+        """
         found = Inspection(
             id=self._make_id(),
             provider=provider,
@@ -203,8 +240,33 @@ class InstanceInspector:
             asks="kept",
             want=whose,
             skip=skip,
+            most=most,
+            holding=holding,
         )
         return msgspec.json.decode(self._answer(found), type=KeptPage)
+
+    def owners(
+        self, provider: str, instance: str, after: Want | None, *, most: int, holding: str = ""
+    ) -> OwnersPage:
+        """Return of whom an instance keeps something, by agent, person and workspace.
+
+        Args:
+            provider: whose recall processes are asked.
+            instance: it, or a copy of it.
+            after: the owner behind whom the page begins; None for the first page.
+            most: at most so many.
+            holding: only those whose names hold this text, in any case.
+        """
+        found = Inspection(
+            id=self._make_id(),
+            provider=provider,
+            instance=instance,
+            asks="owners",
+            want=after,
+            most=most,
+            holding=holding,
+        )
+        return msgspec.json.decode(self._answer(found), type=OwnersPage)
 
     def forget(self, provider: str, instance: str, whose: Want) -> ErasedThere:
         """Let an instance erase what it keeps of somebody; it may be asked again."""

@@ -97,6 +97,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "When a canary last came through all lanes that it met (milliseconds).",
     ),
     KeyDoc(
+        "{ns}:told",
+        "hash",
+        False,
+        "Who tells people of findings now, until when unless it says more (`owner`, `until`), and "
+        "what was told (`note`).",
+    ),
+    KeyDoc(
         "{ns}:archive",
         "hash",
         True,

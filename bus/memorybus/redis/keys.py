@@ -64,6 +64,7 @@ class Keys:
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
+        self.told = f"{namespace}:told"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"

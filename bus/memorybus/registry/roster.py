@@ -49,6 +49,8 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         examines: whether it can be asked how its backend is.
+        exports: whether it can say what it keeps of somebody.
+        retracts: whether it forgets what came from an event that is taken back.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what else people should know.
         copy_of: the instance of the settings that it is a copy of; "" if it is no copy. Agents
@@ -64,6 +66,8 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     compresses: bool = False
     prompts: bool = False
     examines: bool = False
+    exports: bool = False
+    retracts: bool = False
     seen_at: int = 0
     note: str = ""
     copy_of: str = ""

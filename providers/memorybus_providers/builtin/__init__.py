@@ -21,6 +21,7 @@ from memorybus_providers.base import (
     Capabilities,
     Fence,
     HookContext,
+    MemoryOwner,
     Placement,
     Progress,
     ProviderConfig,
@@ -173,6 +174,10 @@ class BuiltinProvider(TransactionalProvider):
                 if belongs(place, origin, scope):
                     yield _stored(place, text, origin)
 
+    def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
+        """Yield whose sessions wrote entries; what was written by hand is nobody's here."""
+        return self._store.owners(after or ("", "", ""))
+
     # -- recall -------------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
@@ -231,11 +236,12 @@ def _stored(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
         for part, held in (("agent", origin.agent), ("user", origin.user))
     )
     return StoredMemory(
-        text, agent, user, origin.workspace or "", place.store, origin.session, origin.at
+        *(text, agent, user, origin.workspace or "", place.store, origin.session, origin.at),
+        event=origin.event,
     )
 
 
 def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:
     """Return an entry as it is recalled; with why, if the query is given."""
     why = None if query is None else Why(matched(text, query), parts={"words": score})
-    return Recollection(text, origin.session, origin.at, score=score, why=why)
+    return Recollection(text, origin.session, origin.at, score=score, event=origin.event, why=why)

@@ -15,7 +15,8 @@ LOCK_WAIT_MS = 5_000
 LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
 """A memory file, or its folder, that cannot be used: its owner waits, the others go on."""
 
-_OWNER = ("agent text", "user text", "workspace text")
+_ADDED = ("agent text", "user text", "workspace text", "event text")
+"""Columns that earlier releases did not have, in their order."""
 
 _SCHEMA = """
 create table if not exists pending(
@@ -24,7 +25,7 @@ create table if not exists pending(
 );
 create table if not exists origins(
     store text not null, folder text not null, entry text not null, session text not null,
-    at integer not null, agent text, user text, workspace text,
+    at integer not null, agent text, user text, workspace text, event text,
     primary key (store, folder, entry)
 ) without rowid;
 create table if not exists outcomes(outcome text primary key, n integer not null) without rowid;
@@ -43,17 +44,19 @@ def connect(path: Path) -> sqlite3.Connection:
         ledger.migrate(db)
         db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
         db.executescript(_SCHEMA)
-        _add_owners(db)
+        _add_columns(db)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _add_owners(db: sqlite3.Connection) -> None:
-    """Add to a database of an earlier release the columns that say whose session wrote an entry."""
-    if "agent" not in {row[1] for row in db.execute("pragma table_info(origins)")}:
-        columns = "".join(f"alter table origins add column {name};" for name in _OWNER)
+def _add_columns(db: sqlite3.Connection) -> None:
+    """Add to a database of an earlier release the columns that say where an entry comes from."""
+    there = {row[1] for row in db.execute("pragma table_info(origins)")}
+    lacking = [column for column in _ADDED if column.split()[0] not in there]
+    if lacking:
+        columns = "".join(f"alter table origins add column {column};" for column in lacking)
         db.executescript(f"begin immediate;{columns}commit;")
 
 

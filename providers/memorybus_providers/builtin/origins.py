@@ -1,13 +1,20 @@
 """Where entries come from: a row for each entry that an event brought."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from memorybus.ids import text_digest
 
+from memorybus_providers.base import MemoryOwner
 from memorybus_providers.builtin.entries import Entries, EntryWrite, apply, parse
 from memorybus_providers.builtin.places import MemoryFile
+
+_OWNERS = """
+select agent, user, workspace, count(*) from origins
+where agent is not null and (agent, user, workspace) > (?, ?, ?)
+group by agent, user, workspace order by agent, user, workspace
+"""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -19,6 +26,7 @@ class Origin(msgspec.Struct, frozen=True):
         agent: whose session it was; None if that was not noted, as for the next two.
         user: with whom.
         workspace: where.
+        event: its event's id; empty if that was not noted.
     """
 
     session: str = ""
@@ -26,6 +34,7 @@ class Origin(msgspec.Struct, frozen=True):
     agent: str | None = None
     user: str | None = None
     workspace: str | None = None
+    event: str = ""
 
 
 class Origins:
@@ -38,7 +47,7 @@ class Origins:
     def of(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`."""
         rows = self._db.execute(
-            "select entry, session, at, agent, user, workspace from origins "
+            "select entry, session, at, agent, user, workspace, coalesce(event, '') from origins "
             "where store = ? and folder = ?",
             (place.store, place.folder),
         )
@@ -50,10 +59,15 @@ class Origins:
             for entry in parse(write.content):
                 how = "ignore" if entry in before else "replace"
                 self._db.execute(
-                    f"insert or {how} into origins values (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                    (*_key(place), text_digest(entry), write.session, write.at, *_owner(write)),
+                    f"insert or {how} into origins values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                    (*_key(place), text_digest(entry), *_made(write)),
                 )
             before, _ = apply(before, write)
+
+    def owners(self, after: tuple[str, str, str]) -> Iterator[MemoryOwner]:
+        """Yield whose sessions brought entries, with their number, behind one."""
+        for row in self._db.execute(_OWNERS, after):
+            yield MemoryOwner(*row)
 
     def keep_only(self, place: MemoryFile, entries: Iterable[str]) -> None:
         """Forget where entries came from that are in the file no more."""
@@ -68,6 +82,8 @@ def _key(place: MemoryFile) -> tuple[str, str]:
     return place.store, place.folder
 
 
-def _owner(write: EntryWrite) -> tuple[str | None, str | None, str | None]:
+def _made(write: EntryWrite) -> tuple[str | int | None, ...]:
+    """Return a row's columns behind its entry."""
     scope = write.scope
-    return (scope.agent, scope.user, scope.workspace) if scope else (None, None, None)
+    owner = (scope.agent, scope.user, scope.workspace) if scope else (None, None, None)
+    return (write.session, write.at, *owner, write.event_id)

@@ -33,7 +33,14 @@ from memorybus.ids import text_digest
 from memorybus.testing import CrashPoint
 
 from memorybus_providers import ledger
-from memorybus_providers.base import Fence, Progress, RecallScope, Residue, Transaction
+from memorybus_providers.base import (
+    Fence,
+    MemoryOwner,
+    Progress,
+    RecallScope,
+    Residue,
+    Transaction,
+)
 from memorybus_providers.builtin import erasure, files
 from memorybus_providers.builtin.database import (
     LOCAL_ERRORS,
@@ -261,6 +268,11 @@ class BuiltinStore:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
         with reported(self._home):
             return self._origins.of(place)
+
+    def owners(self, after: tuple[str, str, str]) -> Iterator[MemoryOwner]:
+        """Yield whose sessions brought entries, behind one."""
+        with reported(self._home):
+            yield from self._origins.owners(after)
 
     def outcomes(self) -> dict[Outcome, int]:
         """Return how many writes ended in which way, since the store began."""

@@ -121,6 +121,22 @@ class ForgetRules(Rules):
             _forget(provider, _PERSON)
             require(not list(provider.export(_PERSON)), "an export still has what was erased")
 
+    def test_owners_are_those_of_whom_something_is_kept(self, tmp_path: Path) -> None:
+        """Each owner is named once, in order, also from the middle; who was forgotten is not."""
+        with self._opened_exporting(tmp_path) as provider:
+            if provider.owners() is None:
+                pytest.skip("cannot tell whose memories it keeps")
+            for n, scope in enumerate((HERE, OTHER_USER, OTHERS, HERE), 1):
+                feed(provider, [self._said(provider, n, f"{_KEPT} {n}", scope)])
+            found = _owners(provider)
+            wanted = sorted(_names(scope) for scope in (HERE, OTHER_USER, OTHERS))
+            require(found == wanted, f"of {wanted} something is kept, and it names {found}")
+            later = _owners(provider, wanted[0])
+            require(later == wanted[1:], f"behind {wanted[0]} stand {wanted[1:]}, and not {later}")
+            if provider.capabilities.forgets:
+                _forget(provider, RecallScope.own(HERE))
+                require(_names(HERE) not in _owners(provider), "who was forgotten is still named")
+
     def _said(self, provider: MemoryProvider, n: int, word: str, scope: Scope) -> SampleStep:
         return SampleStep(n, self.remember(provider, f"I saw a {word}."), scope)
 
@@ -144,6 +160,17 @@ class ForgetRules(Rules):
             if not (provider.capabilities.exports and self.verbatim):
                 pytest.skip("no verbatim export")
             yield provider
+
+
+def _names(scope: Scope) -> tuple[str, str, str]:
+    return scope.agent, scope.user, scope.workspace
+
+
+def _owners(
+    provider: MemoryProvider, after: tuple[str, str, str] | None = None
+) -> list[tuple[str, str, str]]:
+    found = provider.owners(after) or ()
+    return [(one.agent, one.user, one.workspace) for one in found]
 
 
 def _forget(provider: MemoryProvider, scope: RecallScope) -> Residue:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from memorybus_providers.base import RecallScope, Residue, StoredMemory
+from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 
 _SLICE = 500
@@ -47,11 +47,18 @@ _REST: Final = (
 _SCOPES = f"select id, agent, user, workspace from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 _HELD: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "facts": """
+        "kept": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
     lower(hex(facts.event_id)), 0
-from facts join sessions on sessions.id = facts.session where facts.scope = ?
-order by facts.session, facts.seq is null, facts.seq, facts.id
+from facts join sessions on sessions.id = facts.session
+where facts.scope = ? and facts.seq is null order by facts.kind, facts.id
+""",
+        "said": """
+select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
+    lower(hex(facts.event_id)), 0
+from sessions cross join facts on facts.session = sessions.id
+where sessions.scope = ? and facts.seq is not null
+order by sessions.name, sessions.root, facts.seq
 """,
         "former": """
 select content, 'former ' || kind, sessions.name, at, '', lower(hex(event_id)), until
@@ -68,6 +75,20 @@ where scope = ? and kind = 'speaker' order by name
 """,
     }
 )
+
+
+_OWNERS = """
+select agent, user, workspace, facts from scopes
+where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
+"""
+_FIRST = ("", "", "")
+"""No agent has an empty name, so that every owner stands behind it."""
+
+
+def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
+    """Yield each scope behind one, with the number of its facts."""
+    for row in db.execute(_OWNERS, after or _FIRST):
+        yield MemoryOwner(*row)
 
 
 def stored(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:

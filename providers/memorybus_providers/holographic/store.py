@@ -12,6 +12,7 @@ from memorybus.errors import Transient
 from memorybus_providers import ledger
 from memorybus_providers.base import (
     Fence,
+    MemoryOwner,
     Progress,
     RecallScope,
     Residue,
@@ -20,7 +21,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import digest, schema
-from memorybus_providers.holographic.erasure import Erasure, stored
+from memorybus_providers.holographic.erasure import Erasure, owners, stored
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import Corrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
@@ -101,6 +102,11 @@ class HolographicStore:
         """Yield what is kept of a scope."""
         with self.translated():
             yield from stored(self.db, scope)
+
+    def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
+        """Yield each scope with the number of its facts."""
+        with self.translated():
+            yield from owners(self.db, after)
 
     @contextmanager
     def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:

@@ -9,10 +9,10 @@ them (see `Places`).
 from collections.abc import Iterator
 from typing import Any, Final
 
-from memorybus_providers.base import RecallScope, Residue, StoredMemory
+from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
-from memorybus_providers.postgres.texts import shown
+from memorybus_providers.postgres.texts import held, shown
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import erasing
 
@@ -39,11 +39,27 @@ _REST: Final = (
     "delete from scopes where id = %(scope)s",
 )
 _OWNER = "select agent, person, workspace from scopes where id = %s"
+_OWNERS = """
+with page as (
+    select id, agent, person, workspace from scopes
+    where (agent collate "C", person collate "C", workspace collate "C") > (%s, %s, %s)
+    order by agent collate "C", person collate "C", workspace collate "C" limit %s
+)
+select agent, person, workspace,
+    (select coalesce(sum(said), 0) from sessions where sessions.scope = page.id)
+    + (select count(*) from facts where facts.scope = page.id and seq is null)
+from page order by agent collate "C", person collate "C", workspace collate "C"
+"""
 _HELD: Final = (
     """
 select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
-from facts join sessions on sessions.id = facts.session where facts.scope = %s
-order by facts.session, seq, facts.id
+from facts join sessions on sessions.id = facts.session
+where facts.scope = %s and seq is null order by facts.id
+""",
+    """
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+from sessions join facts on facts.session = sessions.id
+where sessions.scope = %s and seq is not null order by sessions.id, seq
 """,
     """
 select content, 'former ' || kind, sessions.name, at, '', encode(event_id, 'hex'), until
@@ -59,6 +75,15 @@ select distinct name collate "C", 'speaker', '', 0::bigint, '', '', 0::bigint fr
 where scope = %s order by 1
 """,
 )
+
+
+def owners(db: Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
+    """Yield each scope behind one, with the number of its facts, fetched by pages."""
+    last = after or ("", "", "")  # no agent has an empty name
+    while page := db.execute(_OWNERS, (*map(held, last), _PAGE)).fetchall():
+        for agent, person, workspace, facts in page:
+            last = (shown(agent), shown(person), shown(workspace))
+            yield MemoryOwner(*last, int(facts))
 
 
 def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:

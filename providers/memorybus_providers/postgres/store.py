@@ -7,6 +7,7 @@ from memorybus.errors import ProviderError
 
 from memorybus_providers.base import (
     Fence,
+    MemoryOwner,
     Progress,
     RecallScope,
     Residue,
@@ -15,7 +16,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres import digest, ledger
-from memorybus_providers.postgres.erasure import Erasure, stored
+from memorybus_providers.postgres.erasure import Erasure, owners, stored
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
 from memorybus_providers.postgres.link import SECONDS, Connection, Link, confine
@@ -135,6 +136,11 @@ class PostgresStore:
         """Yield what `erase` would erase, from one snapshot."""
         with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
             yield from stored(db, scope)
+
+    def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
+        """Yield each scope with the number of its facts, from one snapshot."""
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
+            yield from owners(db, after)
 
     @contextmanager
     def _transaction(self) -> Iterator[OpenTransaction]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import Permanent
+from memorybus.errors import Permanent, Transient
 from memorybus.events import EVENT_TYPES, Position
 from memorybus.jobs import replies
 from memorybus.jobs.inspect import (
@@ -21,6 +21,7 @@ from memorybus.jobs.inspect import (
     Inspection,
     KeptPage,
     KnownEvents,
+    OwnersPage,
     Recalled,
     Sent,
     Wellness,
@@ -29,7 +30,13 @@ from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import described, one_line
-from memorybus_providers.base import HookContext, MemoryProvider, RecallContext, RecallScope
+from memorybus_providers.base import (
+    HookContext,
+    MemoryOwner,
+    MemoryProvider,
+    RecallContext,
+    RecallScope,
+)
 from memorybus_providers.dispatch import bind
 from redis import Redis
 
@@ -43,6 +50,10 @@ _MOST_BYTES = 1 << 18
 
 _ID = re.compile("[0-9a-f]{32}")
 _TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kind in EVENT_TYPES})
+
+_T = TypeVar("_T")
+
+Answer = DigestPage | KnownEvents | KeptPage | OwnersPage | ErasedThere | Wellness | Recalled
 
 Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
@@ -83,22 +94,30 @@ class Inspecting:
             raise
         self._put(asked, reply)
 
-    def _answer(
-        self, asked: Inspection
-    ) -> DigestPage | KnownEvents | KeptPage | ErasedThere | Wellness | Recalled:
+    def _answer(self, asked: Inspection) -> Answer:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
-            if asked.asks == "digest":
+            match asked.asks:
+                case "kept":
+                    return self._kept(provider, asked, until)
+                case "owners":
+                    return self._owners(provider, asked, until)
+                case "forget":
+                    return _forgotten(provider, asked.want)
+                case _:
+                    return self._examined(provider, asked, until)
+
+    def _examined(self, provider: MemoryProvider, asked: Inspection, until: float) -> Answer:
+        """Answer a question that is about nobody's memories as such."""
+        match asked.asks:
+            case "digest":
                 return self._page(provider, asked, until)
-            if asked.asks == "known":
+            case "known":
                 return self._found(provider, asked.sent, until)
-            if asked.asks == "kept":
-                return self._kept(provider, asked, until)
-            if asked.asks == "health":
+            case "health":
                 return Wellness(one_line(provider.health(self._settings.recall_timeout / 2)))
-            if asked.asks == "forget":
-                return _forgotten(provider, asked.want)
-            return self._recalled(provider, asked)
+            case _:
+                return self._recalled(provider, asked)
 
     def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
         pairs = provider.digest(asked.after)
@@ -140,14 +159,47 @@ class Inspecting:
             return KeptPage(given=False)
         whose = RecallScope(asked.want.agent, asked.want.user, asked.want.workspace)
         page: list[dict[str, Any]] = []
-        size = 0
-        for memory in islice(provider.export(whose), asked.skip, None):
+        size, most = 0, min(asked.most or MOST, MOST)
+        found = self._holding(provider.export(whose), asked, lambda one: (one.text,), until)
+        for memory in islice(found, asked.skip, None):
+            if len(page) >= most:
+                return KeptPage(memories=tuple(page), more=True)
             page.append(msgspec.to_builtins(memory))
             size += len(memory.text)
-            spent = size > _MOST_BYTES or self._clock.monotonic() > until
-            if spent or len(page) >= MOST:
+            if size > _MOST_BYTES or self._clock.monotonic() > until:
                 return KeptPage(memories=tuple(page), more=True)
         return KeptPage(memories=tuple(page))
+
+    def _owners(self, provider: MemoryProvider, asked: Inspection, until: float) -> OwnersPage:
+        """Return the next of those of whom something is kept."""
+        last = asked.want
+        after = (last.agent or "", last.user or "", last.workspace or "") if last else None
+        owners = provider.owners(after)
+        if owners is None:
+            return OwnersPage(given=False)
+        most = min(asked.most or MOST, MOST)
+        found = self._holding(owners, asked, _names, until)
+        page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
+        return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
+
+    def _holding(
+        self,
+        found: Iterable[_T],
+        asked: Inspection,
+        texts: Callable[[_T], Iterable[str]],
+        until: float,
+    ) -> Iterator[_T]:
+        """Yield what holds the text that is asked for, in any case; all, if none is.
+
+        Raises:
+            Transient: the time is up before a page is full.
+        """
+        wanted = asked.holding.casefold()
+        for looked, one in enumerate(found):
+            if not wanted or any(wanted in text.casefold() for text in texts(one)):
+                yield one
+            elif self._clock.monotonic() > until:
+                raise Transient(f"{looked} were looked at in the time there is; ask for less")
 
     def _context(self, one: Sent) -> HookContext:
         position = Position(one.partition, one.entry, one.n)
@@ -166,6 +218,10 @@ class Inspecting:
     def _put(self, asked: Inspection, reply: Reply) -> None:
         key = self._keys.reply(PARTITION, asked.id)
         replies.put(self._redis, key, asked.provider, reply)
+
+
+def _names(owner: MemoryOwner) -> tuple[str, str, str]:
+    return owner.agent, owner.user, owner.workspace
 
 
 def _forgotten(provider: MemoryProvider, whose: Want | None) -> ErasedThere:

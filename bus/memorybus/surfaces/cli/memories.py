@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
+from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -30,6 +31,7 @@ from memorybus.surfaces.cli.scope_options import (
     scope_of_session,
 )
 from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.safe import visible
 from memorybus.text.times import stamp
 
 if TYPE_CHECKING:
@@ -62,6 +64,15 @@ Budget = Annotated[
 ]
 Explain = Annotated[
     bool, Parameter(help="Say why each memory was found, and which event brought it.", negative="")
+]
+AsPrompt = Annotated[
+    bool,
+    Parameter(
+        name="--prompt",
+        negative="",
+        help="Show the very block that a prompt would be given now, and how each provider "
+        "answered: ready, in time, or too late.",
+    ),
 ]
 Questions = Annotated[
     Path | None,
@@ -170,6 +181,7 @@ def run_recall(
     timeout: Timeout = 10.0,
     as_of: AsOf = None,
     explain: Explain = False,
+    prompt: AsPrompt = False,
     evaluate: Questions = None,
     common: Common = DEFAULT,
 ) -> int:
@@ -186,6 +198,7 @@ def run_recall(
     - `memorybus recall grease --provider holographic --budget 500 --json`
     - `memorybus recall "Which grease does the pump need?" --explain`
     - `memorybus recall "Where does Ana live?" --as-of 2026-03-01`
+    - `memorybus recall "Where does Ana live?" --user ana --prompt`
     - `memorybus recall --evaluate questions.jsonl --user ana`
     """
     output, settings = common.output(), common.settings()
@@ -194,6 +207,11 @@ def run_recall(
         return 2
     own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
     given = settings.recall_budget if budget is None else budget
+    if prompt:
+        if question is None or provider or as_of:
+            output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
+            return 2
+        return _prompted(output, settings, question, whose.of(own), session, given, timeout)
     known_by = None if as_of is None else stamp(as_of)
     named = names(provider) or None
     ask = _Question(question or "", whose.of(own), session, named, timeout, known_by)
@@ -206,6 +224,31 @@ def run_recall(
     if not found.text and not found.missing:
         output.note(_nothing(settings, ask, found, given))
     return 1 if found.missing and not found.results else 0
+
+
+def _prompted(
+    output: Output,
+    settings: Settings,
+    question: str,
+    asked: ScopeFilter,
+    session: str | None,
+    budget: int,
+    timeout: float,
+) -> int:
+    """Show what a prompt would be given; exit code 1 if nobody could be asked."""
+    from memorybus.recall.asking import WhoAsks, asked_prompt
+    from memorybus.surfaces.views.prompt import asked_json, asked_table
+
+    who = WhoAsks(asked.agent, asked.user, asked.workspace, session or "")
+    found = asked_prompt(settings, question, who, budget=budget, timeout=timeout)
+    if output.json:
+        output.result(asked_json(found))
+    else:
+        output.show(asked_table(found))
+        output.show(Text(f"\n{visible(found.block)}") if found.block else "")
+        if not found.block:
+            output.note("the prompt asks nothing" if found.trivial else "it would be given nothing")
+    return 0 if found.trivial or any(one.ms is not None for one in found.answers) else 1
 
 
 class _Question(msgspec.Struct, frozen=True):

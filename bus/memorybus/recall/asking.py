@@ -1,0 +1,320 @@
+"""What a prompt would be given now, for an operator: who says what, why, how soon; the very block.
+
+It asks as an agent's session does (`recall.prompt`), by the same lists and with the same patience,
+and hears for longer: so it is known who is late, and what the late ones would have said. Nothing is
+counted and nothing is kept warm for the session.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Literal
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.events import Scope, SessionRef
+from memorybus.history.history import History
+from memorybus.ids import new_id, text_digest
+from memorybus.query.query import Query
+from memorybus.recall.breaker import RecallHealth
+from memorybus.recall.cache import WarmCache
+from memorybus.recall.counts import PromptCounter
+from memorybus.recall.exchange import PromptExchange
+from memorybus.recall.fresh import FreshAnswers
+from memorybus.recall.model import (
+    RecalledItem,
+    Want,
+    WarmAsk,
+    WarmResult,
+    is_trivial,
+    items_of,
+    slot_of,
+    written_by,
+)
+from memorybus.recall.prompt import Prompt, PromptAnswers
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import Keys, owner_slot
+from memorybus.registry.roster import Roster
+from memorybus.text.cleaning import clean_text
+from memorybus.text.fence import build_block
+
+Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
+"""How a provider answered: it stood ready, came in time, came too late or not at all, failed, is
+left out for a while after failures, or has no worker that answers its recalls."""
+
+
+class WhoAsks(msgspec.Struct, frozen=True):
+    """As whom a prompt is asked; None stands for everyone, which only an operator asks.
+
+    Attributes:
+        agent: the agent.
+        user: the person.
+        workspace: the project, "" for none.
+        session: in which session, which may have warm answers; "" for a new one.
+    """
+
+    agent: str | None = "default"
+    user: str | None = "default"
+    workspace: str | None = ""
+    session: str = ""
+
+    @property
+    def scope(self) -> Scope | None:
+        """The one scope that is meant; None if several are."""
+        if self.agent is None or self.user is None or self.workspace is None:
+            return None
+        return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
+
+
+class ProviderAnswer(msgspec.Struct, frozen=True):
+    """One provider's part.
+
+    Attributes:
+        provider: whose.
+        outcome: how it answered.
+        ms: how long it took, in milliseconds; None if it was not asked, or did not answer.
+        memories: how many it said.
+        given: how many of them stand in the block.
+        why: why it did not answer; "" if it did.
+    """
+
+    provider: str
+    outcome: Outcome
+    ms: float | None = None
+    memories: int = 0
+    given: int = 0
+    why: str = ""
+
+
+class AskedPrompt(msgspec.Struct, frozen=True):
+    """What a prompt would be given.
+
+    Attributes:
+        block: the block, word for word; "" if it would be given none.
+        answers: each provider's part.
+        items: what they said, with why it was found, in the order of providers; also the late ones.
+        trivial: whether the prompt asks nothing, so that nobody was asked.
+        waited_ms: how long the prompt would have waited.
+        patience_ms: how long a prompt waits at most.
+    """
+
+    block: str
+    answers: tuple[ProviderAnswer, ...] = ()
+    items: tuple[RecalledItem, ...] = ()
+    trivial: bool = False
+    waited_ms: float = 0.0
+    patience_ms: float = 0.0
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """A reply: what was said, None for a failure; after how many seconds; whether in time."""
+
+    result: WarmResult | None
+    after: float
+    in_time: bool
+
+
+class PatientAsks:
+    """Asks as a prompt does (`recall.prompt.AsksNow`), and goes on listening.
+
+    Attributes:
+        asked: whom it asked.
+        heard: who answered.
+        waited: seconds for which the prompt would have waited.
+
+    Args:
+        exchange: the connections.
+        clock: time.
+        timeout: seconds for which it listens.
+    """
+
+    def __init__(self, exchange: PromptExchange, clock: Clock, timeout: float) -> None:
+        """Ask nobody yet."""
+        self.asked: frozenset[str] = frozenset()
+        self.heard: dict[str, Heard] = {}
+        self.waited = 0.0
+        self._exchange = exchange
+        self._clock = clock
+        self._timeout = timeout
+
+    def answering(self) -> frozenset[str]:
+        """Return who answers recalls now."""
+        return frozenset(self._exchange.answering.now().recalling)
+
+    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+        """Ask everyone, listen until all have answered, and return who was in time."""
+        self.asked = self.answering() - there
+        if self.asked:
+            self._listen(question, wait)
+        in_time = {name: one.result for name, one in self.heard.items() if one.in_time}
+        last = max((one.after for one in self.heard.values()), default=0.0)
+        self.waited = min(wait, last) if self.asked <= in_time.keys() else wait
+        return FreshAnswers(self.asked, in_time, ended=True)
+
+    def _listen(self, question: WarmAsk, wait: float) -> None:
+        began = self._clock.monotonic()
+        ask = self._exchange.ask(question, self.asked, new_id(), self._timeout)
+        until = began + self._timeout
+        while not self.asked <= self.heard.keys() and self._clock.monotonic() < until:
+            reply = self._exchange.reply(ask, until - self._clock.monotonic())
+            if reply is not None and reply.provider in self.asked:
+                after = self._clock.monotonic() - began
+                self.heard[reply.provider] = Heard(reply.result, after, after <= wait)
+
+
+def asked_prompt(
+    settings: Settings,
+    text: str,
+    who: WhoAsks,
+    *,
+    budget: int | None = None,
+    timeout: float = 10.0,
+    clock: Clock = SYSTEM,
+) -> AskedPrompt:
+    """Ask what a prompt would be given now.
+
+    Args:
+        settings: which bus.
+        text: the prompt; a blank one asks for what matters most, as the first one of a session
+            that says no more than "hello".
+        who: as whom.
+        budget: characters of the block; the setting `recall_budget` if None.
+        timeout: seconds for which late answers are waited for.
+        clock: time.
+
+    Raises:
+        ConfigError: a session is named, and no single scope.
+        LogUnavailable: Redis is away.
+    """
+    if who.session and who.scope is None:
+        raise ConfigError("a session is one agent's with one person: name both")
+    query = clean_text(text).strip()
+    if query and is_trivial(query):
+        return AskedPrompt("", trivial=True)
+    redis = connect_redis(settings)
+    try:
+        return _Asking(redis, settings, clock).run(query, who, budget, timeout)
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
+    finally:
+        redis.close()
+
+
+class _Asking:
+    """One question; belongs to one thread."""
+
+    def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
+        self._redis = redis
+        self._settings = settings
+        self._clock = clock
+        self._keys = Keys(settings.namespace)
+
+    def run(self, query: str, who: WhoAsks, budget: int | None, timeout: float) -> AskedPrompt:
+        settings = self._settings
+        room = settings.recall_budget if budget is None else budget
+        session = self._session(who)
+        warm, order = self._warm(who.scope, session)
+        slot = text_digest(new_id())  # of nobody: the session keeps its own answers
+        question = self._question(query, who, session, slot, room)
+        exchange = PromptExchange(settings, self._clock)
+        asks = PatientAsks(exchange, self._clock, timeout)
+        try:
+            prompt = Prompt(query, text_digest(query), lambda: question)
+            answers = PromptAnswers(asks, PromptCounter(), self._clock)
+            lines = order.ordered(answers.lines(prompt, warm, settings.prefetch_wait))
+        finally:
+            self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
+            exchange.close()
+        ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
+        block = build_block(lines, room)
+        parts = self._parts(asks, ready, {name: _shown(block, said) for name, said in lines})
+        return AskedPrompt(
+            block=block,
+            answers=parts,
+            items=_items(asks, ready, [one.provider for one in parts]),
+            waited_ms=round(asks.waited * 1000, 1),
+            patience_ms=round(settings.prefetch_wait * 1000, 1),
+        )
+
+    def _question(
+        self, query: str, who: WhoAsks, session: SessionRef | None, slot: str, room: int
+    ) -> WarmAsk:
+        want = Want(query, who.agent, who.user, who.workspace, session, room, detail=True)
+        after: tuple[int, ...] = ()
+        if session is not None and who.scope is not None:
+            after = written_by(who.scope, session, self._settings.partitions)
+        return WarmAsk(slot, 0, want, after)
+
+    def _session(self, who: WhoAsks) -> SessionRef | None:
+        """Return a session's newest place, as far back as an answer of its may still be warm."""
+        if not who.session:
+            return None
+        oldest = self._clock.now_ms() - round(self._settings.recall_ttl * 1000)
+        found = History.of(self._redis, self._settings).newest(Query(sessions=(who.session,)))
+        recent = takewhile(lambda event: event.envelope.at >= oldest, found)
+        refs = (one.envelope.session for one in recent if _is_of(one.envelope.scope, who))
+        return next(refs, SessionRef(who.session, who.session))
+
+    def _warm(
+        self, scope: Scope | None, session: SessionRef | None
+    ) -> tuple[dict[str, WarmResult], WarmCache]:
+        cache = WarmCache(self._settings, self._clock, lambda: "up")
+        if scope is None or session is None:
+            return {}, cache
+        cache.connect()
+        try:
+            return cache.read(owner_slot(scope), [slot_of(scope, session)]), cache
+        finally:
+            cache.close()
+
+    def _parts(
+        self, asks: PatientAsks, ready: Mapping[str, WarmResult], given: Mapping[str, int]
+    ) -> tuple[ProviderAnswer, ...]:
+        """Return each provider's part, in the order of a block."""
+        roster = Roster(self._redis, self._keys)
+        names = [name for name, info in roster.providers().items() if info.recall]
+        health = RecallHealth(self._redis, self._keys).read(names)
+
+        def part(name: str) -> ProviderAnswer:
+            shown, error = given.get(name, 0), health[name].error
+            if name in ready:
+                return ProviderAnswer(name, "warm", 0.0, len(ready[name].lines), shown)
+            if name in asks.asked:
+                return _answered(name, asks.heard.get(name), shown, error)
+            if health[name].paused:
+                return ProviderAnswer(name, "paused", given=shown, why=error)
+            why = "no live worker answers its recalls"
+            return ProviderAnswer(name, "unserved", given=shown, why=why)
+
+        return tuple(map(part, names))
+
+
+def _answered(name: str, heard: Heard | None, given: int, error: str) -> ProviderAnswer:
+    if heard is None:
+        return ProviderAnswer(name, "late", None, 0, given, "no answer for as long as was waited")
+    took = round(heard.after * 1000, 1)
+    if heard.result is None:
+        return ProviderAnswer(name, "failed", took, 0, given, error or "its recall failed")
+    said = len(heard.result.lines)
+    return ProviderAnswer(name, "fresh" if heard.in_time else "late", took, said, given)
+
+
+def _items(
+    asks: PatientAsks, ready: Mapping[str, WarmResult], names: Sequence[str]
+) -> tuple[RecalledItem, ...]:
+    said = {name: one.result for name, one in asks.heard.items() if one.result is not None}
+    return items_of(dict(ready) | said, names)
+
+
+def _shown(block: str, lines: Sequence[str]) -> int:
+    """Return how many of some lines stand in a block."""
+    return sum(f"\n{line}\n" in block for line in lines)
+
+
+def _is_of(scope: Scope, who: WhoAsks) -> bool:
+    return (scope.agent, scope.user, scope.workspace) == (who.agent, who.user, who.workspace)

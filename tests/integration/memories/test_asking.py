@@ -1,0 +1,135 @@
+"""What a prompt would be given, asked by an operator: the same as the session's own prompt gets."""
+
+import json
+from typing import Any
+
+import pytest
+import redis
+from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import NAME, PATIENT, recorded, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.recall.asking import AskedPrompt, WhoAsks, asked_prompt
+from memorybus.recall.counts import read
+from memorybus.redis.keys import Keys
+from memorybus.surfaces.cli.app import main
+
+HOLO = "holographic"
+FACT, QUESTION = "The parrot is called Admiral.", "What is the parrot called?"
+SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "prefetch_deadline": 20.0}
+ANA = WhoAsks(user="ana")
+
+
+@pytest.fixture(name="sure")
+def _sure(redis_url: str, make_settings: MakeSettings) -> Settings:
+    return make_settings(url=redis_url, providers=(HOLO,), user="ana", **SURE)
+
+
+def remembered(settings: Settings, who: WhoAsks = ANA) -> AskedPrompt:
+    """Wait until the fact is recalled; return what a prompt would be given then."""
+
+    def asked() -> AskedPrompt | None:
+        found = asked_prompt(settings, QUESTION, who, timeout=30.0)
+        return found if "Admiral" in found.block else None
+
+    return wait_until(asked, "the fact is recalled", 60)
+
+
+def say(settings: Settings) -> None:
+    """Publish the fact as the person that the settings name."""
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed(FACT, "I see.", ordinal=0)
+        assert bus.flush(timeout=30)
+
+
+@pytest.mark.timeout(240)
+def test_an_operator_sees_the_very_block_of_the_next_prompt(
+    sure: Settings, spawn: Spawn, redis_client: redis.Redis
+) -> None:
+    """The block is byte for byte the session's own; each memory says why, and from which event."""
+    worker(spawn, sure, jobs=1)
+    say(sure)
+    found = remembered(sure)
+    [one] = found.answers
+    assert (one.provider, one.outcome, one.why) == (HOLO, "fresh", "")
+    assert one.ms is not None
+    assert one.given >= 1
+    [item] = [item for item in found.items if "Admiral" in item.text]
+    assert item.parts
+    assert item.event
+    before = read(redis_client, Keys(sure.namespace), [HOLO])
+    with MemoryBus.connect(sure) as bus:
+        session = bus.session("other", warm=False)
+        assert session.prefetch(QUESTION) == found.block
+    assert read(redis_client, Keys(sure.namespace), [HOLO]) != before, "a prompt is counted"
+    stranger = asked_prompt(sure, QUESTION, WhoAsks(user="bob"), timeout=30.0)
+    assert (stranger.block, stranger.items) == ("", ())
+
+
+@pytest.mark.timeout(240)
+def test_what_stands_ready_for_a_session_is_told_as_warm(sure: Settings, spawn: Spawn) -> None:
+    """With a session, its own warm answers count, as they would; asking takes none away."""
+    worker(spawn, sure, jobs=1)
+    say(sure)
+    remembered(sure)
+    mine = WhoAsks(user="ana", session="s")
+    with MemoryBus.connect(sure) as bus:
+        session = bus.session("s", warm=False)
+        session.prefetch(QUESTION)
+        block = wait_until(lambda: session.prefetch(QUESTION), "it is warm", 60)
+    for _ in range(2):
+        found = asked_prompt(sure, QUESTION, mine, timeout=30.0)
+        assert [one.outcome for one in found.answers] == ["warm"]
+        assert found.block == block
+        assert found.waited_ms == 0
+
+
+@pytest.mark.timeout(240)
+def test_who_is_late_or_fails_is_named_and_not_in_the_block(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """A prompt that waits for nobody is given nothing, and yet it is told what would have come."""
+    both = {**recorded("Transactional"), "providers": (HOLO, NAME), "user": "ana"}
+    hasty = make_settings(url=redis_url, **both, **PATIENT, prefetch_wait=0.0001)
+    worker(spawn, hasty, jobs=1)
+    say(hasty)
+
+    def both_answer() -> AskedPrompt | None:
+        found = asked_prompt(hasty, QUESTION, ANA, timeout=30.0)
+        told = [one.ms is not None and one.memories for one in found.answers]
+        return found if all(told) else None
+
+    found = wait_until(both_answer, "both have answered", 60)
+    assert {one.outcome for one in found.answers} == {"late"}
+    assert found.block == ""
+    assert any("Admiral" in item.text for item in found.items)
+    assert found.waited_ms == found.patience_ms
+
+
+def test_without_a_worker_each_provider_says_so(settings: Settings) -> None:
+    """Nobody is waited for; a prompt that asks nothing asks nobody; a session is one person's."""
+    assert asked_prompt(settings, QUESTION, ANA).answers == ()
+    assert asked_prompt(settings, "ok, thanks", ANA).trivial
+    with pytest.raises(ConfigError, match="name both"):
+        asked_prompt(settings, QUESTION, WhoAsks(user=None, session="s"))
+
+
+@pytest.mark.timeout(240)
+def test_the_command_shows_the_block_as_it_is(
+    sure: Settings, spawn: Spawn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`recall --prompt` prints the same block, and as JSON each provider's part."""
+    worker(spawn, sure, jobs=1)
+    say(sure)
+    block = remembered(sure).block
+    where = ("--url", sure.url, "--namespace", sure.namespace, "--data-dir", str(sure.data_dir))
+    words = ("recall", QUESTION, "--user", "ana", "--prompt", "--timeout", "30", *where)
+    wait_until(lambda: main([*words]) == 0 and block in capsys.readouterr().out, "it is shown", 60)
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["provider"] for one in told["answers"]] == [HOLO]
+    assert told["items"][0]["parts"]
+    assert main([*words, "--provider", HOLO]) == 2

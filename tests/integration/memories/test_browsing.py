@@ -1,0 +1,114 @@
+"""What providers keep, looked through: of whom, and what, page by page, with where it came from."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.stories.scenario import PATIENT, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError, NoWorker
+from memorybus.operations.memories import browsing
+from memorybus.recall.model import Want
+from memorybus.surfaces.cli.app import main
+
+pytestmark = pytest.mark.timeout(240)
+
+BOTH = ("builtin", "holographic")
+PEOPLE = ("ana", "bob", "cleo")
+SURE: Any = {**PATIENT, "recall_timeout": 30.0}
+
+
+@pytest.fixture(name="kept")
+def _kept(redis_url: str, make_settings: MakeSettings, spawn: Spawn) -> Settings:
+    settings = make_settings(url=redis_url, providers=BOTH, **SURE)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        for user in PEOPLE:
+            session = bus.session(f"s-{user}", user=user, warm=False)
+            for number in range(4):
+                session.turn_completed(f"{user} saw heron {number}", "Noted.", ordinal=number)
+            session.memory_written("add", f"{user} likes herons", store="user")
+        assert bus.flush("logged", 30)
+    return settings
+
+
+@pytest.fixture(name="applied")
+def _applied(kept: Settings, redis_client: redis.Redis) -> Settings:
+    for name in BOTH:
+        wait_applied(redis_client, kept, name)
+    return kept
+
+
+def whose(user: str) -> Want:
+    """Return a person's memories with every agent."""
+    return Want(query="", agent=None, user=user, workspace=None)
+
+
+def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
+    """Two providers keep something of three people: each is listed once, whatever the page."""
+    whole = browsing.people(applied)
+    assert [one.user for one in whole.people] == list(PEOPLE)
+    assert all(one.memories.keys() == set(BOTH) for one in whole.people)
+    assert whole.people[0].memories == {"builtin": 1, "holographic": 9}
+    assert (whole.more, whole.silent) == (False, {})
+    seen: list[str] = []
+    after = None
+    while True:
+        page = browsing.people(applied, after, most=1)
+        seen += [one.user for one in page.people]
+        if not page.more:
+            break
+        after = page.people[-1].owner
+    assert seen == list(PEOPLE)
+    found = browsing.people(applied, holding="CLE")
+    assert [one.user for one in found.people] == ["cleo"]
+
+
+def test_memories_come_by_pages_and_name_their_events(applied: Settings) -> None:
+    """Each provider's memories of one person, none of another's, each with the id of its event."""
+    for name, count in (("builtin", 1), ("holographic", 9)):
+        whole = browsing.memories(applied, name, whose("ana"))
+        assert (len(whole.memories), whole.more) == (count, False)
+        assert all(one.user == "ana" and len(one.event) == 32 for one in whole.memories)
+        pages = [
+            browsing.memories(applied, name, whose("ana"), skip=n, most=1) for n in range(count)
+        ]
+        assert [page.memories[0] for page in pages] == list(whole.memories)
+        assert [page.more for page in pages] == [True] * (count - 1) + [False]
+    found = browsing.memories(applied, "holographic", whose("ana"), holding="HERON 2")
+    assert [one.text for one in found.memories] == ["ana saw heron 2"]
+    with pytest.raises(ConfigError, match="there are: builtin, holographic"):
+        browsing.memories(applied, "mem0", whose("ana"))
+
+
+def test_the_commands_list_people_and_memories(
+    applied: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`memories people` and `memories list` show the same, for people and as JSON."""
+    where = ("--url", applied.url, "--namespace", applied.namespace)
+
+    def shown(*words: str) -> str:
+        assert main(["memories", *words, *where]) == 0
+        return capsys.readouterr().out
+
+    assert all(user in shown("people") for user in PEOPLE)
+    assert [one["user"] for one in json.loads(shown("people", "--json"))["people"]] == list(PEOPLE)
+    told = json.loads(shown("list", "--user", "bob", "--json"))
+    assert (told["provider"], told["memories"][0]["text"]) == ("builtin", "bob likes herons")
+    listed = shown("list", "--user", "bob", "--provider", "holographic")
+    assert "bob saw heron 3" in listed
+    assert "ana" not in listed
+
+
+def test_without_a_worker_nobody_can_say(
+    settings: Settings, make_settings: Callable[..., Settings]
+) -> None:
+    """What providers keep they alone know: without a worker it is said what to start."""
+    with pytest.raises(NoWorker, match="memorybus up"):
+        browsing.first_keeper(settings)
+    assert browsing.people(settings).people == ()
