@@ -52,10 +52,11 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/decision_list.py
 	$(PY) docs/fleet_table.py
 
-servers: $(VENV)/.installed-dev ## fetch other servers for the tests: Redis, Valkey, S3, Prometheus …
+servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 	@PYTHONPATH=tests $(PY) -m helpers.services.prometheus_server
+	@PYTHONPATH=tests $(PY) -m helpers.web.browser
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
 
 # Keys and scripts run on a fake Redis within the test process: no server is started.
