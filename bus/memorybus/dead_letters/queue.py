@@ -8,7 +8,7 @@ import msgspec
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.events import LetterEvent, published
-from memorybus.dead_letters.records import PAGE, START, Box, StoredLetter, group_of
+from memorybus.dead_letters.records import PAGE, Box, StoredLetter, group_of
 from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
@@ -116,14 +116,6 @@ class DeadLetters:
             shown: its text is shown to people (see `dead_events.published`).
         """
         return published(self._history, dead.partition, dead.stored.letter, shown=shown)
-
-    def first(self, lanes: Iterable[Lane], count: int) -> list[Dead]:
-        """Return the first dead letters of some lanes, up to so many of each."""
-        return [
-            Dead(name, partition, stored)
-            for name, partition in lanes
-            for stored in self._page(self._box(name, partition), START, count)
-        ]
 
     def letter(self, lane: Lane, letter_id: str) -> Dead | None:
         """Return a dead letter by its id in its lane's stream; None if it is gone."""

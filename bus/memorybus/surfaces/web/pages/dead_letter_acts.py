@@ -1,8 +1,8 @@
-"""What is done about dead letters: first a plan of what would follow, then, with a reason, the act."""
+"""What is done about dead letters: first a plan of what would follow, then, with a reason, it."""
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -39,7 +39,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     if action not in ACTIONS:
         raise ConfigError(f"nothing is called {action!r}; there are: {', '.join(ACTIONS)}")
     with closing(open_desk(asked.settings)) as desk:
-        planned = plan(desk, cast("Action", action), selection_in(asked.query))
+        planned = plan(desk, action, selection_in(asked.query))
         said = _said(desk, planned) if action == "edit" else ""
     return {
         "action": action,

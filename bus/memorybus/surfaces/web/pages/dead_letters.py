@@ -31,7 +31,9 @@ def show(asked: Asked) -> Mapping[str, Any]:
     provider, error = (asked.query.get(name, "") for name in ("provider", "error"))
     counts = lanes_with_letters(asked.look(), provider)
     with closing(open_desk(asked.settings)) as desk:
-        letters = desk.first(counts, max(LEAST, MOST // max(1, len(counts))))
+        each = max(LEAST, MOST // max(1, len(counts)))
+        names = dict.fromkeys(name for name, _ in counts)
+        letters = [dead for name in names for dead in desk.first(name, each)]
     keys = first_keys(letters, error)
     return {
         "provider": provider,
