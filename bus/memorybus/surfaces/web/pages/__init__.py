@@ -3,7 +3,27 @@
 from typing import Final
 
 from memorybus.surfaces.web.page import Page
-from memorybus.surfaces.web.pages import event, events, overview, tail
+from memorybus.surfaces.web.pages import (
+    dead_letter,
+    dead_letter_acts,
+    dead_letters,
+    event,
+    events,
+    overview,
+    provider,
+    tail,
+    workers,
+)
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, events.PAGE, event.PAGE, tail.PAGE)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    provider.PAGE,
+    events.PAGE,
+    event.PAGE,
+    tail.PAGE,
+    dead_letters.PAGE,
+    dead_letter.PAGE,
+    dead_letter_acts.PAGE,
+    workers.PAGE,
+)
 """All views, in the order of the navigation."""
