@@ -17,6 +17,7 @@ from memorybus.surfaces.cli.app import main
 from memorybus_workers.archiving.archiver import run_once
 
 from helpers.archive.sealed_log import QUICK
+from helpers.hermes.hermes_state import HermesState
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
@@ -120,9 +121,12 @@ class Everything(NamedTuple):
         return path
 
     def hermes(self) -> Path:
-        """Return a Hermes home without anything."""
+        """Return a Hermes home in which somebody has talked."""
         path = self.directory / "hermes"
-        path.mkdir(exist_ok=True)
+        if not path.exists():
+            with HermesState(path) as state:
+                state.session("a-session-of-hermes")
+                state.turn("a-session-of-hermes", QUESTION, "Under the pot.")
         return path
 
     def run(self, *words: str, columns: str = "", terminal: bool = False) -> Said:

@@ -12,14 +12,13 @@ import msgspec
 
 from memorybus.archive.verification import FileReport
 from memorybus.config.origins import Known
+from memorybus.events import Position
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
-from memorybus.log.entry import Position
 from memorybus.log.removal import Removed
 from memorybus.operations.archive.archive import Listed
-from memorybus.operations.archive.import_events import Imported
 from memorybus.operations.archive.repair import Repaired
 from memorybus.operations.copies.copies import Copy
 from memorybus.operations.copies.filling import CopyProgress
@@ -31,6 +30,7 @@ from memorybus.operations.events.story import Fate
 from memorybus.operations.export import Exported
 from memorybus.operations.forget import InstanceErasure
 from memorybus.operations.ingest.ingest import IngestReport
+from memorybus.operations.ingest.new_events import Imported
 from memorybus.operations.memories.browsing import Memories, People
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, Pause
