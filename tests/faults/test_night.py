@@ -3,7 +3,11 @@
 Worker, Redis, Prometheus, the page and all commands are real; docs/operations.md tells this story.
 """
 
+import html
+import http
 import json
+import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,10 +18,14 @@ from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import Prometheus, program, prometheus
 from helpers.stories.replaying import cli
 from helpers.stories.scenario import environ
-from helpers.web.pages import served
+from helpers.web.pages import HASH, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
+from memorybus.events import OperatorActed
 from memorybus.health.monitor import read_status
+from memorybus.history.history import History
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
 
 RULES = Path(__file__).parents[2] / "deploy/prometheus/alerts.yaml"
 NAME = "mem"
@@ -31,7 +39,7 @@ def _settings(make_redis: MakeServer, make_settings: MakeSettings, backend: Back
     """Return the settings of a bus with one provider, a service behind HTTP."""
     table = {"kind": "helpers.faults.remote:Remote", "port": backend.port, "timeout": 5}
     url = make_redis(appendonly="yes").url
-    return make_settings(url=url, providers=(NAME,), provider={NAME: table})
+    return make_settings(url=url, page_token=HASH, providers=(NAME,), provider={NAME: table})
 
 
 def worker(spawn: Spawn, settings: Settings) -> tuple[Child, str]:
@@ -75,7 +83,7 @@ def test_a_backend_refuses_at_night(
         talk(settings, range(5, 10))
         wait_until(lambda: ALERT in watched.firing(), "somebody is woken")
         assert_explained(spawn, settings, watched)
-        mend(spawn, settings)
+        retry_from_the_page(settings)
         wait_until(lambda: ALERT not in watched.firing(), "the alert ends")
         assert said(spawn, settings, "check").startswith("MEMORYBUS OK")
     assert_books_balance(settings, backend)
@@ -92,20 +100,37 @@ def assert_explained(spawn: Spawn, settings: Settings, watched: Prometheus) -> N
     scraped = f'memorybus_dead_letters{{provider="{NAME}"}}'
     wait_until(lambda: watched.value(scraped) == waiting, "Prometheus has scraped the same")
     assert f"{NAME} ({waiting} events, {REFUSED} keys)" in said(spawn, settings, "check", code=2)
-    with served(settings) as visitor:
-        assert f"{NAME} ({waiting} events, {REFUSED} keys)" in visitor.get("/").text
     (group,) = json.loads(said(spawn, settings, "dlq", "ls", "--group", "error", "--json"))
     assert (group["keys"], group["events"]) == (REFUSED, waiting)
     (first, *_) = json.loads(said(spawn, settings, "dlq", "ls", "--json"))
     assert "the backend answered 402" in said(spawn, settings, "dlq", "show", first["event"])
 
 
-def mend(spawn: Spawn, settings: Settings) -> None:
-    """See what a retry would do, then do it; say why."""
-    words = ("dlq", "retry", "--all", "--reason", "the plan was raised")
-    assert "nothing is done yet: add --execute" in said(spawn, settings, *words)
-    assert read_status(settings).providers[0].parked_keys == REFUSED
-    assert "0 events of the same keys still wait" in said(spawn, settings, *words, "--execute")
+def retry_from_the_page(settings: Settings) -> None:
+    """Sign in, see the cause, look at what a retry would do, then do it and say why."""
+    with served(settings) as operator:
+        operator.sign_in("ann")
+        assert f"events, {REFUSED} keys)" in operator.get("/").text
+        page = operator.get("/dead").text
+        assert "the backend answered …" in page
+        (plan,) = set(re.findall(r'href="(/dead/retry[^"]*)"', page))
+        form = operator.get(html.unescape(plan)).text
+        assert f"of {REFUSED} keys" in form
+        assert read_status(settings).providers[0].parked_keys == REFUSED
+        hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
+        fields = {name: html.unescape(value) for name, value in hidden}
+        answer = operator.post("/dead/retry", fields | {"why": "the plan was raised"})
+        assert answer.status == http.HTTPStatus.SEE_OTHER, answer.text
+        done = operator.get(answer.headers["location"]).text
+        assert "0 events of the same keys still wait" in done
+
+
+def said_by_operators(settings: Settings) -> list[tuple[str, str]]:
+    """Return who acted, and why, as the history has it."""
+    with closing(connect_redis(settings)) as log:
+        found = History.of(log, settings).scan(Query())
+        events = [one.envelope.event for one in found]
+    return [(one.operator, one.reason) for one in events if isinstance(one, OperatorActed)]
 
 
 def assert_books_balance(settings: Settings, backend: Backend) -> None:
@@ -113,6 +138,8 @@ def assert_books_balance(settings: Settings, backend: Backend) -> None:
     (status,) = read_status(settings).providers
     assert (status.backlog, status.dead_letters, status.parked_keys) == (0, 0, 0)
     assert status.applied == read_status(settings).log.published
+    told = said_by_operators(settings)
+    assert told == [("ann", "the plan was raised")]
     by_session: dict[str, list[int]] = {}
     for effect in backend.effects:
         by_session.setdefault(effect.key, []).append(effect.ordinal)
