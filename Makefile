@@ -31,7 +31,8 @@ demo: $(VENV)/.installed ## see the whole system work: events in, two providers,
 
 setup: $(VENV)/.installed-dev ## make .venv with everything for development
 
-check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
+# Collecting compiles the tests once, before several processes would each do it in `make test`.
+check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling, tests that load
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -41,6 +42,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(PY) docs/decision_list.py --check
 	$(PY) docs/fleet_table.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	$(PY) -m pytest --collect-only -qq >/dev/null || $(PY) -m pytest --collect-only -qq
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 	$(PY) -m ruff format .
@@ -69,10 +71,10 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
 	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes and not backends'
 
-backends: $(VENV)/.installed-dev ## fetch memory services for the tests, 2 GB, each apart
+backends: $(VENV)/.installed-dev ## fetch memory services and a server of traces for the tests, 3 GB, each apart
 	@PYTHONPATH=tests $(PY) -m helpers.services.environments
 
-test-backends: backends ## the real Hindsight and the real Mem0, on a real PostgreSQL
+test-backends: backends ## the real Hindsight, Mem0 on a real PostgreSQL, and Phoenix
 	$(PY) -m pytest -n 2 --dist loadfile -m backends tests/backends
 
 # With SHARE, too, rows that measure no times run two at a time.

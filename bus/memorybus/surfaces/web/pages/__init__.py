@@ -4,6 +4,9 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    dead_letter,
+    dead_letter_acts,
+    dead_letters,
     event,
     events,
     overview,
@@ -18,6 +21,9 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    dead_letters.PAGE,
+    dead_letter.PAGE,
+    dead_letter_acts.PAGE,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
