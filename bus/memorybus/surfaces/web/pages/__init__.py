@@ -11,6 +11,7 @@ from memorybus.surfaces.web.pages import (
     events,
     overview,
     provider,
+    sessions,
     tail,
     workers,
 )
@@ -21,6 +22,7 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    sessions.PAGE,
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
