@@ -62,6 +62,11 @@ HOMES = {
         "memorybus.sending.*",
         "memorybus_workers.*",
     ),
+    "opentelemetry": (
+        "memorybus.tracing.otel",
+        "memorybus_workers.processes.exporting",
+        "memorybus_workers.processes.sampling",
+    ),
     "rq": (
         "memorybus.health.*",
         "memorybus.jobs.*",
@@ -127,7 +132,7 @@ HERMES_ALSO_SEES = {
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 
-HEAVY = ("redis", "rq", "cyclopts", "rich")
+HEAVY = ("redis", "rq", "cyclopts", "rich", "opentelemetry")
 """What an agent's process does not load for the sake of publishing."""
 
 

@@ -27,6 +27,7 @@ from memorybus.config.settings import LogForm, Settings, load, with_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.text.redact import masked
 
+from memorybus_workers.processes.exporting import exporting
 from memorybus_workers.processes.heap import hold_together
 from memorybus_workers.processes.parent import when_parent_ends
 
@@ -89,7 +90,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         from memorybus_workers.jobs.worker import run_jobs
 
         when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
-        run_jobs(settings, _names(options.providers, settings))
+        with exporting():
+            run_jobs(settings, _names(options.providers, settings))
         return 0
     if options.command == "copy":
         from memorybus_workers.processes.process import run_worker

@@ -35,6 +35,7 @@ from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
 from memorybus.text.cleaning import checked_id, clean_text
 from memorybus.text.redact import mask_record
+from memorybus.tracing.spans import Tracing
 
 _CLOSING = 2.0
 """Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
@@ -55,6 +56,7 @@ class MemoryBus:
         prompts: answers prompts.
         listener: waits for replies.
         clock: time.
+        tracing: makes spans, if this process has a provider of tracers.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class MemoryBus:
         self.settings = settings
         self.new_id = new_id
         self.clock = clock
+        self.tracing = Tracing(settings.namespace)
         self.sessions = HostSessions(settings.sessions_path)
         self.warm = WarmCache(settings, clock, self._log_state)
         self._fresh = FreshRecalls(settings, clock, new_id, self._log_state)
@@ -208,22 +211,26 @@ class MemoryBus:
     ) -> Receipt:
         """Publish an event as it is; `Session` has a method for each kind.
 
+        Its `trace` is that of the span in which this is done, if the process has tracers.
+
         Raises:
             InvalidEvent: it cannot be written.
             EventTooLarge: it has more than `event_max_bytes`.
             SpoolFull: the spool's bound or the disk is full (G10).
         """
-        envelope = Envelope(
-            id=event_id or self.new_id(),
-            key=key,
-            scope=scope,
-            session=session,
-            at=self.clock.now_ms() if at is None else at,
-            v=event.version,
-            trace=trace,
-            event=event,
-        )
-        return self._publisher.publish(envelope, durable=durable)
+        event_id = event_id or self.new_id()
+        with self.tracing.publish(event_id, type(event).__name__) as span:
+            envelope = Envelope(
+                id=event_id,
+                key=key,
+                scope=scope,
+                session=session,
+                at=self.clock.now_ms() if at is None else at,
+                v=event.version,
+                trace=trace or span.trace,
+                event=event,
+            )
+            return self._publisher.publish(envelope, durable=durable)
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall after what was published so far."""
@@ -288,19 +295,23 @@ class MemoryBus:
             NoWorker, LogUnavailable: nobody serves recalls; Redis is away.
         """
         scope = self._scope(agent, user, workspace, None)
-        return recall_now(
-            self.settings,
-            self.clock,
-            question,
-            agent=scope.agent,
-            user=scope.user,
-            workspace=scope.workspace,
-            session=session,
-            providers=providers,
-            budget=self.settings.recall_budget if budget is None else budget,
-            timeout=timeout,
-            as_of=as_of,
-        )
+        with self.tracing.recall() as span:
+            answer = recall_now(
+                self.settings,
+                self.clock,
+                question,
+                agent=scope.agent,
+                user=scope.user,
+                workspace=scope.workspace,
+                session=session,
+                providers=providers,
+                budget=self.settings.recall_budget if budget is None else budget,
+                timeout=timeout,
+                as_of=as_of,
+                trace=span.trace,
+            )
+            span.tell(memories=len(answer.results), missing=len(answer.missing))
+            return answer
 
     def tools(self) -> OfferedTools:
         """Return the tools that providers offer the model: read from a small local file (G9).

@@ -18,6 +18,7 @@ from memorybus.recall.pending import Ask
 from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
+from memorybus.tracing.spans import Tracing
 
 
 class SessionBus(Protocol):
@@ -30,6 +31,7 @@ class SessionBus(Protocol):
     warm: WarmCache
     prompts: PromptAnswers
     listener: Listener
+    tracing: Tracing
 
     @property
     def last_sequence(self) -> int:

@@ -404,7 +404,8 @@ class Session:
         self._bus.ask(self._question(clean_text(query)))
 
     def _question(self, text: str) -> WarmAsk:
-        want = wanted(self.scope, self.ref, text, self._bus.settings.recall_budget)
+        budget, trace = self._bus.settings.recall_budget, self._bus.tracing.current()
+        want = wanted(self.scope, self.ref, text, budget, trace)
         return WarmAsk(self.slot, self._bus.last_sequence, want, self._written())
 
     def _ask_prompt(self, partitions: tuple[int, ...]) -> float:
@@ -445,15 +446,25 @@ class Session:
                 what matters most of the person.
             wait: as for `prefetch`.
         """
-        bus, trivial = self._bus, is_trivial(query)
+        trivial = is_trivial(query)
         said = bool(query) and not query.isspace()
         if trivial and said and not opens:
             return []
+        with self._bus.tracing.recall() as span:
+            found = self._lines("" if trivial else query, wait, asks=opens or not trivial)
+            span.tell(lines=sum(len(lines) for _, lines in found), providers=len(found))
+            return found
+
+    def _lines(
+        self, query: str, wait: float | None, *, asks: bool
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        """Return what there is for a prompt; unless it `asks`, all that is warm."""
+        bus = self._bus
         slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
         warm = bus.warm.read(self._owner, slots)
-        if trivial and not opens:
+        if not asks:
             return bus.warm.ordered({name: result.lines for name, result in warm.items()})
-        text = "" if trivial else clean_text(query)
+        text = clean_text(query)
         prompt = Prompt(text, text_digest(text), lambda: self._question(text))
         wait = bus.settings.prefetch_wait if wait is None else wait
         return bus.warm.ordered(bus.prompts.lines(prompt, warm, wait))

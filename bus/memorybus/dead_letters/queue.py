@@ -86,6 +86,17 @@ class DeadLetters:
         """Return every dead letter of some providers, in the order they were put aside by lane."""
         return [dead for provider in providers for dead in self._of(provider)]
 
+    def first(self, provider: str, each: int) -> list[Dead]:
+        """Return the first dead letters of each of a provider's lanes, so many at most of one."""
+        lanes = range(self._settings.partitions)
+        boxes = [self._box(provider, partition) for partition in lanes]
+        found = asked(lambda: [box.page(count=each) for box in boxes], self._where)
+        return [
+            Dead(provider, partition, stored)
+            for partition, page in zip(lanes, found, strict=True)
+            for stored in page
+        ]
+
     def _of(self, provider: str) -> list[Dead]:
         return [
             Dead(provider, partition, stored)

@@ -53,10 +53,12 @@ def recall_now(
     budget: int,
     timeout: float,
     as_of: int | None = None,
+    trace: str = "",
 ) -> RecallAnswer:
     """Ask every provider and wait for the answers; see `MemoryBus.recall`.
 
-    For whom it asks is said in full: None means everyone's, which only an operator may ask.
+    For whom it asks is said in full: None means everyone's, which only an operator may ask. `trace`
+    is the traceparent of the asker's span.
     """
     want = Want(
         query=clean_text(question),
@@ -67,6 +69,7 @@ def recall_now(
         budget=budget,
         detail=True,
         as_of=as_of,
+        trace=trace,
     )
     return _asked(settings, clock, want, providers, timeout)
 

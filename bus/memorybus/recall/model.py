@@ -60,6 +60,7 @@ class Want(msgspec.Struct, frozen=True):
         positions: dense numbers by partition that should be applied first (read your writes).
         prompt: no answer to the query is asked for, but what the provider adds to system prompts.
         as_of: what was known then is asked for, milliseconds; None for now.
+        trace: W3C traceparent of the asker's span, or empty.
     """
 
     query: str
@@ -72,6 +73,7 @@ class Want(msgspec.Struct, frozen=True):
     positions: dict[int, int] = {}
     prompt: bool = False
     as_of: int | None = None
+    trace: str = ""
 
 
 class RecalledItem(msgspec.Struct, frozen=True):
@@ -149,7 +151,7 @@ class CarryAsk(msgspec.Struct, frozen=True):
     origin: str
 
 
-def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
+def wanted(scope: Scope, session: SessionRef, query: str, budget: int, trace: str = "") -> Want:
     """Return a session's request: within its own scope, and no wider."""
     return Want(
         query=query,
@@ -158,6 +160,7 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
         workspace=scope.workspace,
         session=session,
         budget=budget,
+        trace=trace,
     )
 
 

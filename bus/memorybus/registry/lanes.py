@@ -35,6 +35,20 @@ class LaneState(msgspec.Struct, frozen=True):
     settled: bool = True
 
 
+class LaneOwner(msgspec.Struct, frozen=True):
+    """Who works on a lane.
+
+    Attributes:
+        worker: its id; "" if nobody owns the lane now.
+        epoch: the lane's newest fencing token; 0 if it never had an owner.
+        moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
+    """
+
+    worker: str
+    epoch: int
+    moved_at: int
+
+
 class LanePassage(msgspec.Struct, frozen=True):
     """How far a lane is, seen from one of its partition's events.
 
@@ -85,6 +99,19 @@ class LaneKeys:
 
         replies = iter(asked(ask, name))
         return [_state(*next(replies), owned=next(replies)) for _ in self._partitions]
+
+    def owners(self, name: str) -> list[LaneOwner]:
+        """Return who works on an instance's lanes, by partition, in one round trip."""
+
+        def ask() -> list[Any]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for p in self._partitions:
+                    pipe.get(self._keys.lease(p, name))
+                    pipe.hmget(self._keys.lane(p, name), "epoch", "at")
+                return pipe.execute()
+
+        replies = iter(asked(ask, name))
+        return [_owner(next(replies), *next(replies)) for _ in self._partitions]
 
     def passages(self, partition: int, names: Sequence[str], key: str) -> dict[str, LanePassage]:
         """Return how far the lanes of instances are in one partition, in one round trip.
@@ -194,3 +221,8 @@ def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> Lan
         owned=bool(owned),
         settled=not above(done or b"", int(n or 0)),
     )
+
+
+def _owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
+    worker = (lease or b"").decode("utf-8", "replace").partition(":")[2]
+    return LaneOwner(worker, int(epoch or 0), int(at or 0))

@@ -29,7 +29,8 @@ from memorybus.sending.counters import SendCounts
 from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.wire.codec import Encoder
+from memorybus.tracing.spans import Tracing
+from memorybus.wire.codec import Encoder, trace_of
 
 _log = logging.getLogger("memorybus")
 
@@ -94,6 +95,7 @@ class Sender:
         self._keys = Keys(settings.namespace)
         self.replication = Replication(redis, self._keys, settings.partitions, spool.producer)
         self._encoder = Encoder(settings.compress_min_bytes)
+        self._tracing = Tracing(settings.namespace)
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
         self._resting: set[int] = set()
@@ -215,14 +217,16 @@ class Sender:
         Raises:
             LogUnavailable: Redis is away or cannot serve.
         """
-        by_partition = self._grouped(rows)
-        if not by_partition:
+        fresh = [row for row in rows if row[0] > self._taken.get(row[1], 0)]
+        if not fresh:
             return {}
+        by_partition = self._grouped(fresh)
         calls = [self._call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
         self.spool.possibly_delivered.announce(rows[-1][0])
         try:
-            replies = scripts.run_many(self._redis, calls)
+            with self._tracing.append(len(fresh), (trace_of(row[4]) for row in fresh)):
+                replies = scripts.run_many(self._redis, calls)
         except (RedisError, OSError) as error:
             for partition, events in by_partition.items():  # Redis may have taken them
                 self.spool.possibly_delivered.note(partition, events[-1].sequence)
@@ -239,9 +243,8 @@ class Sender:
     def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
         grouped: dict[int, list[Outgoing]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
-            if sequence > self._taken.get(partition, 0):
-                packed = self._encoder.pack(body)
-                grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
+            packed = self._encoder.pack(body)
+            grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
         return grouped
 
     def _call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:

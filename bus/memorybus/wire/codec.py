@@ -55,6 +55,23 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     event: msgspec.Raw
 
 
+class _Traced(msgspec.Struct, frozen=True):
+    """The one field of an envelope that says whose span published it."""
+
+    trace: str = ""
+
+
+_traced = msgspec.msgpack.Decoder(_Traced)
+
+
+def trace_of(body: bytes) -> str:
+    """Return the traceparent in an envelope's msgpack bytes; "" if there is none to be read."""
+    try:
+        return _traced.decode(body).trace
+    except _UNDECODED:
+        return ""
+
+
 class Encoder:
     """Writes envelopes. Use one per thread: the zstd context is not shared."""
 

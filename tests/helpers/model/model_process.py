@@ -14,6 +14,7 @@ from pathlib import Path
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.testing import FakeClock
+from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import ProviderConfig
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
@@ -107,6 +108,7 @@ class Process:
             isolation=IsolationProbe(clock),
             entries_read=False,
             news=News(),
+            tracing=Tracing(settings.namespace),
         )
         self._renewed_at = clock.monotonic()
         self._lanes: LaneSet | None = None

@@ -6,6 +6,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.calls.retry import Breaker
@@ -34,6 +35,7 @@ def instance_context(
         isolation=IsolationProbe(clock),
         entries_read=False,
         news=News(),
+        tracing=Tracing(settings.namespace),
     )
     return InstanceContext(worker, name, Role(name, plan=plan), crash)
 

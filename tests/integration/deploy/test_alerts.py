@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 import redis
 import yaml
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import program, prometheus

@@ -163,7 +163,8 @@ class Applier:
     def _once_more(self, lane: Lane, event: LoggedEvent) -> Failure | None:
         lane.check(self._settings.call_timeout)
         try:
-            self._once(lane, event)
+            with self._instance.applying([event]):
+                self._once(lane, event)
         except LeaseLost:
             raise
         except BaseException as error:
@@ -294,6 +295,7 @@ class Applier:
         Raises:
             LeaseLost: the lane has another owner.
         """
+        self._instance.worker.tracing.failed(error)
         now = self._clock.monotonic()
         tries = 0
         if not isinstance(error, Unavailable):  # a backend that is down is no event's fault

@@ -187,9 +187,13 @@ class ParallelApplier(Applier):
         at_calls(slot, task.events)
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
-        if task.behind:
-            self._run_several(task, slot)
-            return None
+        with self._instance.applying(task.events):
+            if task.behind:
+                self._run_several(task, slot)
+                return None
+            return self._run_one(lane, event, slot)
+
+    def _run_one(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
         event_id, context = event.envelope.id, self._context(event)
         asks = self._lookup and self._in_doubt(lane, event)
         lane.check(self._settings.call_timeout)

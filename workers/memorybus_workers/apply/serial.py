@@ -108,7 +108,8 @@ class SerialApplier(Applier):
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
             begun = self._clock.monotonic()
-            verdict = self._try(lane, event)
+            with self._instance.applying([event]):
+                verdict = self._try(lane, event)
             if isinstance(verdict, RetryAt):
                 window.postpone(event, verdict.at)
             else:
@@ -127,7 +128,8 @@ class SerialApplier(Applier):
                 return False
             self._before_chunk(lane, chunk)
             begun = self._clock.monotonic()
-            outcome = self._apply_chunk(lane, chunk)
+            with self._instance.applying(chunk):
+                outcome = self._apply_chunk(lane, chunk)
             if outcome.taken:
                 took = self._clock.monotonic() - begun
                 self._fit_chunk(took)

@@ -104,6 +104,7 @@ class TransactionalApplier(SerialApplier):
             raise
         except Unavailable as error:
             self._slot.interrupted()
+            self._instance.worker.tracing.failed(error)
             self._backend_down(error, self._clock.monotonic())
             outcome.taken = False
         except BaseException:

@@ -19,6 +19,7 @@ from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import described
+from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
 
@@ -79,6 +80,7 @@ class Recaller:
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
         self._applied = applied
+        self._tracing = Tracing(settings.namespace)
 
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, that too.
@@ -152,20 +154,22 @@ class Recaller:
     ) -> WarmResult:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
-        self._applied.wait(instance, request.want.positions)
-        mark = self._mark(request.want, provider)
-        try:
-            answer = self._result(instance, request.want, provider, mark)
-        except Exception as error:
-            self._forget(instance)  # interrupted anywhere: the next job opens another
-            said = described(error, self._settings.secrets)
-            self._tell_error(slot, provider, said, life_ms(self._settings, request.want))
-            raise
-        if self._serving(provider) == instance:
-            self._store(slot, provider, request, msgspec.msgpack.encode(answer))
-        if health.failing:
-            self._health.answered(provider)
-        return answer
+        with self._tracing.answer(provider, request.want.trace) as span:
+            self._applied.wait(instance, request.want.positions)
+            mark = self._mark(request.want, provider)
+            try:
+                answer = self._result(instance, request.want, provider, mark)
+            except Exception as error:
+                self._forget(instance)  # interrupted anywhere: the next job opens another
+                said = described(error, self._settings.secrets)
+                self._tell_error(slot, provider, said, life_ms(self._settings, request.want))
+                raise
+            if self._serving(provider) == instance:
+                self._store(slot, provider, request, msgspec.msgpack.encode(answer))
+            if health.failing:
+                self._health.answered(provider)
+            span.tell(lines=len(answer.lines))
+            return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""

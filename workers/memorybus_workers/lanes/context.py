@@ -11,6 +11,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.work import What, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.tracing.spans import NO_SPAN, Span, Tracing
 
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
@@ -28,6 +29,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
         isolation: lets one event at a time be tried alone.
         entries_read: whether the server's consumer groups count the entries read.
         news: tells the runners which partitions have new entries.
+        tracing: makes spans, if this process has a provider of tracers.
         work: counts what is done for each provider.
     """
 
@@ -38,6 +40,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
     isolation: IsolationProbe
     entries_read: bool
     news: News
+    tracing: Tracing
     work: WorkCounter = msgspec.field(default_factory=WorkCounter)
 
 
@@ -78,6 +81,14 @@ class InstanceContext(msgspec.Struct, frozen=True):
         """Count a mishap of the provider; those of a copy that answers nobody are not counted."""
         if self.role.answering:
             self.worker.work.count(self.role.provider, what)
+
+    def applying(self, events: Sequence[LoggedEvent]) -> Span:
+        """Return the span in which events of one lane are applied; those of a copy have none."""
+        if not (self.role.answering and events):
+            return NO_SPAN
+        traces = (event.envelope.trace for event in events)
+        partition = events[0].position.partition
+        return self.worker.tracing.apply(self.role.provider, partition, len(events), traces)
 
     def settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
         """Count events that were applied or parked in one go, like `count`.

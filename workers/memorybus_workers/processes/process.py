@@ -15,6 +15,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 
+from memorybus_workers.processes.exporting import exporting
 from memorybus_workers.processes.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -149,5 +150,6 @@ def run_worker(
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)
-    worker.run(lambda name: say({"ready": True, "worker": name}))
+    with exporting():
+        worker.run(lambda name: say({"ready": True, "worker": name}))
     return FAILED if worker.failed else 0

@@ -27,6 +27,7 @@ from memorybus.registry.work import WorkCounter
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
+from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import Archiver
@@ -190,6 +191,7 @@ class Worker:
             isolation=IsolationProbe(self._clock),
             entries_read=server.counts_entries_read,
             news=News(),
+            tracing=Tracing(self._settings.namespace),
             work=self._work,
         )
 

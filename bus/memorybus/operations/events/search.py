@@ -37,15 +37,17 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
     """Which events are searched; what is empty or None does not matter.
 
     Attributes:
+        id: the event of this id.
         words: all of them, in the texts of the event; a word with blanks is a phrase.
         session: in which session, whoever's it is.
         user: whose.
         type: the event's type tag, in any case.
         since: the earliest time of the event, milliseconds.
         until: the time before which it happened, milliseconds.
-        canaries: with those of `memorybus doctor`; a session asked for by name is shown anyway.
+        canaries: with those of `memorybus doctor`; what is asked for by name is shown anyway.
     """
 
+    id: str | None = None
     words: tuple[str, ...] = ()
     session: str | None = None
     user: str | None = None
@@ -56,12 +58,14 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     def listed(self) -> ListedEvents:
         """Return what decides by type, and whether canaries are shown."""
-        return ListedEvents(type=self.type, canaries=self.canaries or self.session is not None)
+        named = self.session is not None or self.id is not None
+        return ListedEvents(type=self.type, canaries=self.canaries or named)
 
     def query(self) -> Query:
         """Return what asks the history for no less than what passes."""
         return msgspec.structs.replace(
             self.listed().query(),
+            ids=(self.id,) if self.id else (),
             sessions=(self.session,) if self.session else (),
             users=(self.user,) if self.user else (),
             upto=0 if self.until is None else max(1, self.until - 1),

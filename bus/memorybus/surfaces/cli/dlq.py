@@ -9,8 +9,8 @@ import msgspec
 from cyclopts import App, Parameter
 
 from memorybus.errors import InvalidEvent
-from memorybus.surfaces.cli.events import as_json
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
+from memorybus.surfaces.views.events import as_json
 from memorybus.surfaces.views.safe import visible
 
 WAIT = 60.0

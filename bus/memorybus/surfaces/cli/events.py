@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
+from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.surfaces.cli.options import (
     DEFAULT,
     LOOK,
@@ -19,9 +19,8 @@ from memorybus.surfaces.cli.options import (
     not_negative,
     positive,
 )
-from memorybus.surfaces.views.events import event_line, event_text
+from memorybus.surfaces.views.events import as_json, event_line, event_text, said_json
 from memorybus.surfaces.views.output import Output
-from memorybus.text.display import event_name, iso
 from memorybus.text.times import stamp
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ def run_events_get(
         more = {"lies": story.where, "outcomes": story.fates}
         output.result(as_json(found) | msgspec.to_builtins(more))
     else:
-        said = _said(found.envelope.event)
+        said = said_json(found.envelope.event)
         output.show(event_text(found.envelope, found.position, lies_at(story.where), said))
         output.show(fates_text(story.fates))
     return 0
@@ -247,26 +246,3 @@ def tell_unread(output: Output, unread: Sequence[str]) -> None:
     """Print what of the past could not be read; the rest is shown."""
     for why in unread:
         output.note(f"a part of the past is left out: {why}", "yellow")
-
-
-def as_json(event: "LoggedEvent") -> dict[str, Any]:
-    """Return an event as ``--json`` shows it; bytes of unknown events as hex."""
-    envelope = event.envelope
-    return {
-        "position": msgspec.to_builtins(event.position),
-        "id": envelope.id,
-        "key": envelope.key,
-        "type": event_name(envelope.event),
-        "at": iso(envelope.at),
-        "session": msgspec.to_builtins(envelope.session),
-        "scope": msgspec.to_builtins(envelope.scope),
-        "event": _said(envelope.event),
-    }
-
-
-def _said(event: AnyEvent) -> dict[str, Any]:
-    try:
-        said: dict[str, Any] = msgspec.to_builtins(event)
-    except TypeError:  # values that JSON has not: nobody publishes them, damage makes them
-        return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
-    return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said

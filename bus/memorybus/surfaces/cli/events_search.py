@@ -9,8 +9,9 @@ from memorybus.history.backward import Mark
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_text
 from memorybus.operations.events.words import SearchWords
-from memorybus.surfaces.cli.events import as_json, tell_unread
+from memorybus.surfaces.cli.events import tell_unread
 from memorybus.surfaces.cli.options import Common
+from memorybus.surfaces.views.events import as_json
 from memorybus.surfaces.views.found import found_lines
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import iso

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from rich.text import Text
 
 from memorybus.events import (
@@ -24,6 +25,7 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
+from memorybus.log.entry import LoggedEvent
 from memorybus.surfaces.views.safe import json_text, one_line
 from memorybus.text.display import event_name, iso
 
@@ -142,3 +144,27 @@ def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[
     for name, value in rows.items():
         text.append(f"{name:<10}", style="bold").append(f"{one_line(value or '-')}\n")
     return text.append(json_text(said))
+
+
+def as_json(event: LoggedEvent) -> dict[str, Any]:
+    """Return an event as ``--json`` shows it; bytes of unknown events as hex."""
+    envelope = event.envelope
+    return {
+        "position": msgspec.to_builtins(event.position),
+        "id": envelope.id,
+        "key": envelope.key,
+        "type": event_name(envelope.event),
+        "at": iso(envelope.at),
+        "session": msgspec.to_builtins(envelope.session),
+        "scope": msgspec.to_builtins(envelope.scope),
+        "event": said_json(envelope.event),
+    }
+
+
+def said_json(event: AnyEvent) -> dict[str, Any]:
+    """Return an event's own fields as ``--json`` shows them."""
+    try:
+        said: dict[str, Any] = msgspec.to_builtins(event)
+    except TypeError:  # values that JSON has not: nobody publishes them, damage makes them
+        return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
+    return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said

@@ -36,7 +36,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"ago": shown.ago, "count": shown.count, "duration": shown.duration}
+    found.filters |= {
+        "ago": shown.ago,
+        "since": shown.since,
+        "count": shown.count,
+        "duration": shown.duration,
+    }
     return found
 
 

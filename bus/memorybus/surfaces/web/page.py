@@ -49,6 +49,11 @@ class Asked:
         """Return why somebody acts, in the form's field ``why``."""
         return self.form.get("why", "").strip()
 
+    @property
+    def operator(self) -> str:
+        """Return who acts, as records name them."""
+        return self.who.name if self.who else ""
+
     def look(self) -> Look:
         """Return a look at the bus that is no older than a second."""
         return self.site.looks.look()

@@ -22,6 +22,11 @@ def ago(at: str | None, now_ms: int) -> str:
     return duration(now_ms / 1000 - datetime.fromisoformat(at).timestamp())
 
 
+def since(at_ms: int, now_ms: int) -> str:
+    """Return how long ago a time in milliseconds is; "" for 0."""
+    return duration((now_ms - at_ms) / 1000) if at_ms else ""
+
+
 def count(number: float | None) -> str:
     """Return a number with thin spaces between its thousands; "" for none."""
     if number is None:

@@ -3,7 +3,21 @@
 from typing import Final
 
 from memorybus.surfaces.web.page import Page
-from memorybus.surfaces.web.pages import overview
+from memorybus.surfaces.web.pages import (
+    event,
+    events,
+    overview,
+    provider,
+    tail,
+    workers,
+)
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    provider.PAGE,
+    events.PAGE,
+    event.PAGE,
+    tail.PAGE,
+    workers.PAGE,
+)
 """All views, in the order of the navigation."""

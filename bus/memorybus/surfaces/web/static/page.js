@@ -12,6 +12,7 @@
   const swap = (text) => {
     if (isBusy()) return; // who types is not interrupted
     htmx.swap(live, text, { swapStyle: "innerHTML" });
+    live.dataset.at = Date.now();
   };
   const open = () => {
     if (source || document.hidden) return;
@@ -40,7 +41,7 @@
       height: 180,
       series: [{}, ...names.map((label, at) => ({ label, stroke: colour(COLOURS[at % COLOURS.length]), width: 2 }))],
       axes: [axis, { ...axis, size: 60 }],
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high ?? 1)] } },
+      scales: { x: { range: () => [Date.now() / 1000 - 3600, Date.now() / 1000] }, y: { range: (_, low, high) => [0, Math.max(1, high ?? 1)] } },
     };
     const data = [found.at, ...names.map((name) => series[name])];
     if (figure.plot && figure.plot.names === names.join("\n")) {

@@ -1,0 +1,34 @@
+"""Events as rows of a table; pure."""
+
+from typing import Any
+
+from memorybus.history.backward import Mark
+from memorybus.log.entry import LoggedEvent
+from memorybus.operations.events.search import mark_text
+from memorybus.operations.events.words import SearchWords
+from memorybus.surfaces.views.events import summary
+from memorybus.surfaces.views.safe import one_line
+from memorybus.text.display import event_name, iso
+
+_LONGEST = 300
+"""Characters of what was said that a row shows."""
+
+
+def place_of(event: LoggedEvent) -> str:
+    """Return an event's place as links name it."""
+    return mark_text(Mark(event.position.partition, event.position.entry)) or ""
+
+
+def row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
+    """Return what a row shows of an event: of what was said, the part near the words."""
+    envelope = event.envelope
+    said = words.shown(envelope.event)
+    return {
+        "place": place_of(event),
+        "id": envelope.id,
+        "at": iso(envelope.at),
+        "type": event_name(envelope.event),
+        "session": envelope.session.id,
+        "user": envelope.scope.user,
+        "said": one_line(said, _LONGEST) if said else summary(envelope.event, _LONGEST),
+    }

@@ -1,0 +1,201 @@
+"""Spans by OpenTelemetry's API, named as its conventions for messaging have it (1.44).
+
+What has a publisher and a consumer is told as messaging: the log is the destination, an instance of
+a provider is a consumer group. No text enters a span, no person and no session: an event is told by
+its id, and an error by its class.
+
+This is the only module that imports OpenTelemetry's API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import Token
+from itertools import islice
+from types import TracebackType
+from typing import Final, Self
+
+from opentelemetry import context, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+
+from memorybus.tracing.spans import NO_SPAN, Span
+
+_HEADER = "traceparent"
+
+_SAMPLED: Final = frozenset("13579bdf")
+"""Last digits of a traceparent whose lowest flag is set: it is sampled."""
+
+_MOST_LINKS = 128
+"""Links of one span: what the SDK keeps by default."""
+
+_ERROR = "error.type"
+_COUNT = "messaging.batch.message_count"
+_PROVIDER = "memorybus.provider"
+
+_W3C: Final = TraceContextTextMapPropagator()
+
+
+def spans_of(destination: str) -> OtelSpans | None:
+    """Return what makes spans here; None while this process has no provider of tracers."""
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        return None
+    return OtelSpans(destination, provider.get_tracer("memorybus"))
+
+
+class OtelSpan(Span):
+    """A span that is the current one of its block."""
+
+    __slots__ = ("_before", "_span")
+
+    def __init__(self, span: trace.Span) -> None:
+        """Wrap a span that has begun."""
+        self._span = span
+        self._before: Token[Context] | None = None
+
+    @property
+    def trace(self) -> str:
+        """Its W3C traceparent."""
+        return _traceparent(self._span)
+
+    def tell(self, **counts: int) -> None:
+        """Say what the block found, as attributes of the bus's own."""
+        for name, count in counts.items():
+            self._span.set_attribute(f"memorybus.{name}", count)
+
+    def __enter__(self) -> Self:
+        """Make it the current one."""
+        self._before = context.attach(trace.set_span_in_context(self._span))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End it."""
+        if self._before is not None:
+            context.detach(self._before)
+        if error is not None:
+            _note(self._span, error)
+        self._span.end()
+
+
+class OtelSpans:
+    """Makes spans with one tracer. Safe to call from any thread.
+
+    Args:
+        destination: the log's namespace.
+        tracer: of the process's provider.
+    """
+
+    def __init__(self, destination: str, tracer: Tracer) -> None:
+        """Prepare what all spans tell."""
+        self._destination = destination
+        self._tracer = tracer
+
+    def current(self) -> str:
+        """See `Tracing.current`."""
+        return _traceparent(trace.get_current_span())
+
+    def failed(self, error: BaseException) -> None:
+        """See `Tracing.failed`."""
+        _note(trace.get_current_span(), error)
+
+    def publish(self, event_id: str, kind: str) -> Span:
+        """See `Tracing.publish`: a child of the agent's span, or a trace of its own."""
+        told = self._told("publish", "create")
+        told["messaging.message.id"] = event_id
+        told["memorybus.event.type"] = kind
+        return self._begun("publish", SpanKind.PRODUCER, told, context.get_current())
+
+    def append(self, count: int, traces: Iterable[str]) -> Span:
+        """See `Tracing.append`: a child of the first publisher that is sampled, linked to all."""
+        sampled = _sampled(traces)
+        if sampled is None:
+            return NO_SPAN
+        told = self._told("append", "send")
+        told[_COUNT] = count
+        first = _context(sampled[0]) if sampled else Context()
+        return self._begun("append", SpanKind.CLIENT, told, first, sampled[1:])
+
+    def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
+        """See `Tracing.apply`: a trace of its own, linked to the publishers that are sampled."""
+        sampled = _sampled(traces)
+        if sampled is None:
+            return NO_SPAN
+        told = self._told("apply", "process")
+        told["messaging.consumer.group.name"] = provider
+        told["messaging.destination.partition.id"] = str(partition)
+        told[_COUNT] = count
+        told[_PROVIDER] = provider
+        return self._begun("apply", SpanKind.CONSUMER, told, Context(), sampled)
+
+    def recall(self) -> Span:
+        """See `Tracing.recall`: a child of the agent's span, or a trace of its own."""
+        return self._begun("recall", SpanKind.CLIENT, {}, context.get_current())
+
+    def answer(self, provider: str, trace: str) -> Span:
+        """See `Tracing.answer`: a child of the asker's span."""
+        return self._begun("answer", SpanKind.SERVER, {_PROVIDER: provider}, _context(trace))
+
+    def _told(self, operation: str, kind: str) -> dict[str, AttributeValue]:
+        return {
+            "messaging.system": "memorybus",
+            "messaging.operation.name": operation,
+            "messaging.operation.type": kind,
+            "messaging.destination.name": self._destination,
+        }
+
+    def _begun(
+        self,
+        operation: str,
+        kind: SpanKind,
+        told: dict[str, AttributeValue],
+        parent: Context,
+        links: Iterable[str] = (),
+    ) -> OtelSpan:
+        found = (_span_context(_context(one)) for one in islice(links, _MOST_LINKS))
+        span = self._tracer.start_span(
+            f"{operation} {self._destination}",
+            parent,
+            kind,
+            told,
+            [Link(one) for one in found if one.is_valid],
+        )
+        return OtelSpan(span)
+
+
+def _sampled(traces: Iterable[str]) -> list[str] | None:
+    """Return those of sampled publishers; None if there are publishers, and none is sampled.
+
+    Without any publisher's word the process's own sampler decides.
+    """
+    told = list(filter(None, traces))
+    sampled = [one for one in told if one[-1] in _SAMPLED]
+    return None if told and not sampled else sampled
+
+
+def _context(traceparent: str) -> Context:
+    """Return the context that a traceparent means; an empty one if it is none: anybody wrote it."""
+    return _W3C.extract({_HEADER: traceparent}, Context())
+
+
+def _span_context(of: Context) -> SpanContext:
+    return trace.get_current_span(of).get_span_context()
+
+
+def _traceparent(span: trace.Span) -> str:
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier, trace.set_span_in_context(span, Context()))
+    return carrier.get(_HEADER, "")
+
+
+def _note(span: trace.Span, error: BaseException) -> None:
+    """Tell an error's class; its text may quote a person or a credential."""
+    span.set_attribute(_ERROR, type(error).__qualname__)
+    span.set_status(Status(StatusCode.ERROR))

@@ -1,0 +1,127 @@
+"""The seam between the bus and OpenTelemetry: who works opens a span here, and hands it on.
+
+Where nobody has configured a provider of tracers, and so in every process without OpenTelemetry, a
+span is one object that does nothing, and what it would tell is never looked at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from memorybus.concurrency.forking import importing
+
+if TYPE_CHECKING:
+    from memorybus.tracing.otel import OtelSpans
+
+_API = "opentelemetry.trace"
+"""Who has configured a provider of tracers has imported this: nobody else need load it."""
+
+
+class Span:
+    """A span around a block of code. This one is none.
+
+    Attributes:
+        trace: its W3C traceparent, for those who go on elsewhere; "" of none.
+    """
+
+    __slots__ = ()
+
+    @property
+    def trace(self) -> str:
+        """See the class."""
+        return ""
+
+    def tell(self, **counts: int) -> None:
+        """Say what the block found, in numbers."""
+
+    def __enter__(self) -> Self:
+        """Begin it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End it; of an error only the class is told, since its text may quote a person."""
+
+
+NO_SPAN: Final = Span()
+
+
+class Tracing:
+    """Makes spans with the provider of tracers that this process has, if any, now or later.
+
+    Safe to call from any thread.
+
+    Args:
+        destination: what is published to and recalled from: the log's namespace.
+    """
+
+    def __init__(self, destination: str) -> None:
+        """Look for no provider yet."""
+        self._destination = destination
+        self._found: OtelSpans | None = None
+
+    def _spans(self) -> OtelSpans | None:
+        if self._found is None and _API in sys.modules:
+            with importing():  # a fork in the middle of an import leaves the child half of it
+                from memorybus.tracing.otel import spans_of
+            self._found = spans_of(self._destination)
+        return self._found
+
+    def current(self) -> str:
+        """Return the traceparent of the span that this thread works in, "" without one."""
+        spans = self._spans()
+        return spans.current() if spans else ""
+
+    def publish(self, event_id: str, kind: str) -> Span:
+        """Return a span in which an event is published.
+
+        Args:
+            event_id: the event's.
+            kind: the name of its type.
+        """
+        spans = self._spans()
+        return spans.publish(event_id, kind) if spans else NO_SPAN
+
+    def append(self, count: int, traces: Iterable[str]) -> Span:
+        """Return a span in which events are sent to the log.
+
+        Args:
+            count: how many.
+            traces: what their envelopes say of their publishers' spans; read only if it matters.
+        """
+        spans = self._spans()
+        return spans.append(count, traces) if spans else NO_SPAN
+
+    def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
+        """Return a span in which events of a partition are applied.
+
+        Args:
+            provider: to which.
+            partition: the events'.
+            count: how many.
+            traces: as for `append`.
+        """
+        spans = self._spans()
+        return spans.apply(provider, partition, count, traces) if spans else NO_SPAN
+
+    def recall(self) -> Span:
+        """Return a span in which an agent asks what is remembered."""
+        spans = self._spans()
+        return spans.recall() if spans else NO_SPAN
+
+    def answer(self, provider: str, trace: str) -> Span:
+        """Return a span in which a provider answers; `trace` is the asker's traceparent."""
+        spans = self._spans()
+        return spans.answer(provider, trace) if spans else NO_SPAN
+
+    def failed(self, error: BaseException) -> None:
+        """Say that something failed in the span that this thread works in, which goes on."""
+        if spans := self._spans():
+            spans.failed(error)

@@ -1,0 +1,1 @@
+"""Spans that tests look at: kept in this process, or sent to a collector."""

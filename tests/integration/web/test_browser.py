@@ -1,0 +1,219 @@
+"""The page in a real Chromium: it opens, keeps to itself, acts, and shows hostile text as text."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from helpers.making import MakeSettings
+from helpers.processes.waiting import wait_until
+from helpers.web.browser import Browser, Watched, chromium
+from helpers.web.pages import HASH, TOKEN, served
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.events import OperatorActed
+from memorybus.log.stream import EventLog
+from memorybus.operations.providers import lifecycle
+from memorybus.operations.stores import Stores
+from memorybus.redis.connect import connect_redis
+
+pytestmark = pytest.mark.timeout(120)
+
+VIEWS = ("/", "/providers/builtin", "/workers", "/signin")
+
+HOSTILE = (
+    "<script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    '"><svg onload=window.hit=1>',
+    "'-window.hit=1-'",
+    "{{7*7}}${7*7}",
+    "</title><script>window.hit=1</script>",
+    "javascript:window.hit=1",
+    "data: x\n\nevent: message\ndata: <script>window.hit=1</script>",
+    "\u202e\u0000\x1b[31m",
+)
+
+
+@pytest.fixture(scope="module", name="browser")
+def _browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(name="guarded")
+def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
+    return make_settings(url=redis_url, page_token=HASH)
+
+
+def told(settings: Settings) -> list[OperatorActed]:
+    """Return what the log was told of acts."""
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    found = [one for p in range(settings.partitions) for one in log.read(p, "0-0", 100)]
+    redis.close()
+    acts = [one.envelope.event for one in sorted(found, key=lambda one: one.envelope.id)]
+    return [one for one in acts if isinstance(one, OperatorActed)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_view_opens_without_a_complaint(
+    settings: Settings, browser: Browser, scheme: str, width: int
+) -> None:
+    """No view errs, asks another host or is wider than a phone, in light and in dark."""
+    with served(settings) as visitor, browser.tab(visitor.address, scheme, width) as tab:
+        for path in VIEWS:
+            tab.open(path)
+            assert tab.page.locator("h1").count() == 1
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.complaints == []
+        assert tab.strangers == []
+
+
+def test_dark_is_dark(settings: Settings, browser: Browser) -> None:
+    """The ground follows the reader's preference."""
+    with served(settings) as visitor:
+        grounds = []
+        for scheme in ("light", "dark"):
+            with browser.tab(visitor.address, scheme) as tab:
+                tab.open("/")
+                ground = "getComputedStyle(document.body).backgroundColor"
+                grounds.append(sum(map(int, re.findall(r"\d+", tab.page.evaluate(ground))[:3])))
+    assert grounds[0] > 600
+    assert grounds[1] < 150
+
+
+def test_the_overview_stays_up_to_date(settings: Settings, browser: Browser) -> None:
+    """What comes while somebody looks is shown without loading the page again."""
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        with MemoryBus.connect(settings) as bus:
+            bus.session("s", warm=False).turn_completed("Where is it?", "There.")
+            assert bus.flush("logged", 10)
+        events = tab.page.locator(".figures dd").first
+        events.filter(has_text="2").wait_for(timeout=15_000)
+        assert tab.complaints == []
+
+
+def test_the_last_hour_is_drawn(settings: Settings, browser: Browser) -> None:
+    """Both charts have a line for each provider."""
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        tab.page.locator(".chart canvas").nth(1).wait_for(timeout=15_000)
+        assert tab.page.locator(".chart").first.get_by_text("holographic").count() == 1
+
+
+def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser) -> None:
+    """Who is signed in pauses a provider with a reason; the log says who, what and why."""
+    with served(guarded) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
+        tab.open("/providers/builtin")
+        tab.page.fill("#why-pause", "its disk is mended")
+        tab.page.get_by_role("button", name="Pause").click()
+        tab.page.get_by_role("status").filter(has_text="builtin pauses").wait_for()
+        with Stores(guarded) as stores:
+            hold = stores.instances.pauses()["builtin"]
+        assert (hold.reason, hold.by) == ("its disk is mended", "ann")
+        assert told(guarded) == [
+            OperatorActed(
+                act="pause provider",
+                operator="ann",
+                reason="its disk is mended",
+                about={"name": "builtin"},
+            )
+        ]
+        tab.page.fill("#why-resume", "done")
+        tab.page.get_by_role("button", name="Resume").click()
+        tab.page.get_by_role("status").filter(has_text="builtin goes on").wait_for()
+        with Stores(guarded) as stores:
+            assert stores.instances.pauses() == {}
+        assert tab.complaints == []
+
+
+def test_an_act_that_fails_is_told_so(guarded: Settings) -> None:
+    """The log is told before an act, and again if it could not be done; people are told why."""
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        form = {"proof": visitor.proof(), "why": "I try"}
+        answer = visitor.post("/providers/nobody/pause", form)
+    assert answer.status == 409
+    assert "nobody" in answer.text
+    first, second = told(guarded)
+    assert (first.failed, second.act) == ("", "pause provider")
+    assert "nobody" in second.failed
+
+
+def test_nobody_acts_by_a_form_of_others(guarded: Settings) -> None:
+    """Without the proof, with another's, from elsewhere or without a reason nothing is done."""
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        proof = visitor.proof()
+        path = "/providers/builtin/pause"
+        assert visitor.post(path, {"why": "x"}).status == 403
+        assert visitor.post(path, {"why": "x", "proof": "0" * 64}).status == 403
+        assert visitor.post(path, {"why": " ", "proof": proof}).status == 403
+        evil = {"Origin": "http://evil.example"}
+        assert visitor.post(path, {"why": "x", "proof": proof}, **evil).status == 403
+        visitor.headers.pop("Cookie")
+        assert visitor.post(path, {"why": "x", "proof": proof}).status == 403
+    assert told(guarded) == []
+    with Stores(guarded) as stores:
+        assert stores.instances.pauses() == {}
+
+
+def test_without_a_token_nobody_acts(settings: Settings) -> None:
+    """A page that nobody guards only shows."""
+    with served(settings) as visitor:
+        answer = visitor.post("/providers/builtin/pause", {"why": "x", "proof": ""})
+        assert answer.status == 403
+        assert "page_token" in answer.text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(
+    make_settings: MakeSettings, redis_url: str, browser: Browser, text: str
+) -> None:
+    """What anybody wrote into a reason is shown as it is, whole and live, and runs nowhere."""
+    settings = make_settings(url=redis_url)
+    with Stores(settings) as stores:
+        lifecycle.pause(stores, "builtin", text, text)
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        for path in ("/", "/providers/builtin"):
+            tab.open(path)
+            wait_until(lambda: is_live(tab), "the live part was swapped")
+            assert tab.page.evaluate("window.hit") is None
+            assert tab.page.locator("main script, main img").count() == 0
+        assert tab.complaints == []
+        assert tab.strangers == []
+
+
+def is_live(tab: Watched) -> bool:
+    """Say whether the stream of events has brought something."""
+    return bool(tab.page.evaluate("document.getElementById('live').dataset.at !== undefined"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(guarded: Settings, browser: Browser, scheme: str) -> None:
+    """Every view keeps WCAG 2.1 A and AA, as far as axe can tell, with something wrong to show."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+    with served(guarded) as visitor, browser.tab(visitor.address, scheme) as tab:
+        tab.open("/signin")
+        found = axe.run(tab.page, options=rules).response["violations"]
+        tab.sign_in("ann", TOKEN)
+        for path in VIEWS:
+            tab.open(path)
+            found += axe.run(tab.page, options=rules).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_keys_open_views_and_the_first_tab_skips(settings: Settings, browser: Browser) -> None:
+    """A key opens a view, ``?`` lists them, and the first thing that Tab reaches is the skip."""
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        tab.page.keyboard.press("Tab")
+        assert tab.page.evaluate("document.activeElement.className") == "skip"
+        tab.page.keyboard.press("?")
+        assert tab.page.locator("dialog").is_visible()
+        tab.page.keyboard.press("Escape")
+        tab.page.keyboard.press("w")
+        tab.page.wait_for_url("**/workers")

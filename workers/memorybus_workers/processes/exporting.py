@@ -1,0 +1,85 @@
+"""A worker's spans on their way to a collector, as the standard ``OTEL_…`` variables say.
+
+Without an endpoint in them nothing of OpenTelemetry is loaded. A process that has a provider of
+tracers already, such as under ``opentelemetry-instrument``, keeps it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from memorybus.config.settings import variable
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+_log = logging.getLogger("memorybus")
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+_EXPORTERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+        "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",
+    }
+)
+"""The modules of the exporters, by protocol; the extra `otel` has the first."""
+
+_FLUSH = 2.0
+"""Seconds that the end of a process waits for its last spans to go out."""
+
+
+@contextmanager
+def exporting() -> Iterator[None]:
+    """Export this process's spans until the block ends, if its environment names a collector.
+
+    What hinders it is logged, and hinders nothing else: the variables may be meant for others.
+    """
+    provider = _provider() if _is_wanted() else None
+    try:
+        yield
+    finally:
+        if provider is not None:
+            last = threading.Thread(target=provider.shutdown, name="memorybus-spans", daemon=True)
+            last.start()
+            last.join(_FLUSH)
+
+
+def _is_wanted() -> bool:
+    off = variable("OTEL_SDK_DISABLED").strip().lower() == "true"
+    exporter = variable("OTEL_TRACES_EXPORTER") or "otlp"
+    return bool(_first(_ENDPOINTS)) and not off and exporter == "otlp"
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return next(filter(None, map(variable, names)), "")
+
+
+def _provider() -> TracerProvider | None:
+    """Give this process a provider of tracers; None if it has one, or cannot."""
+    protocol = _first(_PROTOCOLS) or "http/protobuf"
+    try:
+        from opentelemetry import trace
+
+        from memorybus_workers.processes.sampling import provider_of
+
+        if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return None
+        provider = provider_of(import_module(_EXPORTERS[protocol]).OTLPSpanExporter())
+    except KeyError:
+        known = " or ".join(_EXPORTERS)
+        _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
+        return None
+    except ImportError as error:
+        what = "opentelemetry-exporter-otlp-proto-grpc" if protocol == "grpc" else "memorybus[otel]"
+        _log.warning("no traces: %s; install it with: pip install '%s'", error, what)
+        return None
+    trace.set_tracer_provider(provider)
+    return provider
