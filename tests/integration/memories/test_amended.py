@@ -17,6 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
 from memorybus.events import Envelope, MemoryWritten, OperatorActed, SessionSwitched, ToolCalled
 from memorybus.history.history import History
+from memorybus.ids import text_digest
 from memorybus.operations.memories import amending, browsing
 from memorybus.operations.memories.amending import CannotAmend
 from memorybus.operations.memories.browsing import KeptMemory
@@ -88,7 +89,7 @@ def amended(settings: Settings, action: Any, holding: str, content: str = "") ->
     """Put right or take back the one memory that holds a text; return the events of that."""
     [name] = settings.providers
     [memory] = kept(settings, holding)
-    again = amending.found(settings, name, ANA, memory.event, memory.text)
+    again = amending.found(settings, name, ANA, memory.event, text_digest(memory.text))
     assert again == memory
     plan = amending.planned(settings, action, memory, content)
     assert set(plan.effects) == {name}
@@ -171,4 +172,4 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
     with pytest.raises(CannotAmend, match="keeps nothing such"):
         amending.brought_memory(remembering, "builtin", "delete", memory.event)
     with pytest.raises(MissingEvent, match="look again"):
-        amending.found(remembering, "builtin", ANA, memory.event, memory.text)
+        amending.found(remembering, "builtin", ANA, memory.event, text_digest(memory.text))

@@ -25,7 +25,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session_events import memory_write
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError, MissingEvent
+from memorybus.errors import ConfigError, MissingEvent
 from memorybus.events import (
     AnyEvent,
     Envelope,
@@ -40,6 +40,7 @@ from memorybus.events import (
 )
 from memorybus.history.backward import Mark
 from memorybus.history.history import History
+from memorybus.ids import text_digest
 from memorybus.log.entry import LoggedEvent, moment
 from memorybus.operations import journal
 from memorybus.operations.memories.browsing import KeptMemory, memories
@@ -66,6 +67,12 @@ _LONGEST_OLD = 2_000
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
 """Kinds of memories that are entries of the agent's stores, as providers call them."""
 
+_FORMER = "former "
+"""How the kind of an entry begins that does not hold any more."""
+
+_PAGE = 2_000
+"""Memories that are asked for at once."""
+
 _NOW_MS = 5_000
 """Most events enter the log within so many milliseconds: there they are looked for first."""
 
@@ -76,7 +83,7 @@ _LOOK = 0.1
 """Seconds between two looks at the lanes."""
 
 
-class CannotAmend(MemoryBusError):
+class CannotAmend(ConfigError):
     """A memory that no event puts right or takes back; the message says why, and what to do."""
 
 
@@ -135,19 +142,33 @@ class Amended(msgspec.Struct, frozen=True):
 # -- which memory ------------------------------------------------------------------------------
 
 
-def found(settings: Settings, provider: str, whose: Want, event: str, text: str) -> KeptMemory:
+def is_amendable(memory: KeptMemory) -> bool:
+    """Say whether an event may put a memory right or take it back, as far as it shows; pure."""
+    return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
+
+
+def found(settings: Settings, provider: str, whose: Want, event: str, mark: str) -> KeptMemory:
     """Return the memory that a provider keeps of somebody, by its event and its very text.
+
+    Args:
+        settings: which bus.
+        provider: whose memory.
+        whose: of whom.
+        event: the event that brought it; "" if nobody knows.
+        mark: the digest of its text (`ids.text_digest`).
 
     Raises:
         MissingEvent: there is none such any more.
         ConfigError, InspectionFailed, LogError: see `browsing.memories`.
     """
-    page = memories(settings, provider, whose, holding=event or text, most=500)
-    same = (one for one in page.memories if one.event == event and one.text == text)
-    memory = next(same, None)
-    if memory is None:
-        raise MissingEvent(f"{provider} does not keep that memory any more; look again")
-    return memory
+    skip, more = 0, True
+    while more:
+        page = memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        for one in page.memories:
+            if one.event == event and text_digest(one.text) == mark:
+                return one
+        skip, more = skip + len(page.memories), page.more
+    raise MissingEvent(f"{provider} does not keep that memory any more; look again")
 
 
 def brought_memory(
@@ -164,7 +185,7 @@ def brought_memory(
     brought = brought_by(settings, event)
     scope = brought.scope
     whose = Want(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = memories(settings, provider, whose, holding=event, most=500)
+    page = memories(settings, provider, whose, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
@@ -280,7 +301,7 @@ def drafted(
 def _check(action: Action, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
         raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
-    if memory.kind.startswith("former "):
+    if memory.kind.startswith(_FORMER):
         raise CannotAmend(
             "it does not hold any more: its provider keeps what the entry said before; only "
             "`memorybus forget` erases that"

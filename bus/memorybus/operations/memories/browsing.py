@@ -142,7 +142,16 @@ def first_keeper(settings: Settings) -> str:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    for keeper in keepers(settings):
+    return first_of(keepers(settings))
+
+
+def first_of(known: Iterable[Keeper]) -> str:
+    """Return the first of some providers that can be asked what it keeps; pure.
+
+    Raises:
+        NoWorker: no worker serves one.
+    """
+    for keeper in known:
         if keeper.exports and keeper.served:
             return keeper.provider
     raise NoWorker(

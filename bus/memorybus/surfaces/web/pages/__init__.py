@@ -4,10 +4,14 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    change,
     event,
     events,
+    kept,
+    memories,
     overview,
     provider,
+    recall,
     tail,
     workers,
 )
@@ -18,6 +22,10 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    recall.PAGE,
+    memories.PAGE,
+    kept.PAGE,
+    change.PAGE,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
