@@ -5,6 +5,9 @@ from typing import Final
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
     change,
+    dead_letter,
+    dead_letter_acts,
+    dead_letters,
     event,
     events,
     kept,
@@ -22,6 +25,9 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    dead_letters.PAGE,
+    dead_letter.PAGE,
+    dead_letter_acts.PAGE,
     recall.PAGE,
     memories.PAGE,
     kept.PAGE,
