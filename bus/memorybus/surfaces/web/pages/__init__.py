@@ -15,6 +15,7 @@ from memorybus.surfaces.web.pages import (
     overview,
     provider,
     recall,
+    sessions,
     tail,
     workers,
 )
@@ -25,6 +26,7 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    sessions.PAGE,
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
