@@ -18,7 +18,7 @@ from memorybus.redis.connect import connect_redis
 
 pytestmark = pytest.mark.timeout(120)
 
-VIEWS = ("/", "/providers/builtin", "/workers", "/signin")
+VIEWS = ("/", "/providers/builtin", "/workers", "/history", "/history/builtin", "/signin")
 
 HOSTILE = (
     "<script>window.hit=1</script>",

@@ -6,6 +6,7 @@ from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
     event,
     events,
+    history,
     overview,
     provider,
     tail,
@@ -18,6 +19,8 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    history.PAGE,
+    history.PLAN,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
