@@ -1,5 +1,6 @@
 # A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
-# With what the archive needs, without which Redis would never be trimmed, metrics and PostgreSQL.
+# With what the archive needs, without which Redis would never be trimmed, metrics, PostgreSQL and
+# the page.
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
@@ -9,7 +10,7 @@ COPY bus bus
 COPY workers workers
 COPY providers providers
 RUN python -m venv /opt/memorybus \
- && /opt/memorybus/bin/pip install --no-cache-dir '.[archive,postgres,metrics]'
+ && /opt/memorybus/bin/pip install --no-cache-dir '.[archive,postgres,metrics,web]'
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \

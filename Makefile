@@ -31,7 +31,8 @@ demo: $(VENV)/.installed ## see the whole system work: events in, two providers,
 
 setup: $(VENV)/.installed-dev ## make .venv with everything for development
 
-check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
+# Collecting compiles the tests once, before several processes would each do it in `make test`.
+check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling, tests that load
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -41,6 +42,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(PY) docs/decision_list.py --check
 	$(PY) docs/fleet_table.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	$(PY) -m pytest --collect-only -qq >/dev/null || $(PY) -m pytest --collect-only -qq
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 	$(PY) -m ruff format .
@@ -56,8 +58,10 @@ servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prome
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 	@PYTHONPATH=tests $(PY) -m helpers.services.prometheus_server
+	@PYTHONPATH=tests $(PY) -m helpers.services.pgbouncer_server
 	@PYTHONPATH=tests $(PY) -m helpers.web.browser
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
+	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 
 # Keys and scripts run on a fake Redis within the test process: no server is started.
 quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples

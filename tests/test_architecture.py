@@ -56,6 +56,7 @@ HOMES = {
         "memorybus.history.*",
         "memorybus.jobs.*",
         "memorybus.log.*",
+        "memorybus.notify.notifier",
         "memorybus.recall.*",
         "memorybus.redis.*",
         "memorybus.registry.*",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pytest
 from helpers.processes.stalls import STANDSTILL
 from helpers.services.embedding_server import embedding_server
+from helpers.services.pgbouncer_server import pgbouncer
 from helpers.services.postgres_server import PostgresServer
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -37,6 +38,20 @@ class TestPostgresWithAReader(TestPostgres):
     @pytest.fixture(autouse=True)
     def _role(self, postgres_server: PostgresServer) -> None:
         postgres_server.role("contract_reader")
+
+
+class TestPostgresBehindPgBouncer(TestPostgres):
+    """The contract holds where each transaction gets another connection of a pool."""
+
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres_server: PostgresServer) -> Iterator[None]:
+        with pgbouncer(postgres_server) as bouncer:
+            self.url = bouncer.url(postgres_server.database())
+            yield
+
+
+class TestPostgresWithAReaderBehindPgBouncer(TestPostgresWithAReader, TestPostgresBehindPgBouncer):
+    """A role and its scopes last for a transaction, and no other one meets them in the pool."""
 
 
 class TestPostgresWithAnEmbedder(TestPostgres):

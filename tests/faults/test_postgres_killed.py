@@ -1,7 +1,6 @@
 """SIGKILL for a PostgreSQL server and for workers under load (G3, G4, G6)."""
 
 import re
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -11,7 +10,7 @@ from helpers.faults.scale import times
 from helpers.faults.trial import demand
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
-from helpers.services.postgres_server import NoPostgres, PostgresServer
+from helpers.services.postgres_server import PostgresServer
 
 WORKERS = 3
 DEATHS = times(8, 2)
@@ -22,20 +21,6 @@ select encode(event_id, 'hex'), root, content from memorybus.facts
 join memorybus.sessions on sessions.id = facts.session
 where kind = 'user' and facts.name like '%-0' order by facts.session, seq
 """
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[PostgresServer]:
-    """A server that syncs what it commits, and may be killed."""
-    try:
-        server = PostgresServer(fsync="on")
-    except NoPostgres as error:
-        pytest.skip(f"no PostgreSQL runs here: {error}")
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 def effects(server: PostgresServer) -> list[Effect]:

@@ -57,7 +57,8 @@ def spelled(value: Any) -> str:
     """Return a setting as its text in the environment."""
     if isinstance(value, tuple):
         return ",".join(value)
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+    is_table = isinstance(value, dict | msgspec.Struct)
+    return msgspec.json.encode(value).decode() if is_table else str(value)
 
 
 def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:

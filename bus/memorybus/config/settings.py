@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
+from memorybus.config.notify import NOTIFY_FIELDS, Notify
 from memorybus.config.parsing import (
     PREFIX,
     check_names,
@@ -121,6 +122,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         hot_window: how long a sealed event stays in the log.
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
             ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest that applies.
+        notify: who is told of findings, and how; see `Notify`.
         secrets_file: a file that only its user may read (`secrets_file`), with variables that
             workers add to their environment; ``memorybus.secrets.toml`` beside ``memorybus.toml``
             if it is there.
@@ -186,6 +188,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal_after: float = 60.0
     hot_window: float = 3_600.0
     retention: dict[str, float] = {}
+    notify: Notify = Notify()
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
     log: LogForm = "text"
@@ -226,9 +229,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def secrets(self) -> frozenset[str]:
         """The credentials in these settings, and the values of `secret_variables`.
 
-        Those of URLs, and options with such a name.
+        Those of URLs, and options with such a name; the address of the webhook.
         """
-        named = (os.environ.get(name, "") for name in self.secret_variables)
+        variables = (*self.secret_variables, *self.notify.variables)
+        named = (self.notify.url, *(os.environ.get(name, "").strip() for name in variables))
         return frozenset(secrets_in(msgspec.structs.asdict(self))).union(filter(None, named))
 
     @property
@@ -260,6 +264,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def tools_path(self) -> Path:
         """Where this host notes the tools that this log's providers offer."""
         return self.data_dir / "tools" / f"{self.log_name}.json"
+
+    @property
+    def told_path(self) -> Path:
+        """Where this host notes what it told people of this log's Redis."""
+        return self.data_dir / "notify" / f"{self.log_name}.json"
 
     @property
     def log_name(self) -> str:
@@ -383,6 +392,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     check_names(values, str(path), FIELDS)
+    _check_tables(values, str(path))
     return values
 
 
@@ -396,10 +406,18 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
     for name in ("providers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
-    for name in ("provider", "retention"):
+    for name in ("provider", "retention", "notify"):
         if name in values:
             values[name] = tables(name, values[name])
+    _check_tables(values, "environment")
     return values
+
+
+def _check_tables(values: Mapping[str, Any], source: str) -> None:
+    """Refuse unknown names in a table whose names are known."""
+    notify = values.get("notify")
+    if isinstance(notify, Mapping):
+        check_names(notify, f"{source}, notify", NOTIFY_FIELDS)
 
 
 def is_set(variable: str) -> bool:

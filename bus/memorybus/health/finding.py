@@ -29,6 +29,7 @@ Code = Literal[
     "hot_lane",
     "spool",
     "versions",
+    "redis_away",
 ]
 Severity = Literal["critical", "warning"]
 

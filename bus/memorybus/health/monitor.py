@@ -267,7 +267,8 @@ class Monitor:
     ) -> ProviderStatus:
         hold = sight.pauses.get(name)
         backlog = sum(lane.backlog for lane in lanes)
-        rate = rate_of(sight.all[name].provider if name in sight.all else name, workers)
+        provider = sight.all[name].provider if name in sight.all else name
+        rate = rate_of(provider, workers)
         fullest = max(range(len(lanes)), key=lambda partition: lanes[partition].backlog)
         return ProviderStatus(
             name=name,
@@ -287,6 +288,7 @@ class Monitor:
             seconds_left=backlog / rate if rate and backlog else None,
             busiest=lane_name(fullest) if backlog else "",
             busiest_backlog=lanes[fullest].backlog,
+            limits=sight.tuning(provider).given,
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:

@@ -70,6 +70,18 @@ def everything(status: Status, configured: Sequence[str], now_ms: int) -> list[F
     return [*findings_of(status, now_ms), *served, *trimmed]
 
 
+def redis_away(error: Exception, spooled: int) -> Finding:
+    """Return the finding that nothing else can be found, because Redis does not answer (G9).
+
+    Args:
+        error: why.
+        spooled: the events in this host's spools.
+    """
+    text = f"{error}; {spooled} events wait in spools here"
+    remedy = "start Redis, or correct `url`; what waits is sent by itself then"
+    return Finding("redis_away", "critical", "redis", text, remedy)
+
+
 def no_worker(status: Status) -> Iterator[Finding]:
     """Yield a finding if no worker is alive."""
     if not status.workers:
@@ -103,7 +115,7 @@ def failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
     remedy = (
         "mend the backend or its options; lanes wait, nothing is parked, and they go on by "
-        "themselves"
+        "themselves; at once with: memorybus provider retry-now NAME --execute"
     )
     for one in _instances(status):
         if one.failing:
@@ -122,7 +134,7 @@ def paused(status: Status) -> Iterator[Finding]:
         if one.paused and not one.kept:
             name = one.live or one.name
             text = f"{name} is paused: {one.paused} ({one.backlog} events wait)"
-            remedy = f"nothing is lost; to go on: memorybus provider resume {name}"
+            remedy = f"nothing is lost; to go on: memorybus provider resume {name} --execute"
             yield Finding("paused", "warning", name, text, remedy)
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import SpoolStatus, Status
-from memorybus.health.services import everything
+from memorybus.health.services import everything, redis_away
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -55,7 +55,8 @@ def unreachable(error: Exception, spool: SpoolStatus) -> Verdict:
         error: why.
         spool: what waits for it on this host.
     """
-    return _verdict("CRITICAL", f"{error}; {spool.events} events wait in spools here", "", [])
+    away = redis_away(error, spool.events)
+    return _verdict("CRITICAL", away.text, "", [away])
 
 
 def unknown(error: Exception) -> Verdict:

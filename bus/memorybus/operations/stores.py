@@ -12,6 +12,7 @@ from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.rebuild_lock import Working, at_work
 from memorybus.registry.roster import Roster
+from memorybus.registry.steering import Steering
 
 
 class Stores:
@@ -27,6 +28,7 @@ class Stores:
         lanes: what Redis holds of their lanes.
         homes: where the state of local ones lies.
         roster: what workers registered, and who lives.
+        steering: what operators want of those at work.
         history: what they are filled from.
     """
 
@@ -39,6 +41,7 @@ class Stores:
         self.lanes = LaneKeys(self._redis, settings)
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
+        self.steering = Steering(self._redis, keys)
         self.history = History.of(self._redis, settings)
 
     def check(self) -> None:

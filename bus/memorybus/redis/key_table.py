@@ -64,6 +64,19 @@ TABLE: tuple[KeyDoc, ...] = (
         "with what it takes of the history.",
     ),
     KeyDoc(
+        "{ns}:tuned",
+        "hash",
+        True,
+        "Limits of calls that an operator set while workers run, by provider: they hold instead of "
+        "those of the settings.",
+    ),
+    KeyDoc(
+        "{ns}:retries",
+        "hash",
+        True,
+        "The last wish that what waits for another try goes on now, by instance.",
+    ),
+    KeyDoc(
         "{ns}:live",
         "hash",
         True,
@@ -82,6 +95,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "string",
         False,
         "When a canary last came through all lanes that it met (milliseconds).",
+    ),
+    KeyDoc(
+        "{ns}:told",
+        "hash",
+        False,
+        "Who tells people of findings now, until when unless it says more (`owner`, `until`), and "
+        "what was told (`note`).",
     ),
     KeyDoc(
         "{ns}:archive",

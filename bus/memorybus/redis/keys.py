@@ -60,8 +60,11 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.held = f"{namespace}:held"
+        self.tuned = f"{namespace}:tuned"
+        self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
+        self.told = f"{namespace}:told"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"

@@ -59,6 +59,7 @@ _LOOK = _load("look")
 _AUDIT = _load("audit")
 _SEAL = _load("seal")
 _RENUMBER = _load("renumber")
+_TOLD = _load("told")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -602,3 +603,24 @@ def spend(keys: Keys, provider: str, per_second: float, per_day: int) -> ScriptC
 
 def _read_call_wait(reply: Any) -> CallWait:
     return CallWait(abs(int(reply)) / 1000, spent_today=int(reply) < 0)
+
+
+# -- telling people -------------------------------------------------------------------------------
+
+
+def told(keys: Keys, owner: str, life_ms: int, note: bytes = b"") -> ScriptCall[bytes | None]:
+    """Take or keep the office of who tells people of findings; read its note, or leave a new one.
+
+    Returns the note, b"" if there is none; None if the office is another's.
+
+    Args:
+        keys: of the log.
+        owner: who asks.
+        life_ms: how long the office is theirs without another call, milliseconds; 0 gives it up.
+        note: the new one; b"" leaves the one there is.
+    """
+    return ScriptCall(_TOLD, (keys.told,), (owner, life_ms, note), _read_note)
+
+
+def _read_note(reply: Any) -> bytes | None:
+    return None if reply is None else bytes(reply)

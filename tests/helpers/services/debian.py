@@ -2,7 +2,7 @@
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,15 +23,18 @@ def unpacked(*packages: str) -> Iterator[Path]:
         yield Path(made)
 
 
-def run(*command: str | Path, cwd: str | None = None) -> str:
-    """Run a command; return what it printed.
+def run(
+    *command: str | Path, cwd: str | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a command, with an environment if one is given; return what it printed.
 
     Raises:
         OSError: it fails; with what it said.
     """
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-    )
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=_TIMEOUT,
+        check=False,
+    )  # fmt: skip
     if done.returncode:
         raise OSError(f"{command[0]} {command[1]}: {(done.stderr or done.stdout).strip()}")
     return done.stdout

@@ -10,16 +10,18 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from filelock import FileLock
-from memorybus_providers.base import ProviderConfig
 from memorybus_providers.postgres import PostgresProvider
 from psycopg import sql
 
 from helpers.processes.waiting import wait_until
+from helpers.providers.service_opening import opened
 from helpers.redis.binaries import FETCHED
 
 HOME = FETCHED / "postgres"
@@ -50,8 +52,8 @@ class PostgresServer:
         self.directory = Path(tempfile.mkdtemp(prefix="mb-p-"))
         self._data = self.directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        if _runner():
-            shutil.chown(self.directory, _runner())
+        if runner():
+            shutil.chown(self.directory, runner())
         initdb = [self.binaries / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust"]
         self._run(*map(str, initdb), "-E", "UTF8", "--no-sync", "--locale=C.UTF-8")
 
@@ -78,7 +80,7 @@ class PostgresServer:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=log, start_new_session=True,
-                **_as_runner(),
+                **as_runner(),
             )  # fmt: skip
         wait_until(self._answers, f"PostgreSQL answers in {self.directory}", _TIMEOUT)
 
@@ -123,7 +125,7 @@ class PostgresServer:
     def _run(self, *command: str) -> None:
         done = subprocess.run(
             command, env=self._environment, capture_output=True, text=True, timeout=_TIMEOUT,
-            check=False, **_as_runner(),
+            check=False, **as_runner(),
         )  # fmt: skip
         if done.returncode:
             raise NoPostgres(f"{command[0]}: {done.stderr.strip()[-500:]}")
@@ -159,33 +161,34 @@ def _unpack() -> None:
         if _unpacked() is not None:
             return
         HOME.mkdir(exist_ok=True)
-        if _runner():
-            shutil.chown(HOME, _runner())
+        if runner():
+            shutil.chown(HOME, runner())
         environment = {**os.environ, "HOME": str(HOME)}
         for command in (("start", "--name", "unpacked"), ("drop", "--name", "unpacked", "--force")):
             subprocess.run(
                 [str(program), *command],
-                env=environment, capture_output=True, timeout=_TIMEOUT, check=False, **_as_runner(),
+                env=environment, capture_output=True, timeout=_TIMEOUT, check=False, **as_runner(),
             )  # fmt: skip
         found = sorted((HOME / ".pg0" / "installation").glob("*/bin/initdb"))
         if found:
             (HOME / "done").write_text(str(found[-1].parent))
 
 
-def _runner() -> str:
+def runner() -> str:
     """Return whom the server runs as, "" for ourselves."""
     return "nobody" if os.geteuid() == 0 else ""
 
 
-def _as_runner() -> dict[str, object]:
-    return {"user": "nobody", "extra_groups": [], "cwd": "/"} if _runner() else {}
+def as_runner() -> dict[str, Any]:
+    """Return how a process is started as the runner."""
+    return {"user": "nobody", "extra_groups": [], "cwd": "/"} if runner() else {}
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """One server for all tests of this process; each has a database of its own."""
+@contextmanager
+def running(**options: str) -> Iterator[PostgresServer]:
+    """Run one while the block runs; skip the test if none can run here."""
     try:
-        server = PostgresServer()
+        server = PostgresServer(**options)
     except NoPostgres as error:
         pytest.skip(f"no PostgreSQL runs here: {error}")
     try:
@@ -193,6 +196,20 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests of this process; each has a database of its own."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that a test may kill; it syncs what it commits."""
+    with running(fsync="on") as server:
+        yield server
 
 
 @pytest.fixture
@@ -204,10 +221,5 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 @pytest.fixture
 def postgres_provider(postgres_url: str, tmp_path: Path) -> Iterator[PostgresProvider]:
     """Return an open provider over an empty database."""
-    config = ProviderConfig(name="postgres", home=tmp_path, options={"url": postgres_url})
-    provider = PostgresProvider(config)
-    provider.open()
-    try:
+    with opened(PostgresProvider, tmp_path, url=postgres_url) as provider:
         yield provider
-    finally:
-        provider.shutdown()

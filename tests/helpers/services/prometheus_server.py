@@ -1,25 +1,25 @@
 """A real Prometheus and its promtool, from Debian's package, under ``.servers``; not installed."""
 
 import json
-import shutil
 import subprocess
-import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import pytest
-
 from helpers.processes.waiting import wait_until
-from helpers.redis.binaries import FETCHED
 from helpers.redis.clusters import free_ports
-from helpers.services.debian import run, unpacked
+from helpers.services.debian_programs import DebianPrograms
 
-HOME = FETCHED / "prometheus"
-WHY = FETCHED / "prometheus.missing"
+PROMETHEUS = DebianPrograms(
+    "prometheus",
+    ("prometheus",),
+    MappingProxyType({"prometheus": "usr/bin/prometheus", "promtool": "usr/bin/promtool"}),
+)
+program = PROMETHEUS.program
 _CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]
@@ -27,35 +27,6 @@ scrape_configs:
   - job_name: memorybus
     static_configs: [{{targets: ["{target}"]}}]
 """
-
-
-def main() -> None:
-    """Fetch it; never fail: who cannot get it runs the tests without it."""
-    FETCHED.mkdir(exist_ok=True)
-    try:
-        if not (HOME / "promtool").exists():
-            _fetch()
-        WHY.unlink(missing_ok=True)
-        sys.stdout.write(f"prometheus: {run(HOME / 'promtool', '--version').splitlines()[0]}\n")
-    except (OSError, subprocess.SubprocessError) as error:
-        shutil.rmtree(HOME, ignore_errors=True)
-        WHY.write_text(" ".join(str(error).split())[-300:])
-        sys.stdout.write(f"prometheus: cannot be had here: {WHY.read_text()}\n")
-
-
-def _fetch() -> None:
-    HOME.mkdir(exist_ok=True)
-    with unpacked("prometheus") as made:
-        for name in ("prometheus", "promtool"):
-            shutil.copy(made / "usr/bin" / name, HOME / name)
-
-
-def program(name: str) -> Path:
-    """Return an executable of the package; skip the test if it is not here."""
-    if not (HOME / name).exists():
-        said = f" (last time: {WHY.read_text()})" if WHY.exists() else ""
-        pytest.skip(f"{name} is not here; get it: make servers{said}")
-    return HOME / name
 
 
 class Prometheus:
@@ -122,4 +93,4 @@ def prometheus(target: str, rules: Path, place: Path) -> Iterator[Prometheus]:
 
 
 if __name__ == "__main__":
-    main()
+    PROMETHEUS.fetch()

@@ -2,14 +2,14 @@
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psycopg
 import pytest
 from helpers.processes.waiting import wait_until
-from helpers.services.postgres_server import NoPostgres, PostgresServer
+from helpers.providers import service_opening
+from helpers.services.postgres_server import PostgresServer
 from memorybus.errors import ConfigError, MissingProvider, StaleEpoch, Transient, Unavailable
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
@@ -19,36 +19,15 @@ from memorybus_providers.postgres.options import Where
 from unit.holographic.holographic_feeding import LANE, MINE, context, feed, texts, turn
 
 
-@contextmanager
-def opened(url: str, home: Path, **options: object) -> Iterator[PostgresProvider]:
+def opened(url: str, home: Path, **options: object) -> AbstractContextManager[PostgresProvider]:
     """Open another instance."""
-    config = ProviderConfig(name="postgres", home=home, options={"url": url, **options})
-    provider = PostgresProvider(config)
-    provider.open()
-    try:
-        yield provider
-    finally:
-        provider.shutdown()
+    return service_opening.opened(PostgresProvider, home, url=url, **options)
 
 
 @pytest.fixture
 def provider(postgres_provider: PostgresProvider) -> PostgresProvider:
     """Return an open provider over an empty database."""
     return postgres_provider
-
-
-@pytest.fixture
-def own_server() -> Iterator[PostgresServer]:
-    """A server that a test may kill."""
-    try:
-        server = PostgresServer()
-    except NoPostgres as error:
-        pytest.skip(f"no PostgreSQL runs here: {error}")
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 def backends(url: str) -> list[int]:
@@ -62,7 +41,7 @@ def backends(url: str) -> list[int]:
 
 
 def test_a_killed_server_loses_nothing_and_repeats_nothing(
-    own_server: PostgresServer, tmp_path: Path
+    own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """What was committed is there after a kill -9, what was open is not, the lane goes on (G4)."""
 
@@ -70,15 +49,15 @@ def test_a_killed_server_loses_nothing_and_repeats_nothing(
         with provider.transaction(Fence(LANE, 1)) as transaction:
             provider.sync_turn(turn("I saw a quokka"), context(2))
             transaction.record([context(2).event_id], Progress(1, "2-0", 2))
-            own_server.kill()
+            own_postgres.kill()
 
-    with opened(own_server.url(), tmp_path) as provider:
+    with opened(own_postgres.url(), tmp_path) as provider:
         feed(provider, [turn("I saw a heron")])
         with pytest.raises(Unavailable):
             say_and_die(provider)
         with pytest.raises(Unavailable):
             texts(provider, "What did I see?")
-        own_server.start()
+        own_postgres.start()
 
         assert provider.progress(LANE) == Progress(1, "1-0", 1)
         feed(provider, [turn("I saw a heron"), turn("I saw a quokka")])

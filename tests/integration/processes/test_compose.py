@@ -122,6 +122,20 @@ def test_workers_log_json() -> None:
     assert words[words.index("--log") + 1] == "json"
 
 
+def test_the_page_is_this_machines_alone() -> None:
+    """Without a token the page listens on loopback, and it looks at the same Redis and volume."""
+    page = COMPOSE["services"]["page"]
+    assert page["command"] == ["serve"]
+    assert page["network_mode"] == "host"
+    assert page["image"] == WORKER["image"]
+    assert page["volumes"] == WORKER["volumes"]
+    environment = {name: value for name, value in page["environment"].items() if value}
+    assert set(page["environment"]) - set(environment) == {"MEMORYBUS_PAGE_TOKEN"}
+    settings = load(environ=environment, directory=ROOT / "tests")
+    port = settings.redis_url.rpartition(":")[2].partition("/")[0]
+    assert f"127.0.0.1:{port}:6379" in REDIS["ports"]
+
+
 def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
     """Every worker that compose starts tells its figures where Prometheus looks for them."""
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yaml").read_text())
@@ -137,11 +151,11 @@ def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
 def test_the_image_archives() -> None:
     """G7: the image has what sealing needs; without it a container would never trim Redis.
 
-    And what workers need for their metrics and for facts in PostgreSQL.
+    And what metrics, facts in PostgreSQL and the page need.
     """
     (install,) = [line for line in instructions("RUN") if "pip install" in line]
     (chosen,) = re.findall(r"'\.\[(.+)\]'", install)
-    assert {"archive", "metrics", "postgres"} <= set(chosen.split(","))
+    assert {"archive", "metrics", "postgres", "web"} == set(chosen.split(","))
     extras = PROJECT["optional-dependencies"]
     assert set(chosen.split(",")) <= set(extras)
     assert any(one.startswith("pyarrow") for one in extras["archive"])
@@ -188,7 +202,7 @@ def test_the_image_does_not_run_as_root() -> None:
 def test_no_secret_is_built_in() -> None:
     """Neither file names a password, token or key."""
     text = (ROOT / "Dockerfile").read_text() + (ROOT / "docker-compose.yml").read_text()
-    assert not re.search(r"(?i)(password|secret|token|api_?key)\s*[:=]|--requirepass", text)
+    assert not re.search(r"(?i)(password|secret|token|api_?key)[ ]*[:=][ ]*\S|--requirepass", text)
 
 
 def test_what_the_image_copies_exists_and_is_not_ignored() -> None:

@@ -8,7 +8,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from memorybus.clock import SYSTEM, Clock
@@ -296,7 +297,7 @@ def run_supervisor(
         metrics: where to serve metrics; nowhere if empty.
 
     Raises:
-        ConfigError: nobody can listen there.
+        ConfigError: nobody can listen there, or whom to tell is not said in full.
         MemoryBusError: see `Supervisor.run`.
     """
     mark = mark or new_mark()
@@ -310,10 +311,31 @@ def run_supervisor(
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)
-    if not metrics:
+    with _told(settings), _served(settings, metrics, supervisor.pulse) as where:
+        supervisor.ready = {"metrics": where} if where else {}
         return supervisor.run()
+
+
+@contextmanager
+def _told(settings: Settings) -> Iterator[None]:
+    """Have people told of findings, if the settings name any way."""
+    if not settings.notify.channels:
+        yield
+        return
+    # Imported here: the Redis client is most of what a supervisor would weigh.
+    from memorybus.notify.notifier import telling
+
+    with telling(settings):
+        yield
+
+
+@contextmanager
+def _served(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
+    """Serve metrics, if an address is given; yield where."""
+    if not metrics:
+        yield ""
+        return
     from memorybus.health.metrics.server import address, serving
 
-    with serving(settings, address(metrics), supervisor.pulse) as where:
-        supervisor.ready = {"metrics": str(where)}
-        return supervisor.run()
+    with serving(settings, address(metrics), pulse) as where:
+        yield str(where)

@@ -10,6 +10,7 @@ from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import Dead
 from memorybus.dead_letters.records import normalised
 from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
+from memorybus.operations.dead_letters.waiting import Waited
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
@@ -198,6 +199,14 @@ def outcome(action: Action, result: ActionResult, discarded: int) -> str:
     applied = f"{counted(result.settled - discarded, 'event')} applied"
     done = f"{counted(discarded, 'event')} discarded, {applied}" if action == "discard" else applied
     return f"{done}; {counted(result.left, 'event')} of the same keys still wait"
+
+
+def unfinished(waited: Waited) -> str:
+    """Return what remains to be done, and what to run."""
+    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+    if waited.unowned:
+        return f"{what}: no worker owns these lanes; start one: memorybus up"
+    return f"{what}; see how far they are: memorybus dlq ls"
 
 
 def untried(action: Action, chosen: Iterable[Dead]) -> str:

@@ -1,5 +1,7 @@
 """Tables and lines in the house style. Every text passes through `safe` on its way in."""
 
+from collections.abc import Mapping
+
 from rich.table import Table
 from rich.text import Text
 
@@ -39,6 +41,11 @@ def line(text: str, style: str = "") -> Text:
 def read_from(settings_file: str) -> str:
     """Return where settings were read, "" meaning no file."""
     return settings_file or f"no {FILE_NAME} here, so none was read"
+
+
+def described_limits(limits: Mapping[str, float]) -> str:
+    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
+    return " ".join(f"{name}={value:g}" for name, value in limits.items())
 
 
 def remedy(text: str) -> Text:

@@ -15,7 +15,15 @@ from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe, describe_disk
 from memorybus.recall.counts import PromptCounts
-from memorybus.surfaces.views.render import add_row, cell, grid, line, read_from, remedy
+from memorybus.surfaces.views.render import (
+    add_row,
+    cell,
+    described_limits,
+    grid,
+    line,
+    read_from,
+    remedy,
+)
 from memorybus.surfaces.views.safe import one_line, visible
 
 _QUOTED = 1_000
@@ -35,6 +43,7 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
         _providers(status.providers),
         *_copies(status.copies),
         *map(_reported, (one for one in (*status.providers, *status.copies) if one.reports)),
+        *map(_limited, (one for one in status.providers if one.limits)),
         *map(_served_by, (one for one in status.providers if one.live)),
         *map(_kept, (one for one in status.copies if one.kept)),
         *_workers(status.workers),
@@ -106,6 +115,11 @@ def _served_by(provider: ProviderStatus) -> Text:
 def _reported(provider: ProviderStatus) -> Text:
     """Return what an instance says of itself, which may quote a service."""
     return cell(one_line(f"{provider.name}: {provider.reports}", _QUOTED), "yellow")
+
+
+def _limited(provider: ProviderStatus) -> Text:
+    how = described_limits(provider.limits)
+    return cell(f"{provider.name}: {how} (memorybus provider set), instead of the settings'", "dim")
 
 
 def _kept(copy: ProviderStatus) -> Text:

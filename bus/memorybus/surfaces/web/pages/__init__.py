@@ -4,6 +4,9 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    dead_letter,
+    dead_letter_acts,
+    dead_letters,
     event,
     events,
     history,
@@ -19,6 +22,9 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    dead_letters.PAGE,
+    dead_letter.PAGE,
+    dead_letter_acts.PAGE,
     history.PAGE,
     history.PLAN,
     workers.PAGE,

@@ -1,0 +1,74 @@
+"""Whom to tell of findings: the table ``[notify]`` of the settings."""
+
+import math
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from memorybus.errors import ConfigError
+
+_SCHEMES: Final = ("http://", "https://")
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How people are told that something is wrong. Times are seconds. Nobody is told by default.
+
+    Attributes:
+        url: a webhook; its address is masked like a secret, as it often holds one.
+        url_env: the environment variable that holds the webhook's address instead.
+        token_env: the environment variable with the token that the webhook wants (``Bearer``).
+        command: a program and its arguments; it is run without a shell, and gets JSON on its
+            standard input.
+        severity: the least that is told.
+        after: how long a finding must be there before it is told, and gone before that is told.
+        again: how long until what is still wrong is told again; 0 for never.
+        timeout: how long the webhook, or the command, may take.
+    """
+
+    url: str = ""
+    url_env: str = ""
+    token_env: str = ""
+    command: tuple[str, ...] = ()
+    severity: Literal["critical", "warning"] = "warning"
+    after: _Seconds = 60.0
+    again: _Seconds = 14_400.0
+    timeout: _Seconds = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuse values that are impossible or contradict each other."""
+        if self.url and self.url_env:
+            raise ConfigError("notify: name url or url_env, not both")
+        if self.url:
+            check_webhook(self.url)
+        for name in ("after", "again", "timeout"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigError(f"notify: {name} must be a number of seconds")
+        if not self.timeout:
+            raise ConfigError("notify: timeout must be more than 0 s")
+        if self.command and not self.command[0]:
+            raise ConfigError("notify: command must begin with a program")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that hold secrets of this table."""
+        return tuple(filter(None, (self.url_env, self.token_env)))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The ways by which people are told."""
+        webhook = ("webhook",) if self.url or self.url_env else ()
+        return (*webhook, *(("command",) if self.command else ()))
+
+
+NOTIFY_FIELDS: Final = Notify.__struct_fields__
+
+
+def check_webhook(url: str) -> None:
+    """Refuse what is no address of a webhook; it is not quoted, since it may hold a secret.
+
+    Raises:
+        ConfigError: it does not begin with ``http://`` or ``https://``.
+    """
+    if not url.lower().startswith(_SCHEMES):
+        raise ConfigError("notify: the webhook's address must begin with https:// or http://")

@@ -1,0 +1,70 @@
+"""The ways to people: each is a command that gets the notice as JSON on its standard input."""
+
+import socket
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings, to_environ
+from memorybus.notify.notice import Notice, Sender
+from memorybus.notify.webhook import target
+from memorybus.processes.commands import module_command
+from memorybus.processes.fed import FedCommand
+from memorybus.text.redact import one_line
+
+_LONGER = 2.0
+"""Seconds that the webhook's process gets beyond its own time-out: its start takes some."""
+
+
+class Channel(msgspec.Struct, frozen=True):
+    """One way to people.
+
+    Attributes:
+        command: what is run.
+        environ: its environment; the webhook's address is nowhere else.
+        timeout: seconds that it may take.
+        secrets: what its complaints may not show.
+    """
+
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    timeout: float
+    secrets: frozenset[str]
+
+    def sending(self, notice: Notice, clock: Clock) -> FedCommand:
+        """Begin to send a notice.
+
+        Raises:
+            OSError: the command cannot be started.
+            ValueError: a word of it holds what no command line can.
+        """
+        text = msgspec.json.encode(notice)
+        return FedCommand(self.command, self.environ, text, self.timeout, clock)
+
+    def explained(self, failure: str) -> str:
+        """Return why a notice did not get through, in one line without secrets."""
+        return one_line(failure, self.secrets)
+
+
+def channels_of(settings: Settings) -> dict[str, Channel]:
+    """Return the channels that are configured, by name; none if nobody is to be told.
+
+    Raises:
+        ConfigError: a variable that is named is not set, or holds no address.
+    """
+    rules = settings.notify
+    found: dict[str, Channel] = {}
+    environ, secrets = to_environ(settings), settings.secrets
+    if "webhook" in rules.channels:
+        target(rules)
+        post = module_command("memorybus.notify.webhook")
+        found["webhook"] = Channel(post, environ, rules.timeout + _LONGER, secrets)
+    if "command" in rules.channels:
+        found["command"] = Channel(rules.command, environ, rules.timeout, secrets)
+    return found
+
+
+def sender_of(settings: Settings) -> Sender:
+    """Return who tells: this host."""
+    return Sender(settings.namespace, socket.gethostname(), settings.secrets)

@@ -1,0 +1,159 @@
+"""The thread that looks at the bus and has people told, in the supervisor of workers.
+
+Of all that run, one holds the office in Redis and tells of the bus. When Redis is away, each host
+tells that by itself.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from redis.exceptions import RedisError
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.wakeup import StopSignal
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.health.finding import Finding
+from memorybus.health.monitor import read_status, spool_status
+from memorybus.health.services import everything, redis_away
+from memorybus.ids import new_id, new_rng
+from memorybus.notify.channels import Channel, channels_of, sender_of
+from memorybus.notify.host_note import HostNote
+from memorybus.notify.teller import Teller
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.office import Office
+
+_log = logging.getLogger("memorybus")
+
+_SELDOM: Final = 5.0
+_OFTEN: Final = 1.0
+"""Seconds between looks: at most, and at least."""
+
+_AT_WORK: Final = 0.1
+"""Seconds until we ask whether what is being sent has arrived."""
+
+_PATIENCE: Final = 2.0
+"""Seconds that what is being sent gets when we end."""
+
+_JOIN: Final = 5.0
+
+
+class Notifier:
+    """Looks, and has people told. Belongs to one thread.
+
+    Args:
+        settings: see `Settings`.
+        channels: by which people are told.
+        clock: time.
+    """
+
+    def __init__(
+        self, settings: Settings, channels: Mapping[str, Channel], clock: Clock = SYSTEM
+    ) -> None:
+        """Look at nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._redis = connect_redis(settings)
+        self._unseen = ""
+        self._next = float("-inf")
+        self._ended = (False, False)
+        self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
+        rules, sender, rng = settings.notify, sender_of(settings), new_rng()
+        office = Office(self._redis, Keys(settings.namespace), new_id())
+        here = HostNote(settings.told_path)
+        self._bus = Teller(rules, channels, sender, office, clock, rng)
+        self._host = Teller(rules, channels, sender, here, clock, rng)
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next `look`."""
+        sending = self._bus.busy or self._host.busy
+        return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
+
+    def look(self) -> None:
+        """Look, if it is time or something has arrived; what fails is logged, and tried again."""
+        if not self._has_news() and self._clock.monotonic() < self._next:
+            return
+        self._next = self._clock.monotonic() + self._every
+        try:
+            away = self._look_at_bus()
+            self._host.look(lambda: away)
+            self._unseen = ""
+        except (MemoryBusError, OSError) as error:
+            if str(error) != self._unseen:
+                _log.warning("nobody is told what is wrong: %s", error)
+            self._unseen = str(error)
+
+    def _has_news(self) -> bool:
+        """Say whether something that was sent has ended since the last time we asked."""
+        before, self._ended = self._ended, (self._bus.has_ended(), self._host.has_ended())
+        return self._ended != before and any(self._ended)
+
+    def close(self) -> None:
+        """Finish what is being sent, and let another process tell."""
+        for teller in (self._bus, self._host):
+            with suppress(RedisError, OSError):
+                teller.close(_PATIENCE)
+        self._redis.close()
+
+    def _look_at_bus(self) -> list[Finding]:
+        """Tell of the bus, if that is our task; return that Redis is away, if it is.
+
+        Raises:
+            LogError: Redis answers, and the log cannot be looked at.
+        """
+        try:
+            with self._translated():
+                self._bus.look(self._findings)
+        except LogUnavailable as error:
+            return [redis_away(error, spool_status(self._settings).events)]
+        return []
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            raise translated(error, redacted(self._settings.redis_url)) from error
+
+    def _findings(self) -> Sequence[Finding]:
+        status = read_status(self._settings)
+        return everything(status, self._settings.providers, self._clock.now_ms())
+
+
+@contextmanager
+def telling(settings: Settings) -> Iterator[None]:
+    """Have people told from a thread of its own while the block runs; nobody if nobody is named.
+
+    Raises:
+        ConfigError: a variable that is named is not set, or holds no address.
+    """
+    channels = channels_of(settings)
+    if not channels:
+        yield
+        return
+    stop = StopSignal()
+    thread = threading.Thread(
+        target=_run, args=(settings, channels, stop), name="memorybus-notify", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_JOIN)
+
+
+def _run(settings: Settings, channels: Mapping[str, Channel], stop: StopSignal) -> None:
+    notifier = Notifier(settings, channels)
+    try:
+        while not stop.is_set():
+            notifier.look()
+            stop.wait(notifier.pause)
+    finally:
+        notifier.close()

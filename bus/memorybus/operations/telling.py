@@ -1,0 +1,52 @@
+"""Whether people are told: one test notice by each channel of the settings."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.notify.channels import channels_of, sender_of
+from memorybus.notify.notice import trial
+
+_NOBODY = (
+    "nobody is told of findings: write `url`, `url_env` or `command` into the table [notify] of "
+    "memorybus.toml"
+)
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What became of a test notice.
+
+    Attributes:
+        channel: "webhook" or "command".
+        ok: whether it was taken.
+        error: why not; hostile text. "" if it was.
+        seconds: how long that took.
+    """
+
+    channel: str
+    ok: bool
+    error: str
+    seconds: float
+
+
+def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
+    """Send a test notice by each channel, one after another; yield what became of it.
+
+    Raises:
+        ConfigError: no channel is configured, or one not in full.
+    """
+    channels = channels_of(settings)
+    if not channels:
+        raise ConfigError(_NOBODY)
+    for name, channel in channels.items():
+        begun = clock.monotonic()
+        try:
+            notice = trial(sender_of(settings), clock.now_ms())
+            failure = channel.sending(notice, clock).wait()
+        except (OSError, ValueError) as error:
+            failure = str(error)
+        took = round(clock.monotonic() - begun, 3)
+        yield Sent(name, not failure, channel.explained(failure), took)

@@ -1,0 +1,111 @@
+"""A command that gets one text on its standard input, and a bounded time to deal with it."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Final
+
+from memorybus.clock import SYSTEM, Clock
+
+_HEARD: Final = 4_096
+"""Bytes of its standard error, from the end on, that are looked at."""
+
+_LOOK: Final = 0.02
+"""Seconds between looks of who waits for it."""
+
+_REAP: Final = 1.0
+"""Seconds in which the kernel removes what was killed."""
+
+
+class FedCommand:
+    """A running command. Nothing of it makes us wait: its input and its complaints are files.
+
+    It leads a session of its own, which ends with it if it takes too long.
+
+    Args:
+        command: a program and its arguments; no shell reads them.
+        environ: its environment.
+        text: what it gets.
+        timeout: seconds that it may take.
+        clock: time.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        text: bytes,
+        timeout: float,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """Start it."""
+        self._clock = clock
+        self._timeout = timeout
+        self._deadline = clock.monotonic() + timeout
+        self._failure: str | None = None
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
+        try:
+            self._process = self._started(command, environ, text)
+        except BaseException:
+            self._said.close()
+            raise
+
+    def _started(
+        self, command: Sequence[str], environ: Mapping[str, str], text: bytes
+    ) -> "subprocess.Popen[bytes]":
+        with tempfile.TemporaryFile() as given:
+            given.write(text)
+            given.seek(0)
+            return subprocess.Popen(  # noqa: S603  no shell; the user's own command
+                command,
+                env=environ,
+                stdin=given,
+                stdout=subprocess.DEVNULL,
+                stderr=self._said,
+                start_new_session=True,
+            )
+
+    def failure(self) -> str | None:
+        """Return why it failed, "" if it did not, None while it runs. Never waits for it.
+
+        What it quotes is the command's own: hostile text.
+        """
+        if self._failure is None:
+            code = self._process.poll()
+            if code is not None:
+                self._failure = self._told(code)
+            elif self._clock.monotonic() >= self._deadline:
+                self.kill()
+                self._failure = f"it had not ended after {self._timeout:g} s"
+            if self._failure is not None:
+                self._said.close()
+        return self._failure
+
+    def wait(self) -> str:
+        """Wait for its end, or for the end of its time; return why it failed, "" if it did not."""
+        while (failure := self.failure()) is None:
+            self._clock.sleep(_LOOK)
+        return failure
+
+    def kill(self) -> None:
+        """End it, and what it started, at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP)
+
+    def _told(self, code: int) -> str:
+        """Return how it ended, with its last line."""
+        if code == 0:
+            return ""
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, size - _HEARD))
+        lines = self._said.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        return f"{lines[-1]} ({how})" if lines else how

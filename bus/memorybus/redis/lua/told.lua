@@ -1,0 +1,21 @@
+-- Take or keep the office of who tells people of findings, or give it up; read or leave its note.
+--
+-- KEYS[1] told  hash: `owner`, `until` (ms of this server's clock; the office is free afterwards),
+--               `note`. Expires after a week without an owner.
+-- ARGV: who asks, how long the office is theirs from now on (ms; 0 gives it up), the new note or ''.
+--       A note is left only by who has the office: who was replaced, even for a moment, does not
+--       overwrite what was told since.
+--
+-- Returns the note ('' if there is none); nothing if the office is another's.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local was = redis.call('HMGET', KEYS[1], 'owner', 'until', 'note')
+local others = was[1] and was[1] ~= ARGV[1]
+if others and (tonumber(was[2]) > now or ARGV[3] ~= '' or ARGV[2] == '0') then
+  return false
+end
+local note = ARGV[3] ~= '' and ARGV[3] or was[3] or ''
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', now + ARGV[2]),
+  'note', note)
+redis.call('PEXPIRE', KEYS[1], 604800000)
+return note

@@ -1,0 +1,46 @@
+"""Who tells people of findings: one process at a time for the whole bus, with a note for the next.
+
+The office expires, so that another host takes it over when its holder dies. Its note survives both.
+"""
+
+from typing import Final
+
+from redis import Redis
+
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+
+LIFE: Final = 20.0
+"""Seconds for which the office stays its holder's without another look."""
+
+
+class Office:
+    """Belongs to one thread; raises what redis-py raises.
+
+    Args:
+        redis: the log's Redis.
+        keys: the namespace's.
+        owner: who wants it; unique to this process.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, owner: str) -> None:
+        """Take nothing yet."""
+        self._redis = redis
+        self._keys = keys
+        self._owner = owner
+
+    def read(self) -> bytes | None:
+        """Take or keep the office; return its note, None if the office is another's."""
+        return self._run(LIFE)
+
+    def write(self, note: bytes) -> bool:
+        """Leave a note; return False, and leave none, if the office has become another's."""
+        return self._run(LIFE, note) is not None
+
+    def close(self) -> None:
+        """Give it up, so that another need not wait until it expires."""
+        self._run(0.0)
+
+    def _run(self, life: float, note: bytes = b"") -> bytes | None:
+        call = scripts.told(self._keys, self._owner, round(life * 1000), note)
+        return scripts.run(self._redis, call)
