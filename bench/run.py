@@ -47,6 +47,8 @@ PARTS = (
     "recovery",
     "idle",
     "scrape",
+    "scraped",
+    "traced",
     "page",
     "peers",
 )

@@ -22,9 +22,11 @@ PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "hindsight-1.1.0": ("hindsight-api-slim==1.1.0",),
         "mem0-2.2.1": ("mem0ai==2.2.1", "psycopg-pool>=3.2.8"),
+        "phoenix-20.26.1": ("arize-phoenix==20.26.1",),
     }
 )
-"""By the environment's name, what is in it: Hindsight's server, Mem0's library."""
+"""By the environment's name, what is in it: Hindsight's server, Mem0's library, and Phoenix, which
+keeps and shows traces that it gets by OTLP."""
 
 
 def main() -> None:
