@@ -27,10 +27,7 @@ def _count(one: Person, provider: str) -> str:
 
 def kept_table(memories: Iterable[KeptMemory]) -> Table:
     """Return memories with what is known of where each came from."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("kind", "at", "event"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("text", ratio=1, overflow="fold")
+    table = grid("kind", "at", "event", "text", texts=("text",))
     for one in memories:
         day = (iso(one.at) or "-")[:10]
         add_row(table, one.kind or None, day, one.event or None, line(_text(one)))

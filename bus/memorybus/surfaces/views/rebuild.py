@@ -126,7 +126,16 @@ def _compared(done: "Rebuilt") -> str:
 
 def table(found: "list[Generation]") -> Table:
     """Return generations as a table."""
-    table = grid("generation", "of", "state", "history", "options", "by", "reason")
+    table = grid(
+        "generation",
+        "of",
+        "state",
+        "history",
+        "options",
+        "by",
+        "reason",
+        texts=("history", "options", "reason"),
+    )
     for one in found:
         history = "an earlier time" if one.until_then else "all"
         options = ", ".join(f"{name}={value}" for name, value in one.options.items())
