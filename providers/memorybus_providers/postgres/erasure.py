@@ -9,7 +9,9 @@ them (see `Places`).
 from collections.abc import Iterator
 from typing import Any, Final
 
+from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
+from memorybus_providers.postgres import memory_rows
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
 from memorybus_providers.postgres.texts import held, shown
@@ -129,8 +131,11 @@ class Erasure:
             db.execute(_RESULTS, {"scope": scope})
             while count := _erase_some(db, scope):
                 erased += count
+            owner = db.execute(_OWNER, (scope,)).fetchone()
             for statement in _REST:
                 db.execute(statement, {"scope": scope})
+            if owner:
+                memory_rows.refresh_if_kept(db, Owner(*map(shown, owner)))
         return erased
 
     def _erase_slice(self, scope: int) -> int:

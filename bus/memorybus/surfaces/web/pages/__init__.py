@@ -12,6 +12,7 @@ from memorybus.surfaces.web.pages import (
     history,
     overview,
     provider,
+    sessions,
     tail,
     workers,
 )
@@ -22,6 +23,7 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    sessions.PAGE,
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
