@@ -12,6 +12,7 @@ from memorybus.surfaces.web.pages import (
     events,
     kept,
     memories,
+    history,
     overview,
     provider,
     recall,
@@ -34,6 +35,8 @@ PAGES: Final[tuple[Page, ...]] = (
     memories.PAGE,
     kept.PAGE,
     change.PAGE,
+    history.PAGE,
+    history.PLAN,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
