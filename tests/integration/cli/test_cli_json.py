@@ -1,71 +1,30 @@
 """What every command prints with ``--json`` is what docs/cli.schema.json says."""
 
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
+from helpers.stories.described import SCHEMA, closed, command_of, troubles
 from helpers.stories.everything import COPY, Everything, everything
-from helpers.stories.scenario import NAME
+from helpers.stories.scenario import NAME, environ
 from memorybus.surfaces.cli.results import RESULTS
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/cli.schema.json").read_text())
-
 ELSEWHERE = {
-    "demo": "starts a Redis; its fields are a subset of DemoResult",
+    "demo": "starts a Redis: see below",
     "events tail": "prints what `events ls` prints, without an end",
-    "notify test": "needs a webhook; tests/integration of notices",
+    "notify test": "needs a webhook; tests/integration/cli/test_cli_notify.py",
     "provider add": "writes a settings file; tests/integration/registry",
     "provider remove": "writes a settings file; tests/integration/registry",
     "provider setup": "writes a settings file; tests/integration/cli/test_cli_setup",
-    "serve": "runs until it is stopped",
-    "up": "runs until it is stopped",
-    "worker": "runs until it is stopped",
+    "serve": "runs until it is stopped: see below",
+    "up": "runs until it is stopped: see below",
+    "worker": "runs until it is stopped: see below",
 }
 """Commands whose output is looked at elsewhere, and why not here."""
-
-
-def closed(schema: Any) -> Any:
-    """Return a schema that allows no field which it does not name."""
-    if isinstance(schema, list):
-        return [closed(one) for one in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    found = {name: closed(one) for name, one in schema.items()}
-    is_object = found.get("type") == "object" and "properties" in found
-    return {"additionalProperties": False} | found if is_object else found
-
-
-def command_of(words: tuple[str, ...]) -> str:
-    """Return the name of a command in the schema."""
-    return next(name for name in (" ".join(words[:2]), words[0]) if name in RESULTS)
-
-
-def troubles(words: tuple[str, ...], out: str) -> Iterator[str]:
-    """Yield what is wrong with what a command printed."""
-    name = command_of(words)
-    schema = closed({**SCHEMA["commands"][name], "$defs": SCHEMA["$defs"]})
-    for value in values(out, lines=RESULTS[name].lines):
-        if isinstance(value, dict) and value.keys() <= {"error", "message", "next"}:
-            yield f"{words}: it failed: {value}"
-            continue
-        for error in jsonschema.Draft202012Validator(schema).iter_errors(value):
-            yield f"{words}: {error.message[:300]} at {list(error.absolute_path)}"
-
-
-def values(out: str, *, lines: bool) -> list[Any]:
-    """Return the JSON values of an output."""
-    try:
-        return [json.loads(out)]
-    except json.JSONDecodeError:
-        if not lines:
-            raise
-        return [json.loads(line) for line in out.splitlines()]
 
 
 def acts(bus: Everything) -> list[tuple[str, ...]]:
@@ -119,6 +78,32 @@ def test_every_command_prints_what_the_schema_says(
             shown |= set() if found else {command_of(words)}
     assert not wrong, "\n".join(wrong)
     assert shown | ELSEWHERE.keys() == RESULTS.keys()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("up", "--metrics", "127.0.0.1:0"),
+        ("worker", "--processes", "2", "--metrics", "127.0.0.1:0"),
+        ("serve", "--port", "0"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_runs_until_it_is_stopped_says_so_by_the_schema(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, words: tuple[str, ...]
+) -> None:
+    """The line of JSON by which a program learns that all is ready is the documented one."""
+    settings = make_settings(providers=("builtin",))
+    child = spawn("-m", "memorybus", *words, "--json", env=environ(settings))
+    child.wait_output("}\n")
+    line = next(line for line in child.output().splitlines() if line.startswith("{"))
+    assert not list(troubles(words, line))
+
+
+def test_the_demo_tells_what_it_did(make_settings: MakeSettings, tmp_path: Path) -> None:
+    """The demo's result is the documented one."""
+    said = Everything(make_settings(), tmp_path, "").run("demo", "--json")
+    assert not list(troubles(("demo",), said.out))
 
 
 def test_a_failure_is_what_the_schema_says(make_settings: MakeSettings, tmp_path: Path) -> None:
