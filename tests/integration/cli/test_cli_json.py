@@ -32,6 +32,7 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
     out = str(bus.directory / "archive")
     return [
         ("config", "page-token"),
+        *amendments(bus),
         ("provider", "move", "holographic"),
         ("archive", "repair"),
         ("archive", "export", out),
@@ -54,6 +55,16 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
         ("forget", "--user", "default", "--reason", "asked", "--yes"),
         ("hermes", "uninstall", "--home", str(bus.hermes())),
     ]
+
+
+def amendments(bus: Everything) -> list[tuple[str, ...]]:
+    """Return commands that put right and take back a memory that is kept."""
+    words = ("--provider", "holographic")
+    said = bus.run("memories", "list", "--user", "default", *words, "--json")
+    first = next(one for one in json.loads(said.out)["memories"] if one["event"])
+    memory = (first["event"], *words, "--text", first["text"])
+    right = ("memories", "correct", memory[0], "It hangs on the hook.", *memory[1:])
+    return [("memories", "delete", *memory), right, (*right, "--yes")]
 
 
 def edit(bus: Everything) -> str:

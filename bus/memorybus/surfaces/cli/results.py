@@ -31,7 +31,7 @@ from memorybus.operations.export import Exported
 from memorybus.operations.forget import InstanceErasure
 from memorybus.operations.ingest.ingest import IngestReport
 from memorybus.operations.ingest.new_events import Imported
-from memorybus.operations.memories.browsing import Memories, People
+from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, Pause
 from memorybus.operations.providers.move import Move
@@ -133,6 +133,26 @@ class Evaluated(TypedDict):
     characters_for_nothing: float | None
     p50_ms: float | None
     answers: list[JudgedAnswer]
+
+
+class AmendmentPlanned(TypedDict):
+    """What would be done to a memory: the events that would be published, and what they do."""
+
+    executed: bool
+    memory: KeptMemory
+    content: str
+    events: list[dict[str, Any]]
+    effects: dict[str, str]
+    stays: list[str]
+
+
+class MemoryAmended(TypedDict):
+    """What was done to a memory; `behind` are instances that lack so many events."""
+
+    executed: bool
+    events: list[str]
+    logged: bool
+    behind: dict[str, int]
 
 
 class ErasurePlanned(TypedDict):
@@ -473,6 +493,8 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "hermes status": Result((HermesStatus,)),
         "hermes uninstall": Result((HermesUninstalled,)),
         "ingest": Result((IngestReport,)),
+        "memories correct": Result((AmendmentPlanned, MemoryAmended)),
+        "memories delete": Result((AmendmentPlanned, MemoryAmended)),
         "memories list": Result((Memories,)),
         "memories people": Result((People,)),
         "notify test": Result((Sent,), lines=True),
