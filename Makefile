@@ -97,6 +97,7 @@ test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, off
 
 screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
 	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
+	PYTHONPATH=tests $(PY) -m helpers.web.night
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'
