@@ -13,10 +13,8 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.dead_letters.records import replaced
-from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
-from memorybus.ids import new_id
-from memorybus.operations.dead_letters import selection, waiting
+from memorybus.operations.dead_letters import asking, selection
 from memorybus.operations.dead_letters.selection import (
     Action,
     ActionResult,
@@ -122,21 +120,17 @@ class DeadLetterAct:
         chosen: Sequence[Dead],
         steps: Sequence[KeyPlan],
     ) -> Waited:
-        asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.requests(decision, chosen, new_id):
-            asked.setdefault(provider, []).append(request)
-        before = desk.count(waiting.lanes_of(asked))
-        for provider, requests in asked.items():
-            desk.send(provider, requests)
+        before = desk.count({dead.lane for dead in chosen})
+        asked = asking.sent(desk, decision, chosen)
         total = sum(step.events + step.then for step in steps)
         with self._output.progress("events") as bar:
             task = bar.add_task("dead letters", total=total)
-            return waiting.wait(
+            return asking.waited(
                 desk,
                 asked,
+                self._settings,
                 SYSTEM,
                 timeout=self._wait,
-                ownerless=2 * self._settings.lease,
                 progress=lambda now: bar.update(task, completed=min(total, max(0, before - now))),
             )
 
@@ -169,15 +163,7 @@ class DeadLetterAct:
             why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
             self._output.note(why, "red")
         if waited.left:
-            self._output.note(unfinished(waited), "red")
-
-
-def unfinished(waited: Waited) -> str:
-    """Return what remains to be done, and what to run."""
-    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
-    if waited.unowned:
-        return f"{what}: no worker owns these lanes; start one: memorybus up"
-    return f"{what}; see how far they are: memorybus dlq ls"
+            self._output.note(dead_letters.unfinished(waited), "red")
 
 
 def _shown_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import Dead
 from memorybus.dead_letters.records import normalised
 from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
+from memorybus.operations.dead_letters.waiting import Waited
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
@@ -210,6 +211,14 @@ def untried(action: Action, chosen: Iterable[Dead]) -> str:
         f"{innocent} of them {were} never tried and only wait behind a refused one; to discard "
         f"nothing but what was refused, name it: an event's id, or --error GROUP"
     )
+
+
+def unfinished(waited: Waited) -> str:
+    """Return what remains to be done, and what to run."""
+    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+    if waited.unowned:
+        return f"{what}: no worker owns these lanes; start one: memorybus up"
+    return f"{what}; see how far they are: memorybus dlq ls"
 
 
 def counted(number: int, what: str) -> str:

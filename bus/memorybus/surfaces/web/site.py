@@ -7,8 +7,8 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.health.looks import Looks
 from memorybus.surfaces.web.access import Access
-from memorybus.surfaces.web.looks import Looks
 from memorybus.surfaces.web.past import Past
 
 
