@@ -118,6 +118,24 @@ def test_each_view_has_its_key(running: Settings) -> None:
     asyncio.run(story())
 
 
+def test_the_cursor_stays_with_its_row(running: Settings) -> None:
+    """G10: who is about to act on a row does not act on another because news came."""
+
+    async def story() -> None:
+        async with screen(running) as shown:
+            await shown.press("4")
+            await shown.shows("user: hello")
+            while "hello" not in " ".join(map(str, shown.app.grid.current.cells)):
+                await shown.press("down")
+            with MemoryBus.connect(running) as bus:
+                say(bus, "s9", *map(str, range(30)))
+                assert bus.flush(timeout=25)
+            await shown.until(lambda: shown.app.grid.row_count > 30, "the news are shown")
+            assert "hello" in " ".join(map(str, shown.app.grid.current.cells))
+
+    asyncio.run(story())
+
+
 def test_words_narrow_the_rows(running: Settings) -> None:
     """G10: what is looked for stays in sight as news come; esc shows all again."""
 

@@ -12,6 +12,9 @@ _WORDS: Final = ("provider", "state", "lane", "group", "type", "reason", "key")
 _EVENTS: Final = ("time", "session", "what")
 """Columns of words; the heads of numbers stand to the right, as what is below them."""
 
+MOST: Final = 500
+"""Rows that are shown (G10): somebody who looks for others narrows them."""
+
 
 class Grid(DataTable[Text]):
     """Rows by their keys.
@@ -39,18 +42,14 @@ class Grid(DataTable[Text]):
         return self._rows[self.cursor_row] if self.cursor_row < len(self._rows) else None
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows in place of the last ones."""
-        before, self._rows = self._rows, tuple(rows)
-        if [one.key for one in before] != [one.key for one in rows]:
-            self._rebuild(before)
-            return
-        for was, now in zip(before, rows, strict=True):
-            for head, old, new in zip(self._heads, was.cells, now.cells, strict=True):
-                if old != new:
-                    self.update_cell(now.key, head, new, update_width=True)
+        """Show these rows, or the first of them, in place of the last ones.
 
-    def _rebuild(self, before: Sequence[Row]) -> None:
-        """Make all rows anew; the cursor stays with its row, if that is still there."""
+        All are made anew: changing single cells measures the whole column each time. The cursor
+        stays with its row, if that is still there, and what is seen stays where it was.
+        """
+        before, self._rows = self._rows, tuple(rows[:MOST])
+        if self._rows == before:
+            return
         stood = before[self.cursor_row].key if self.cursor_row < len(before) else ""
         place = self.scroll_offset
         self.clear()
@@ -59,4 +58,4 @@ class Grid(DataTable[Text]):
         found = [number for number, row in enumerate(self._rows) if row.key == stood]
         if found:
             self.move_cursor(row=found[0], scroll=False)
-            self.scroll_to(place.x, place.y, animate=False)
+            self.call_after_refresh(self.scroll_to, place.x, place.y, animate=False)
