@@ -71,10 +71,10 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
 	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes and not backends'
 
-backends: $(VENV)/.installed-dev ## fetch memory services for the tests, 2 GB, each apart
+backends: $(VENV)/.installed-dev ## fetch memory services and a server of traces for the tests, 3 GB, each apart
 	@PYTHONPATH=tests $(PY) -m helpers.services.environments
 
-test-backends: backends ## the real Hindsight and the real Mem0, on a real PostgreSQL
+test-backends: backends ## the real Hindsight, Mem0 on a real PostgreSQL, and Phoenix
 	$(PY) -m pytest -n 2 --dist loadfile -m backends tests/backends
 
 # With SHARE, too, rows that measure no times run two at a time.
@@ -94,6 +94,9 @@ hermes-venv: $(HERMES)/.installed ## Hermes Agent with memorybus, in an environm
 
 test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, offline, with the plugin
 	$(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
+
+screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
+	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'

@@ -8,6 +8,7 @@ leases counts against it; the floor's from before its first read to after its la
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from floor_runs import floor_per_s
 from floors import ZSTD_FIRST_BYTE
 from gauge import Figures, Size, medians
 from memorybus.agent.client import MemoryBus
-from stage import Agent, Stage
+from stage import NOTHING, Agent, Stage
 from texts import turns
 
 from providers import OPENED
@@ -100,10 +101,16 @@ class _Contest:
         return floor_per_s(self._stage, "floors.py", name, *options, streams=streams)
 
 
-def drain_seconds(stage: Stage, name: str, kind: str) -> float:
-    """Return how long a fresh provider instance took for the whole log."""
+def drain_seconds(
+    stage: Stage,
+    name: str,
+    kind: str,
+    options: Sequence[str] = (),
+    added: Mapping[str, str] = NOTHING,
+) -> float:
+    """Return how long a fresh provider instance took for the whole log; see `Stage.workers`."""
     settings = stage.with_providers({name: kind})
-    with stage.worker(settings):
+    with stage.worker(settings, options=options, added=added):
         ended_ms = stage.await_applied(name)
     opened_ms = int((settings.provider_home(name) / OPENED).read_text())
     return (ended_ms - opened_ms) / 1_000

@@ -6,8 +6,8 @@ other side; they would take several times as long for a million events.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import cycle
+from collections.abc import Iterable, Sequence
+from itertools import cycle, repeat
 
 import msgspec
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
@@ -50,13 +50,22 @@ class Filler:
     """Appends turns of some sessions, one session after the other, round and round."""
 
     def __init__(
-        self, stage: Stage, sessions: Sequence[str], scale: float = 1.0, texts: int = _TEXTS
+        self,
+        stage: Stage,
+        sessions: Sequence[str],
+        scale: float = 1.0,
+        texts: int = _TEXTS,
+        traces: Iterable[str] = repeat(""),
     ) -> None:
-        """Prepare the texts: so many, of 1.4 KB encoded, or of `scale` times that."""
+        """Prepare the texts: so many, of 1.4 KB encoded, or of `scale` times that.
+
+        Each event gets the next of the `traces` into its envelope.
+        """
         self._stage = stage
         self._settings = stage.settings
         self._encoder = Encoder(stage.settings.compress_min_bytes)
         self._events = cycle([_event(turn) for turn in turns(texts, scale=scale)])
+        self._traces = iter(traces)
         self.turn_to(sessions)
         self._producer = new_id()
         self._sequence = 0
@@ -99,6 +108,7 @@ class Filler:
             scope=scope,
             session=session,
             at=1_700_000_000_000,
+            trace=next(self._traces),
             event=event,
         )
         body = self._encoder.pack(self._encoder.envelope(envelope))

@@ -47,6 +47,9 @@ PARTS = (
     "recovery",
     "idle",
     "scrape",
+    "scraped",
+    "traced",
+    "page",
     "peers",
 )
 

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 import msgspec
@@ -38,7 +40,11 @@ Worker: TypeAlias = "subprocess.Popen[bytes]"
 PATIENCE = 120.0
 """Seconds that anything waited for may take."""
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 _LOOK = 0.005
+
+_WORKER = (sys.executable, "-m", "memorybus_workers", "worker")
 
 _NEVER = 1e9
 """Seconds: no worker seals the log while something else is measured."""
@@ -71,9 +77,7 @@ class Stage:
 
     def listen(self) -> int:
         """Let the server listen on a TCP port too, and point the settings at it; return it."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        port = free_port()
         self.redis.config_set("bind", "127.0.0.1")
         self.redis.config_set("port", port)
         self.settings = msgspec.structs.replace(self.settings, url=f"redis://127.0.0.1:{port}/0")
@@ -128,19 +132,48 @@ class Stage:
             provider={name: {"kind": kind} for name, kind in kinds.items()},
         )
 
+    def beside(self, namespace: str) -> Self:
+        """Return this stage under another namespace: another log on the same server."""
+        other = copy(self)
+        other.settings = msgspec.structs.replace(self.settings, namespace=namespace)
+        other.keys = Keys(namespace)
+        return other
+
     @contextmanager
-    def worker(self, settings: Settings, jobs: int = 0) -> Iterator[None]:
-        """Run a real worker process until the context ends."""
-        with self.workers(settings, 1, jobs):
+    def worker(
+        self,
+        settings: Settings,
+        jobs: int = 0,
+        options: Sequence[str] = (),
+        added: Mapping[str, str] = NOTHING,
+    ) -> Iterator[None]:
+        """Run a real worker process until the context ends; see `workers`."""
+        with self.workers(settings, 1, jobs, options, added):
             yield
 
     @contextmanager
-    def workers(self, settings: Settings, count: int, jobs: int = 0) -> Iterator[list[Worker]]:
-        """Start real worker processes at once; run them until the context ends."""
+    def workers(
+        self,
+        settings: Settings,
+        count: int,
+        jobs: int = 0,
+        options: Sequence[str] = (),
+        added: Mapping[str, str] = NOTHING,
+    ) -> Iterator[list[Worker]]:
+        """Start real worker processes at once; run them until the context ends.
+
+        Args:
+            settings: theirs.
+            count: how many.
+            jobs: recall processes of each.
+            options: further words of their command.
+            added: further variables of their environment.
+        """
         log = self.data_dir / "worker.log"
+        command = [*_WORKER, "--jobs", str(jobs), *options]
         running: list[Worker] = []
         try:
-            running += [_start_worker(settings, jobs, log) for _ in range(count)]
+            running += [_start_worker(settings, command, log, added) for _ in range(count)]
             for one in running:
                 _await_ready(one)
             yield running
@@ -191,6 +224,13 @@ class Stage:
         return max(at for _, at in lanes.values())
 
 
+def free_port() -> int:
+    """Return a TCP port of loopback on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def resident(pid: int) -> int:
     """Return a process's resident memory, in bytes."""
     return int(psutil.Process(pid).memory_info().rss)
@@ -207,11 +247,13 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _start_worker(settings: Settings, jobs: int, log: Path) -> Worker:
+def _start_worker(
+    settings: Settings, command: Sequence[str], log: Path, added: Mapping[str, str]
+) -> Worker:
     with log.open("ab") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", str(jobs)],
-            env=to_environ(settings, environment()),
+            command,
+            env=to_environ(settings, environment() | dict(added)),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -8,7 +8,7 @@ import msgspec
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.events import LetterEvent, published
-from memorybus.dead_letters.records import Box, StoredLetter, group_of
+from memorybus.dead_letters.records import PAGE, Box, StoredLetter, group_of
 from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
@@ -117,10 +117,30 @@ class DeadLetters:
         """
         return published(self._history, dead.partition, dead.stored.letter, shown=shown)
 
-    def at(self, provider: str, partition: int, entry: str) -> Dead | None:
+    def letter(self, lane: Lane, letter_id: str) -> Dead | None:
+        """Return a dead letter by its id in its lane's stream; None if it is gone."""
+        name, partition = lane
+        found = asked(lambda: self._box(name, partition).one(letter_id), self._where)
+        return Dead(name, partition, found) if found else None
+
+    def at(self, lane: Lane, entry: str) -> Dead | None:
         """Return a lane's dead letter by its event's place in the log; None if it is none."""
-        found = asked(lambda: self._box(provider, partition).of(entry), self._where)
-        return Dead(provider, partition, found) if found else None
+        name, partition = lane
+        found = asked(lambda: self._box(name, partition).of(entry), self._where)
+        return Dead(name, partition, found) if found else None
+
+    def behind(self, dead: Dead, count: int = PAGE) -> list[Dead]:
+        """Return the letters of the same key among the next `count` of a letter's lane."""
+        box = self._box(*dead.lane)
+        following = [
+            Dead(dead.provider, dead.partition, one)
+            for one in self._page(box, dead.stored.id, count)
+        ]
+        return [one for one in following if one.under == dead.under]
+
+    def _page(self, box: Box, after: str, count: int) -> list[StoredLetter]:
+        found: list[StoredLetter] = asked(lambda: box.page(after, count), self._where)
+        return found
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
         """Ask the owners of a provider's lanes.

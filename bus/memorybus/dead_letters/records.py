@@ -184,18 +184,28 @@ class Box:
         """Return up to `count` dead letters after one, in the order they were put aside."""
         return self._stored(read_entries(self._redis, self._dead, f"({after}", count=count))
 
+    def one(self, letter_id: str) -> StoredLetter | None:
+        """Return a dead letter by its id in the lane's stream; None if it is not there."""
+        found = read_entries(self._redis, self._dead, letter_id, letter_id)
+        return next(iter(self._stored(found)), None)
+
     def of(self, entry: str) -> StoredLetter | None:
         """Return the dead letter of an event by its place in the log; None if it is none.
 
-        Reads the lane's letters in the order in which they were put aside, up to this one.
+        A letter is put aside after its event came, so those from before that are read last: they
+        matter only where a server's clock went back.
         """
-        after, named = START, entry.encode()
-        while page := read_entries(self._redis, self._dead, f"({after}", count=PAGE):
+        since = f"{moment(entry)[0]}-0"
+        return self._between(entry, f"({since}", "+") or self._between(entry, "-", since)
+
+    def _between(self, entry: str, first: str, last: str) -> StoredLetter | None:
+        named = entry.encode()
+        while page := read_entries(self._redis, self._dead, first, last, count=PAGE):
             likely = [one for one in page if any(named in value for value in one[1])]
             for stored in self._stored(likely):
                 if stored.letter.entry == entry:
                     return stored
-            after = page[-1][0].decode()
+            first = f"({page[-1][0].decode()}"
         return None
 
     def _stored(self, found: Sequence[tuple[bytes, list[bytes]]]) -> list[StoredLetter]:

@@ -33,6 +33,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         seconds_left: how long its backlog takes at that rate; null if that cannot be said.
         busiest: its lane with the largest backlog; "" if it has none.
         busiest_backlog: events that wait in that lane.
+        limits: limits of its calls that somebody set while workers run, by name: they hold instead
+            of the settings'.
         work: what workers counted of their work for the provider; a copy has none.
     """
 
@@ -56,6 +58,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     busiest: str = ""
     busiest_backlog: int = 0
     work: WorkDone = WorkDone()
+    limits: dict[str, float] = {}
 
 
 FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)

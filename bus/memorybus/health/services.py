@@ -115,7 +115,7 @@ def failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
     remedy = (
         "mend the backend or its options; lanes wait, nothing is parked, and they go on by "
-        "themselves"
+        "themselves; at once with: memorybus provider retry-now NAME --execute"
     )
     for one in _instances(status):
         if one.failing:
@@ -134,7 +134,7 @@ def paused(status: Status) -> Iterator[Finding]:
         if one.paused and not one.kept:
             name = one.live or one.name
             text = f"{name} is paused: {one.paused} ({one.backlog} events wait)"
-            remedy = f"nothing is lost; to go on: memorybus provider resume {name}"
+            remedy = f"nothing is lost; to go on: memorybus provider resume {name} --execute"
             yield Finding("paused", "warning", name, text, remedy)
 
 

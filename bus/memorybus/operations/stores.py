@@ -1,6 +1,6 @@
 """The stores that commands on provider instances read and change, over one connection."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from memorybus.config.settings import Settings
@@ -12,6 +12,7 @@ from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.rebuild_lock import Working, at_work
 from memorybus.registry.roster import Roster
+from memorybus.registry.steering import Steering
 
 
 class Stores:
@@ -27,6 +28,7 @@ class Stores:
         lanes: what Redis holds of their lanes.
         homes: where the state of local ones lies.
         roster: what workers registered, and who lives.
+        steering: what operators want of those at work.
         history: what they are filled from.
     """
 
@@ -39,6 +41,7 @@ class Stores:
         self.lanes = LaneKeys(self._redis, settings)
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
+        self.steering = Steering(self._redis, keys)
         self.history = History.of(self._redis, settings)
 
     def check(self) -> None:
@@ -62,6 +65,14 @@ class Stores:
         """
         self.lanes.bear(instance.name)
         self.instances.add(instance)
+
+    def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
+        """Return how many events each instance lacks that lie before some numbers, if any."""
+        lacks = {
+            name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(self.lanes.states(name)))
+            for name in instances
+        }
+        return {name: left for name, left in lacks.items() if left}
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -64,6 +64,19 @@ TABLE: tuple[KeyDoc, ...] = (
         "with what it takes of the history.",
     ),
     KeyDoc(
+        "{ns}:tuned",
+        "hash",
+        True,
+        "Limits of calls that an operator set while workers run, by provider: they hold instead of "
+        "those of the settings.",
+    ),
+    KeyDoc(
+        "{ns}:retries",
+        "hash",
+        True,
+        "The last wish that what waits for another try goes on now, by instance.",
+    ),
+    KeyDoc(
         "{ns}:live",
         "hash",
         True,
@@ -245,6 +258,13 @@ TABLE: tuple[KeyDoc, ...] = (
         False,
         "How many calls the provider may still make, where `calls_per_second` or `daily_budget` "
         "bounds them.",
+    ),
+    KeyDoc(
+        "{ns}:spent:{<provider>}:<what>",
+        "hash",
+        False,
+        "How often the provider has today spent what costs (questions to a model), over all "
+        "workers, where its own options bound that.",
     ),
     KeyDoc(
         "{ns}:paused:{<provider>}",

@@ -60,6 +60,8 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.held = f"{namespace}:held"
+        self.tuned = f"{namespace}:tuned"
+        self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
         self.told = f"{namespace}:told"
@@ -126,6 +128,10 @@ class Keys:
     def budget(self, provider: str) -> str:
         """Return how many calls a provider instance has made, where that is bounded."""
         return f"{self.namespace}:budget:{{{provider}}}"
+
+    def spent(self, provider: str, what: str) -> str:
+        """Return how often a provider has today spent what costs, of one sort."""
+        return f"{self.namespace}:spent:{{{provider}}}:{what}"
 
     def recalls(self, provider: str) -> str:
         """Return how a provider's last recalls went."""

@@ -20,6 +20,7 @@ from memorybus.redis.connect import asked
 from memorybus.redis.hashes import decoded, legible
 from memorybus.redis.keys import Keys
 from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
+from memorybus.registry.steering import AS_CONFIGURED, RetryWish, Tuned, Tuning
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 
@@ -117,7 +118,7 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class InstancesView(msgspec.Struct, frozen=True):
-    """The three hashes of instances at one moment.
+    """The hashes of instances at one moment.
 
     Attributes:
         all: the copies, and the plans of those that were added late, by name.
@@ -125,6 +126,8 @@ class InstancesView(msgspec.Struct, frozen=True):
         pauses: why an instance's lanes stand still, by name.
         ignored: names of entries that describe no copy, as they stand in Redis: hostile text.
         redo: of whose dead letters operators asked something, among those looked for.
+        tuned: limits of calls that hold instead of the settings', by provider.
+        retries: the last wishes for another try now, by instance.
     """
 
     all: Mapping[str, Instance] = {}
@@ -132,6 +135,13 @@ class InstancesView(msgspec.Struct, frozen=True):
     pauses: Mapping[str, InstancePause] = {}
     ignored: tuple[str, ...] = ()
     redo: frozenset[str] = frozenset()
+    tuned: Mapping[str, Tuned] = {}
+    retries: Mapping[str, RetryWish] = {}
+
+    def tuning(self, provider: str) -> Tuning:
+        """Return the limits that hold for a provider instead of those of the settings."""
+        known = self.tuned.get(provider)
+        return known.tuning if known else AS_CONFIGURED
 
 
 class ChangeLock(Protocol):
@@ -176,26 +186,35 @@ class Instances:
         other; but an instance whose pause cannot be read stays paused.
         """
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
-        keys = (self._keys.held, self._keys.live, self._keys.instances)
+        ours = self._keys
+        keys = (ours.held, ours.live, ours.instances, ours.tuned, ours.retries)
 
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for key in keys:
                     pipe.hgetall(key)
                 for name in redo:
-                    pipe.exists(self._keys.redo(name))
+                    pipe.exists(ours.redo(name))
                 return pipe.execute()
 
-        held, live, copies, *asking = asked(ask, keys[0])
+        held, live, copies, tuned, retries, *asking = asked(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in held
         }
-        ours = _copies(copies)
-        ignored = sorted({name.decode("utf-8", "replace") for name in copies} - ours.keys())
+        made = _copies(copies)
+        ignored = sorted({name.decode("utf-8", "replace") for name in copies} - made.keys())
         pauses |= legible(held, InstancePause)
         wanted = frozenset(name for name, there in zip(redo, asking, strict=True) if there)
-        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored), wanted)
+        return InstancesView(
+            made,
+            legible(live, Live),
+            pauses,
+            tuple(ignored),
+            wanted,
+            legible(tuned, Tuned),
+            legible(retries, RetryWish),
+        )
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""

@@ -9,6 +9,7 @@ This is the only module that imports OpenTelemetry's API.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextvars import Token
 from itertools import islice
@@ -17,13 +18,22 @@ from typing import Final, Self
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
 from opentelemetry.util.types import AttributeValue
 
 from memorybus.tracing.spans import NO_SPAN, Span
 
-_HEADER = "traceparent"
+_FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 
 _SAMPLED: Final = frozenset("13579bdf")
 """Last digits of a traceparent whose lowest flag is set: it is sampled."""
@@ -34,8 +44,6 @@ _MOST_LINKS = 128
 _ERROR = "error.type"
 _COUNT = "messaging.batch.message_count"
 _PROVIDER = "memorybus.provider"
-
-_W3C: Final = TraceContextTextMapPropagator()
 
 
 def spans_of(destination: str) -> OtelSpans | None:
@@ -59,7 +67,7 @@ class OtelSpan(Span):
     @property
     def trace(self) -> str:
         """Its W3C traceparent."""
-        return _traceparent(self._span)
+        return _written(self._span)
 
     def tell(self, **counts: int) -> None:
         """Say what the block found, as attributes of the bus's own."""
@@ -68,7 +76,7 @@ class OtelSpan(Span):
 
     def __enter__(self) -> Self:
         """Make it the current one."""
-        self._before = context.attach(trace.set_span_in_context(self._span))
+        self._before = context.attach(set_span_in_context(self._span))
         return self
 
     def __exit__(
@@ -100,7 +108,7 @@ class OtelSpans:
 
     def current(self) -> str:
         """See `Tracing.current`."""
-        return _traceparent(trace.get_current_span())
+        return _written(trace.get_current_span())
 
     def failed(self, error: BaseException) -> None:
         """See `Tracing.failed`."""
@@ -159,13 +167,13 @@ class OtelSpans:
         parent: Context,
         links: Iterable[str] = (),
     ) -> OtelSpan:
-        found = (_span_context(_context(one)) for one in islice(links, _MOST_LINKS))
+        found = map(_read, islice(links, _MOST_LINKS))
         span = self._tracer.start_span(
             f"{operation} {self._destination}",
             parent,
             kind,
             told,
-            [Link(one) for one in found if one.is_valid],
+            [Link(one) for one in found if one],
         )
         return OtelSpan(span)
 
@@ -181,18 +189,26 @@ def _sampled(traces: Iterable[str]) -> list[str] | None:
 
 
 def _context(traceparent: str) -> Context:
-    """Return the context that a traceparent means; an empty one if it is none: anybody wrote it."""
-    return _W3C.extract({_HEADER: traceparent}, Context())
+    """Return the context below a traceparent; an empty one if it is none: anybody wrote it."""
+    asker = _read(traceparent)
+    return set_span_in_context(NonRecordingSpan(asker), Context()) if asker else Context()
 
 
-def _span_context(of: Context) -> SpanContext:
-    return trace.get_current_span(of).get_span_context()
+def _read(traceparent: str) -> SpanContext | None:
+    """Return what a traceparent names. The API's propagator takes five times as long."""
+    form = _FORM.fullmatch(traceparent)
+    if form is None:
+        return None
+    flags = TraceFlags(int(form[3], 16))
+    named = SpanContext(int(form[1], 16), int(form[2], 16), is_remote=True, trace_flags=flags)
+    return named if named.is_valid else None
 
 
-def _traceparent(span: trace.Span) -> str:
-    carrier: dict[str, str] = {}
-    _W3C.inject(carrier, trace.set_span_in_context(span, Context()))
-    return carrier.get(_HEADER, "")
+def _written(span: trace.Span) -> str:
+    at = span.get_span_context()
+    if not at.is_valid:
+        return ""
+    return f"00-{at.trace_id:032x}-{at.span_id:016x}-{at.trace_flags:02x}"
 
 
 def _note(span: trace.Span, error: BaseException) -> None:

@@ -22,9 +22,11 @@ PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "hindsight-1.1.0": ("hindsight-api-slim==1.1.0",),
         "mem0-2.2.1": ("mem0ai==2.2.1", "psycopg-pool>=3.2.8"),
+        "phoenix-20.26.1": ("arize-phoenix==20.26.1",),
     }
 )
-"""By the environment's name, what is in it: Hindsight's server, Mem0's library."""
+"""By the environment's name, what is in it: Hindsight's server, Mem0's library, and Phoenix, which
+keeps and shows traces that it gets by OTLP."""
 
 
 def main() -> None:
@@ -40,10 +42,15 @@ def main() -> None:
             sys.stdout.write(f"{name}: cannot be had here: {_why(name).read_text()}\n")
 
 
+def is_here(name: str) -> bool:
+    """Say whether a service was fetched."""
+    return (FETCHED / name / "done").exists()
+
+
 def environment(name: str) -> Path:
     """Return where a service's environment is; skip the test if it is not here."""
     home = FETCHED / name
-    if not (home / "done").exists():
+    if not is_here(name):
         said = f" (last time: {_why(name).read_text()})" if _why(name).exists() else ""
         pytest.skip(f"{name} is not here; get it: make backends{said}")
     return home
@@ -57,7 +64,7 @@ def packages_of(name: str) -> Path:
 
 def _fetch(name: str, packages: Sequence[str]) -> None:
     home = FETCHED / name
-    if not (home / "done").exists():
+    if not is_here(name):
         _run(sys.executable, "-m", "venv", str(home))
         pip = ("-m", "pip", "--disable-pip-version-check", "install", "-q", *packages)
         _run(str(home / "bin" / "python"), *pip)

@@ -168,10 +168,22 @@ def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) ->
     assert place.path.read_text() == FILE
 
 
+def test_a_pause_and_its_end_are_planned_first(place: Place) -> None:
+    """Without --execute nothing stands still and nothing goes on; the plan says what would."""
+    said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
+    assert "rec would be paused: its disk is full" in said
+    assert "add --execute" in said
+    assert "rec is not paused" in place.done("provider", "resume", "rec")
+    place.done("provider", "pause", "rec", "--reason", "its disk is full", "--execute")
+    assert "rec would be resumed" in place.done("provider", "resume", "rec")
+    assert "rec is paused already" in place.done("provider", "pause", "rec", "--reason", "again")
+    assert "rec is resumed" in place.done("provider", "resume", "rec", "--execute")
+
+
 def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> None:
     """G7: a paused instance stands still, status and doctor say why; resumed, it lacks nothing."""
     place.worker()
-    said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
+    said = place.done("provider", "pause", "--execute", "rec", "--reason", "its disk is full")
     assert "recalled" in said
     leases = f"{place.settings.namespace}:*:lease:rec"
     wait_until(lambda: not list(redis_client.scan_iter(leases)), "its lanes are given up")
@@ -179,13 +191,14 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     assert "its disk is full" in place.done("status")
     assert "its disk is full" in place.done("provider", "ls")
     assert "resume rec" in place.run("doctor").output
-    assert "paused already" in place.done("provider", "pause", "rec", "--reason", "again")
+    again = place.done("provider", "pause", "--execute", "rec", "--reason", "again")
+    assert "paused already" in again
     assert texts(home(place.settings)) == []
-    place.done("provider", "resume", "rec")
+    place.done("provider", "resume", "--execute", "rec")
     wait_applied(redis_client, place.settings)
     assert texts(home(place.settings)).count("one") == 1
-    assert "was not paused" in place.done("provider", "resume", "rec")
-    assert place.run("provider", "pause", "nobody", "--reason", "x").exit_code == 2
+    assert "is not paused" in place.done("provider", "resume", "--execute", "rec")
+    assert place.run("provider", "pause", "--execute", "nobody", "--reason", "x").exit_code == 2
 
 
 def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:

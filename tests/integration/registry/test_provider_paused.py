@@ -18,7 +18,7 @@ from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
 
-QUOTA = ("provider", "pause", NAME, "--reason", "quota")
+QUOTA = ("provider", "pause", "--execute", NAME, "--reason", "quota")
 
 
 @pytest.fixture(name="settings")
@@ -58,7 +58,7 @@ def test_a_verification_leaves_a_pause(
     for words in (("verify", NAME), ("rebuild", NAME, "--execute")):
         said = ran(spawn, settings, *words, code=1)
         assert f"{NAME} is paused (quota)" in said
-        assert f"memorybus provider resume {NAME}" in said
+        assert f"memorybus provider resume {NAME} --execute" in said
     assert paused(settings) == {NAME: "quota"}
     with Stores(settings) as stores:
         assert NEXT not in stores.instances.all(), "a copy is filled for a swap that cannot be"
@@ -83,14 +83,14 @@ def test_a_pause_goes_over_to_who_serves(
     wait_until(lambda: at_rest(settings, NEXT), "its lanes are given up")
     fill(settings, "c", 1)
     assert not [text for text in texts(home(settings, NEXT)) if text.startswith("c")]
-    assert ran(spawn, settings, "provider", "resume", NAME)["name"] == NEXT
+    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["name"] == NEXT
     wait_applied(redis_client, settings, NEXT)
     assert held(redis_client, settings) == {NAME}
     ran(spawn, settings, *QUOTA)
     ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
     assert live(redis_client, settings) == NAME
     assert paused(settings)[NAME] == "quota"
-    assert "kept" in ran(spawn, settings, "provider", "resume", NEXT, code=2)
+    assert "kept" in ran(spawn, settings, "provider", "resume", "--execute", NEXT, code=2)
     assert held(redis_client, settings) == {NAME, NEXT}
 
 
@@ -118,7 +118,7 @@ def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
         stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.instances.swap(NAME, None, Live(NEXT))
         stores.instances.set_pause(NAME, InstancePause("dropped: another serves", state="dropped"))
-    for words in (QUOTA, ("provider", "resume", NAME)):
+    for words in (QUOTA, ("provider", "resume", "--execute", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
 
@@ -133,7 +133,7 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     assert reason in finding.text
     with Stores(settings) as stores:
         assert not is_dropped(NAME, stores.instances.look())
-    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
+    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"]
     assert paused(settings) == {}
 
 
@@ -153,7 +153,7 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
         pause = stores.instances.pauses()[NAME]
         assert pause.reason == command.reason
         assert over_lasting(pause, command).under == pause
-    assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
+    assert not ran(spawn, settings, "provider", "resume", "--execute", NAME)["paused"]
     assert paused(settings) == {}
 
 
@@ -168,9 +168,11 @@ def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spaw
         for changed in (True, False):
             if changed:
                 ran(spawn, settings, *QUOTA)
-            assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
+            assert (
+                ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"] is changed
+            )
             assert work.stores.instances.pauses() == {NAME: command}
-    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
+    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"]
     assert paused(settings) == {}
 
 
@@ -178,12 +180,12 @@ def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> No
     """A replay into a copy that is paused says so and ends; resumed, the same command goes on."""
     fill(settings, "a", 3)
     begun(settings, "cp")
-    ran(spawn, settings, "provider", "pause", "cp", "--reason", "lunch")
+    ran(spawn, settings, "provider", "pause", "--execute", "cp", "--reason", "lunch")
     words = ("replay", "--provider", NAME, "--into", "cp", "--execute")
     said = ran(spawn, settings, *words, code=1)
     assert "cp is paused (lunch)" in said
     assert "memorybus provider resume cp" in said
-    ran(spawn, settings, "provider", "resume", "cp")
+    ran(spawn, settings, "provider", "resume", "--execute", "cp")
     assert cli(spawn, settings, *words).wait(30) == 0
     assert len(texts(home(settings, "cp"))) == 4
 

@@ -193,14 +193,16 @@ def applied(settings: Settings) -> bool:
 def test_a_collector_that_is_away_stops_nothing(
     redis_url: str, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """Traces are for information: without their collector a worker applies, and ends in order."""
+    """Without a collector a worker applies, says so once, and ends in order."""
     settings = make_settings(url=redis_url, **recorded("Keyed"))
     with kept():
         told(settings, TEXT)
     child = traced_worker(spawn, settings, "http://127.0.0.1:9")
     wait_until(lambda: applied(settings), "it is applied")
+    wait_until(lambda: "/v1/traces" in child.output(), "it says that spans do not go out")
     child.terminate()
     assert child.wait() == 0
+    assert child.output().count("/v1/traces") == 1
 
 
 @pytest.mark.parametrize(

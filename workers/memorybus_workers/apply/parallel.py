@@ -49,8 +49,9 @@ class ParallelApplier(Applier):
     def __init__(self, instance: OpenInstance, wake: Callable[[], None]) -> None:
         """Bind the provider's hooks; threads start when there is work."""
         super().__init__(instance)
-        name, size = instance.provider.config.name, self._settings.concurrency
-        self.pool: Pool = Pool(name, size, self._clock, self._run, wake)
+        self._size = instance.context.concurrency
+        name = instance.provider.config.name
+        self.pool: Pool = Pool(name, self._size, self._clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
         self._failed: dict[Lane, Exception] = {}
@@ -173,7 +174,7 @@ class ParallelApplier(Applier):
 
     def _room(self) -> int:
         """Return how many calls may be handed out: few wait, so that a pause reaches them all."""
-        return max(0, _AHEAD * self._settings.concurrency - self.pool.unfinished)
+        return max(0, _AHEAD * self._size - self.pool.unfinished)
 
     @property
     def has_room(self) -> bool:  # type: ignore[override]

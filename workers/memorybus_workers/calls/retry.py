@@ -131,6 +131,10 @@ class Breaker:
         self._probing = False
         self.why = why or self.why
 
+    def retry_now(self) -> None:
+        """Let the next call probe the backend at once; what it says decides."""
+        self.until = 0.0
+
     def released(self) -> None:
         """Note that a call ended and says nothing about the backend."""
         self._probing = False

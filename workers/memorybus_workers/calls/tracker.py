@@ -222,6 +222,11 @@ class Troubles:
             trouble.until = now + pause(trouble.tries, self.rng)
         return trouble.until if trouble.until > now else None
 
+    def retry_now(self) -> None:
+        """Let every event be tried again at once; what counts against it stays."""
+        for trouble in self._events.values():
+            trouble.until, trouble.pause_pending = 0.0, False
+
     def settled(self, event_id: str) -> None:
         """Forget an event that is applied or parked."""
         if self._events:

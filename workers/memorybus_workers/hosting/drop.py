@@ -13,6 +13,7 @@ from memorybus.registry.homes import Homes, delete_state, elsewhere
 from memorybus.registry.instances import Instance, Instances
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.roster import Roster, WorkerInfo
+from memorybus.registry.steering import Steering
 from redis import Redis
 
 _log = logging.getLogger("memorybus")
@@ -56,6 +57,7 @@ def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) ->
         lambda: lanes.remove(name),
         lambda: Roster(redis, keys).forget(name),
         lambda: Homes(redis, keys).forget(name),
+        lambda: Steering(redis, keys).forget(name),
         lambda: instances.resume(name),
     )
     for step in steps:

@@ -57,6 +57,10 @@ class ProviderHost:
         """Say that operators asked something of the provider's dead letters."""
         self._runner.redo()
 
+    def retry_now(self) -> None:
+        """Say that what waits for another try is to go on now."""
+        self._runner.retry_now()
+
     @property
     def serving(self) -> bool:
         """Whether an instance is open and works on its lanes."""
@@ -92,7 +96,7 @@ class ProviderHost:
             self._log_hung(event_id)
         self._hung += pool.taken_hung() if pool else []
         self._hung = [one for one in self._hung if one.alive]
-        if len(self._hung) >= MOST_HUNG + (self._settings.concurrency if pool else 0):
+        if len(self._hung) >= MOST_HUNG + (self._context.concurrency if pool else 0):
             raise self._given_up(len(self._hung))
         what = self._runner.slot.hanging(timeout)
         if what:

@@ -65,6 +65,12 @@ class Hosts:
             if host.name in names:
                 host.redo()
 
+    def retry_now(self, names: Collection[str]) -> None:
+        """Let the hosts of these instances go on with what waits for another try."""
+        for host in self.all:
+            if host.name in names:
+                host.retry_now()
+
     def is_current(self, name: str, role: Role | None) -> bool:
         """Say whether an instance runs in this role; if not, it must not get lanes any more."""
         return self._roles.get(name) == role

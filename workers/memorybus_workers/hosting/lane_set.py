@@ -75,6 +75,7 @@ class LaneSet:
         self._clock = worker.clock
         self._all_leases = worker.leases
         self._breaker = instance.breaker
+        self._troubles = instance.troubles
         self._failures = instance.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
@@ -85,10 +86,9 @@ class LaneSet:
         self._shared = LaneContext.of(context, self._redis)
         self._pace = self._shared.pace
         keys = Keys(self._settings.namespace)
-        limits = self._settings.provider_limits(context.role.provider)
-        self.allowance = allowance_for(
-            self._redis, keys, context.role.provider, limits, self._clock
-        )
+        provider = context.role.provider
+        limits = context.role.tuning.limits(self._settings.provider_limits(provider))
+        self.allowance = allowance_for(self._redis, keys, provider, limits, self._clock)
         self.applier = applier_for(
             msgspec.structs.replace(instance, allowance=self.allowance), wake
         )
@@ -106,6 +106,15 @@ class LaneSet:
     def look_at_all(self) -> None:
         """Look at every lane in the next step."""
         self.unfinished.update(self._lanes)
+
+    def retry_now(self) -> None:
+        """Go on at once with what waits for another try: backend, failing events, halted lanes."""
+        self._breaker.retry_now()
+        self._troubles.retry_now()
+        self._halts.retry_now()
+        for lane in self._lanes.values():
+            lane.window.wake(_NEVER)
+        self.look_at_all()
 
     # -- ownership --------------------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ class Runner:
         self._was_asked = False
         self._redo_asked = False
         self._stop = threading.Event()
+        self._hurry = threading.Event()
         self._abandoned = False
         self._log_failed = False
         thread_name = f"memorybus-{context.name}"
@@ -80,9 +81,15 @@ class Runner:
         self._redo_asked = True
         self._inbox.put()
 
+    def retry_now(self) -> None:
+        """Say that what waits for another try is to go on now."""
+        self._hurry.set()
+        self._inbox.put()
+
     def stop(self) -> None:
         """Ask the thread to end after its present batch."""
         self._stop.set()
+        self._hurry.set()
         self._inbox.put()
 
     def join(self, timeout: float) -> None:
@@ -118,6 +125,7 @@ class Runner:
         """Give the thread up; return the leases it held, for the caller to release."""
         self._abandoned = True
         self._stop.set()
+        self._hurry.set()
         self._context.worker.news.unsubscribe(self._inbox)
         return self._lanes.leases() if self._lanes else []
 
@@ -125,7 +133,7 @@ class Runner:
 
     def _run(self) -> None:
         logs.bind(provider=self._name)
-        self._stop.wait(max(0.0, self._breaker.until - self._clock.monotonic()))
+        self._wait(max(0.0, self._breaker.until - self._clock.monotonic()))
         while not self._stop.is_set():
             try:
                 self._serve()
@@ -174,6 +182,9 @@ class Runner:
                     self.ready.set()
                 news, redo = self._inbox.take(), self._redo_asked
                 self._redo_asked = False
+                if self._hurry.is_set() and not self._stop.is_set():
+                    self._hurry.clear()
+                    lanes.retry_now()
                 lanes.step(news, redo=redo)
                 self._log_answers()
                 rest = lanes.rest()
@@ -220,4 +231,11 @@ class Runner:
         )
         self.opened.set()
         self.ready.set()
-        self._stop.wait(delay)
+        self._wait(delay)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, but no longer than until the end, or until somebody wants another try now."""
+        self._hurry.wait(seconds)
+        if self._hurry.is_set() and not self._stop.is_set():
+            self._hurry.clear()
+            self._breaker.retry_now()

@@ -22,6 +22,7 @@ from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import at_work
 from memorybus.registry.roster import ProviderInfo
+from memorybus.registry.steering import RetryWish
 from memorybus.registry.tools import Declared
 from memorybus.text.redact import described, one_line
 from memorybus_providers.base import MemoryProvider
@@ -53,6 +54,8 @@ class Served:
         dropped: copies that are to be removed.
         failing: copies that cannot be made, and why.
         redo: those of whose dead letters operators asked something.
+        retries: those of which somebody wants that what waits is tried again now; who obeys
+            empties it.
         hurried: whether a command rebuilds or verifies one of them, and waits for what we see.
     """
 
@@ -83,6 +86,8 @@ class Served:
         self.dropped: tuple[Instance, ...] = ()
         self.failing: Mapping[str, str] = {}
         self.redo: frozenset[str] = frozenset()
+        self.retries: set[str] = set()
+        self._wishes: Mapping[str, RetryWish] | None = None
         self.hurried = False
 
     def look(self) -> None:
@@ -113,7 +118,14 @@ class Served:
         self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.redo = sight.redo
+        self._hear_wishes(sight.retries)
         self.hurried = bool(busy)
+
+    def _hear_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
+        """Note whose wishes are new; what was wanted before we began concerns nothing of ours."""
+        known = wishes if self._wishes is None else self._wishes
+        self._wishes = wishes
+        self.retries |= {name for name, wish in wishes.items() if known.get(name) != wish}
 
     def provider_of(self, name: str) -> str:
         """Return the instance of the settings that an instance is, or is a copy of."""
@@ -179,7 +191,7 @@ class Served:
     def _configured_role(self, name: str, sight: InstancesView) -> Role:
         late = sight.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
-        return Role(name, {}, plan, answers(name, name, sight.live))
+        return Role(name, {}, plan, answers(name, name, sight.live), sight.tuning(name))
 
     def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
         """Return what is registered of a copy, or why it cannot be made, which is said once."""
@@ -215,4 +227,5 @@ class Served:
 
 
 def _role(one: Instance, sight: InstancesView) -> Role:
-    return Role(one.provider, one.options, one.plan, answers(one.name, one.provider, sight.live))
+    answering = answers(one.name, one.provider, sight.live)
+    return Role(one.provider, one.options, one.plan, answering, sight.tuning(one.provider))

@@ -9,6 +9,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.steering import AS_CONFIGURED, Tuning
 from memorybus.registry.work import What, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.spans import NO_SPAN, Span, Tracing
@@ -54,12 +55,14 @@ class Role(msgspec.Struct, frozen=True):
         plan: what it takes of the history; what it does not take counts as done.
         answering: whether it answers agents. Of a provider and its copies one does so, and around
             a swap two.
+        tuning: limits of its calls that an operator set.
     """
 
     provider: str
     options: dict[str, Any] = {}
     plan: Plan = WHOLE
     answering: bool = True
+    tuning: Tuning = AS_CONFIGURED
 
 
 class InstanceContext(msgspec.Struct, frozen=True):
@@ -76,6 +79,11 @@ class InstanceContext(msgspec.Struct, frozen=True):
     name: str
     role: Role
     crash: CrashPoint = no_crash
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls at once it may make here, if its provider allows several."""
+        return self.role.tuning.at_once(self.worker.settings.concurrency)
 
     def count(self, what: What) -> None:
         """Count a mishap of the provider; those of a copy that answers nobody are not counted."""

@@ -64,6 +64,12 @@ class Halts:
             with contextlib.suppress(RedisError, OSError):  # the next halt writes it anew
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 
+    def retry_now(self) -> None:
+        """Let those that stand still try again at once."""
+        now = self._clock.monotonic()
+        for partition, halt in self._halts.items():
+            self._halts[partition] = msgspec.structs.replace(halt, until=now)
+
     def free(self, partitions: Iterable[int]) -> list[int]:
         """Return those that need not stand still now."""
         if not self._halts:

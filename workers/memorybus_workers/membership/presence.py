@@ -162,6 +162,8 @@ class Presence:
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
             self._beat(ready, hosts)
             hosts.redo(self._served.redo)
+            hosts.retry_now(self._served.retries)
+            self._served.retries.clear()
         elif self._served.hurried:
             self._served.look()
         if self._clock.monotonic() < self._look_at:

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import variable
 
 if TYPE_CHECKING:
@@ -22,18 +23,47 @@ if TYPE_CHECKING:
 _log = logging.getLogger("memorybus")
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_OTLP = "opentelemetry.exporter.otlp.proto"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
-_EXPORTERS: Final[Mapping[str, str]] = MappingProxyType(
+_EXPORTERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
-        "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",
+        "http/protobuf": (f"{_OTLP}.http.trace_exporter", f"{_OTLP}.http.trace_exporter"),
+        "grpc": (f"{_OTLP}.grpc.trace_exporter", f"{_OTLP}.grpc.exporter"),
     }
 )
-"""The modules of the exporters, by protocol; the extra `otel` has the first."""
+"""By protocol, the exporter's module and its logger; the extra `otel` has the first."""
+
+_AGAIN = 300.0
+"""Seconds after which it is said again that spans do not go out: a collector may be away for days.
+
+The SDK says it several times for each batch.
+"""
 
 _FLUSH = 2.0
 """Seconds that the end of a process waits for its last spans to go out."""
+
+
+class Seldom(logging.Filter):
+    """Lets a line of a logger pass now and then.
+
+    Args:
+        clock: time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Let the first one pass."""
+        super().__init__()
+        self._clock = clock
+        self._due = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether the line passes: none has for five minutes."""
+        now = self._clock.monotonic()
+        if now < self._due:
+            return False
+        self._due = now + _AGAIN
+        return True
 
 
 @contextmanager
@@ -72,7 +102,8 @@ def _provider() -> TracerProvider | None:
 
         if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             return None
-        provider = provider_of(import_module(_EXPORTERS[protocol]).OTLPSpanExporter())
+        module, logger = _EXPORTERS[protocol]
+        provider = provider_of(import_module(module).OTLPSpanExporter())
     except KeyError:
         known = " or ".join(_EXPORTERS)
         _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
@@ -81,5 +112,6 @@ def _provider() -> TracerProvider | None:
         what = "opentelemetry-exporter-otlp-proto-grpc" if protocol == "grpc" else "memorybus[otel]"
         _log.warning("no traces: %s; install it with: pip install '%s'", error, what)
         return None
+    logging.getLogger(logger).addFilter(Seldom(SYSTEM))
     trace.set_tracer_provider(provider)
     return provider

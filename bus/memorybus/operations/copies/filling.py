@@ -160,7 +160,7 @@ def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
-            f"provider resume {name}; then the same command goes on"
+            f"provider resume {name} --execute; then the same command goes on"
         )
     return done, total, parked
 

@@ -205,7 +205,7 @@ def _standing(left: Sequence[str], sight: InstancesView) -> Check:
         ok=not serving,
         found=f"left standing still by a command that is gone: {named}",
         fix="the same command goes on"
-        + (f"; or: memorybus provider resume {serving[0]}" if serving else ""),
+        + (f"; or: memorybus provider resume {serving[0]} --execute" if serving else ""),
     )
 
 

@@ -45,6 +45,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
         why: what there is to say of that; hostile text.
         tries: how often it was tried, if it is parked; 0 if it only waits behind another.
         behind: how many events of its key are parked, itself included; 0 if it is not.
+        letter: the id of its dead letter in the lane's stream; "" if it is none.
     """
 
     instance: str
@@ -54,6 +55,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     tries: int = 0
     behind: int = 0
+    letter: str = ""
 
 
 class EventStory(msgspec.Struct, frozen=True):
@@ -134,7 +136,7 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     hindered = _hindered(stores, view)
     fates = []
     for name, lane in lanes.items():
-        dead = desk.at(name, place.partition, place.entry) if lane.parked else None
+        dead = desk.at((name, place.partition), place.entry) if lane.parked else None
         fate = fate_of(
             Passage(
                 instance=name,
@@ -146,7 +148,8 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
                 hindered=hindered.get(name, ""),
             )
         )
-        fates.append(msgspec.structs.replace(fate, role=roles[name]))
+        letter = "" if dead is None else dead.stored.id
+        fates.append(msgspec.structs.replace(fate, role=roles[name], letter=letter))
     return EventStory(event, stores.history.whereabouts(place), fates)
 
 

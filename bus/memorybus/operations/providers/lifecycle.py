@@ -186,6 +186,17 @@ def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
     _let_go(stores, what.name)
 
 
+def served_by(stores: Stores, name: str) -> str:
+    """Return the instance that a name means, of those that somebody knows.
+
+    Raises:
+        ConfigError: nobody knows it.
+        LogUnavailable: Redis is away.
+    """
+    check_instance(stores, name)
+    return _meant(stores, name)
+
+
 def _meant(stores: Stores, name: str) -> str:
     """Return the instance that a name means: the one that serves it, or itself if that is gone."""
     live = live_name(name, stores.instances.live())
@@ -202,6 +213,7 @@ class Pause(msgspec.Struct, frozen=True):
         reason: why they stand, or stood, still.
         backlog: events that wait for it.
         serves: the provider that was named, if the instance is a generation that serves it.
+        executed: whether it was done.
     """
 
     name: str
@@ -210,6 +222,38 @@ class Pause(msgspec.Struct, frozen=True):
     reason: str
     backlog: int
     serves: str = ""
+    executed: bool = True
+
+
+def pause_plan(stores: Stores, name: str, reason: str) -> Pause:
+    """Return what `pause` would do; change nothing.
+
+    Raises:
+        ConfigError: nobody knows the instance.
+        LogUnavailable: Redis is away.
+    """
+    live = served_by(stores, name)
+    held = lasting_pause(stores.instances.pauses().get(live))
+    why = held.reason if held else reason
+    what = _pause_of(stores, name, live, paused=True, changed=held is None, reason=why)
+    return msgspec.structs.replace(what, executed=False)
+
+
+def resume_plan(stores: Stores, name: str) -> Pause:
+    """Return what `resume` would do; change nothing.
+
+    Raises:
+        ConfigError: nobody knows the instance, or it shall stand still.
+        LogUnavailable: Redis is away.
+    """
+    sight, live = stores.instances.look(), _meant(stores, name)
+    if live not in sight.pauses:
+        check_instance(stores, name)
+    _check_wakes(live, sight)
+    held = sight.pauses.get(live)
+    why = held.reason if held else ""
+    what = _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
+    return msgspec.structs.replace(what, executed=False)
 
 
 def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
@@ -221,8 +265,7 @@ def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
-    check_instance(stores, name)
-    live = _meant(stores, name)
+    live = served_by(stores, name)
     before = stores.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
     why = before.reason if before else reason
     return _pause_of(stores, name, live, paused=True, changed=before is None, reason=why)

@@ -219,6 +219,7 @@ def _forget(stores: Stores, name: str, what: Removal) -> None:
     stores.lanes.remove(name)
     stores.roster.forget(name)
     stores.instances.remove(name)
+    stores.steering.forget(name)
     if what.delete_state:
         delete_state(stores.settings, name)
         stores.homes.forget(name)

@@ -72,7 +72,7 @@ def run_dlq_ls(
     - `memorybus dlq ls --group error`
     - `memorybus dlq ls --provider mem0 --json`
     """
-    from memorybus.surfaces.cli.dlq_actions import letters_of, open_desk
+    from memorybus.operations.dead_letters.acts import letters_of, open_desk
     from memorybus.surfaces.views import dead_letters
 
     output = common.output()
@@ -105,7 +105,7 @@ def run_dlq_show(
     - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
     """
     from memorybus.operations.dead_letters import selection
-    from memorybus.surfaces.cli.dlq_actions import letters_of, open_desk
+    from memorybus.operations.dead_letters.acts import letters_of, open_desk
     from memorybus.surfaces.views import dead_letters
 
     output = common.output()

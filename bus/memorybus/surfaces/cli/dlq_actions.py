@@ -1,4 +1,4 @@
-"""The acts of ``memorybus dlq``: ask the lanes' owners, and wait for them.
+"""The acts of ``memorybus dlq``: show a plan, or carry it out and say what came of it.
 
 It is loaded when such a command runs, not with the command line.
 """
@@ -10,19 +10,22 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
-from memorybus.dead_letters.records import replaced
-from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
-from memorybus.operations.dead_letters import asking, selection
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.ids import new_id
+from memorybus.operations.dead_letters.acts import (
+    ActOutcome,
+    LetterActs,
+    LetterPlan,
+    check_edit,
+    open_desk,
+    plan,
+)
 from memorybus.operations.dead_letters.selection import (
     Action,
-    ActionResult,
     KeyPlan,
     LetterSelection,
     OperatorDecision,
 )
-from memorybus.operations.dead_letters.waiting import Waited
 from memorybus.surfaces.cli.options import Common, operator
 from memorybus.surfaces.views import dead_letters
 from memorybus.surfaces.views.dead_letters import counted
@@ -68,83 +71,47 @@ class DeadLetterAct:
             MemoryBusError: it cannot be done; no owner was asked for anything.
         """
         with closing(open_desk(self._settings)) as desk:
-            letters = letters_of(desk, wanted.provider)
-            chosen = selection.selected(letters, wanted)
+            planned = plan(desk, action, wanted)
             if event is not None:
-                self._validate(desk, chosen[0], event)
-            steps = selection.steps(action, letters, chosen)
-            if not self._execute or not chosen:
-                return self._would(action, steps, dead_letters.untried(action, chosen))
+                check_edit(desk, planned.chosen[0], event, self._settings)
+            if not self._execute or not planned.chosen:
+                return self._would(planned)
             decision = OperatorDecision(action, reason, operator(), SYSTEM.now_ms(), event or {})
-            waited = self._ask(desk, decision, chosen, steps)
-            now = letters_of(desk, wanted.provider)
-            result = selection.compared(steps, letters, now)
-            gone = selection.compared(steps, chosen, now).settled if action == "discard" else 0
-            return self._did(action, steps, result, gone, waited)
+            return self._did(planned, self._carried_out(desk, planned, decision))
 
-    def _validate(self, desk: DeadLetters, dead: Dead, fields: dict[str, Any]) -> None:
-        """Check that an edit is an event.
-
-        Raises:
-            InvalidEvent, EventTooLarge: it is not.
-        """
-        published = desk.event(dead, shown=False)
-        if published.event is None:
-            raise InvalidEvent(published.why)
-        size = len(msgspec.msgpack.encode(replaced(published.event.envelope.event, fields)))
-        most = self._settings.event_max_bytes
-        if size > most:
-            raise EventTooLarge(f"the edited event has {size} bytes, more than {most}")
-
-    def _would(self, action: Action, steps: Sequence[KeyPlan], warning: str) -> int:
+    def _would(self, planned: LetterPlan) -> int:
+        action, steps = planned.action, planned.steps
         if self._output.json:
             self._output.result(_shown_json(action, steps, executed=False))
             return 0
         if not steps:
             self._output.show("no dead letters")
             return 0
-        events = counted(sum(step.events for step in steps), "event")
+        events = counted(planned.events, "event")
         self._output.show(f"would {action} {events} of {counted(len(steps), 'key')}")
         self._output.show(dead_letters.plan(action, steps[:SHOWN]))
         if len(steps) > SHOWN:
             self._output.note(f"{counted(len(steps) - SHOWN, 'more key')}, not shown")
-        if warning:
+        if warning := dead_letters.untried(action, planned.chosen):
             self._output.note(warning, "yellow")
         self._output.note(NOTHING_DONE)
         return 0
 
-    def _ask(
-        self,
-        desk: DeadLetters,
-        decision: OperatorDecision,
-        chosen: Sequence[Dead],
-        steps: Sequence[KeyPlan],
-    ) -> Waited:
-        before = desk.count({dead.lane for dead in chosen})
-        asked = asking.sent(desk, decision, chosen)
-        total = sum(step.events + step.then for step in steps)
+    def _carried_out(
+        self, desk: DeadLetters, planned: LetterPlan, decision: OperatorDecision
+    ) -> ActOutcome:
+        acts = LetterActs(desk, self._settings, SYSTEM, new_id)
         with self._output.progress("events") as bar:
-            task = bar.add_task("dead letters", total=total)
-            return asking.waited(
-                desk,
-                asked,
-                self._settings,
-                SYSTEM,
-                timeout=self._wait,
-                progress=lambda now: bar.update(task, completed=min(total, max(0, before - now))),
+            task = bar.add_task("dead letters", total=planned.total)
+            return acts.carry_out(
+                planned, decision, self._wait, lambda done: bar.update(task, completed=done)
             )
 
-    def _did(
-        self,
-        action: Action,
-        steps: Sequence[KeyPlan],
-        result: ActionResult,
-        discarded: int,
-        waited: Waited,
-    ) -> int:
+    def _did(self, planned: LetterPlan, came: ActOutcome) -> int:
+        result, waited = came.result, came.waited
         if self._output.json:
             self._output.result(
-                _shown_json(action, steps, executed=True)
+                _shown_json(planned.action, planned.steps, executed=True)
                 | {
                     "finished": waited.left == 0,
                     "settled": result.settled,
@@ -153,17 +120,18 @@ class DeadLetterAct:
                 }
             )
         else:
-            self._output.show(dead_letters.outcome(action, result, discarded))
-        self._complain(result, waited)
+            said = dead_letters.outcome(planned.action, result, came.discarded)
+            self._output.show(said)
+        self._complain(came)
         return 1 if result.refused or waited.left else 0
 
-    def _complain(self, result: ActionResult, waited: Waited) -> None:
-        for dead in result.refused[:SHOWN]:
+    def _complain(self, came: ActOutcome) -> None:
+        for dead in came.result.refused[:SHOWN]:
             letter = dead.stored.letter
             why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
             self._output.note(why, "red")
-        if waited.left:
-            self._output.note(dead_letters.unfinished(waited), "red")
+        if came.waited.left:
+            self._output.note(dead_letters.unfinished(came.waited), "red")
 
 
 def _shown_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:
@@ -174,26 +142,3 @@ def _shown_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> 
         "then": sum(step.then for step in steps),
         "keys": [msgspec.to_builtins(step) for step in steps],
     }
-
-
-def open_desk(settings: Settings) -> DeadLetters:
-    """Return the dead letters of the log.
-
-    Raises:
-        LogError: Redis is away, or the log cannot be used as it is.
-    """
-    desk = DeadLetters(settings)
-    desk.check()
-    return desk
-
-
-def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
-    """Return the dead letters of one provider, or of all.
-
-    Raises:
-        ConfigError: nobody knows the provider.
-    """
-    known = desk.providers()
-    if provider is not None and provider not in known:
-        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
-    return desk.letters(known if provider is None else [provider])

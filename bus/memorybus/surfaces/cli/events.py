@@ -169,9 +169,9 @@ def run_events_get(
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
     """
     from memorybus.operations import journal
+    from memorybus.operations.dead_letters.acts import open_desk
     from memorybus.operations.events.story import story_of
     from memorybus.operations.stores import Stores
-    from memorybus.surfaces.cli.dlq_actions import open_desk
     from memorybus.surfaces.views.found import fates_text, lies_at
 
     output, settings = common.output(), common.settings()

@@ -7,9 +7,9 @@ import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.errors import MemoryBusError
-from memorybus.operations.dead_letters import asking, selection
+from memorybus.ids import new_id
+from memorybus.operations.dead_letters.acts import LetterActs, open_desk, plan
 from memorybus.operations.dead_letters.selection import (
     Action,
     LetterSelection,
@@ -84,8 +84,8 @@ class Acts:
                 return Question(act, f"Pause {name}?", plan)
             case Pausing(name=name):
                 return Question(act, f"Resume {name}?", "Its lanes go on and catch up.", why=False)
-            case Settling(action=action, wanted=wanted):
-                return self._settling(act, action, wanted)
+            case Settling():
+                return self._settling(act)
 
     def done(self, act: Act, reason: str) -> str:
         """Do it; return what was done.
@@ -99,17 +99,15 @@ class Acts:
             case Settling():
                 return self._settle(act, reason)
 
-    def _settling(self, act: Act, action: Action, wanted: LetterSelection) -> Question:
-        with self._desk() as desk:
-            letters = self._letters(desk, wanted)
-            chosen = selection.selected(letters, wanted)
-        steps = selection.steps(action, letters, chosen)
-        events = sum(step.events for step in steps)
-        more = sum(step.then for step in steps)
-        plan = f"{counted(more, 'event')} behind them are applied then." if more else ""
-        plan = f"{plan} {dead_letters.untried(action, chosen)}".strip()
-        title = f"{action.capitalize()} {counted(events, 'event')} of {counted(len(steps), 'key')}?"
-        return Question(act, title, plan or "In order, until one is refused again.")
+    def _settling(self, act: Settling) -> Question:
+        with closing(open_desk(self._settings)) as desk:
+            planned = plan(desk, act.action, act.wanted)
+        more = planned.total - planned.events
+        then = f"{counted(more, 'event')} behind them are applied then. " if more else ""
+        warned = dead_letters.untried(act.action, planned.chosen)
+        events = counted(planned.events, "event")
+        title = f"{act.action.capitalize()} {events} of {counted(len(planned.steps), 'key')}?"
+        return Question(act, title, f"{then}{warned}" or "In order, until one is refused again.")
 
     def _pause(self, act: Pausing, reason: str) -> str:
         with Stores(self._settings) as stores:
@@ -122,23 +120,12 @@ class Acts:
         return f"{found.name} {state}{before}; {counted(found.backlog, 'event')} wait"
 
     def _settle(self, act: Settling, reason: str) -> str:
-        with self._desk() as desk:
-            before = self._letters(desk, act.wanted)
-            chosen = selection.selected(before, act.wanted)
-            steps = selection.steps(act.action, before, chosen)
+        with closing(open_desk(self._settings)) as desk:
+            planned = plan(desk, act.action, act.wanted)
             now = self._clock.now_ms()
             decision = OperatorDecision(act.action, reason, self._operator, now)
-            asked = asking.sent(desk, decision, chosen)
-            waited = asking.waited(desk, asked, self._settings, self._clock, timeout=_WAIT)
-            after = self._letters(desk, act.wanted)
-        if waited.left:
-            raise MemoryBusError(dead_letters.unfinished(waited))
-        result = selection.compared(steps, before, after)
-        gone = selection.compared(steps, chosen, after).settled if act.action == "discard" else 0
-        return dead_letters.outcome(act.action, result, gone)
-
-    def _desk(self) -> "closing[DeadLetters]":
-        return closing(DeadLetters(self._settings))
-
-    def _letters(self, desk: DeadLetters, wanted: LetterSelection) -> list[Dead]:
-        return desk.letters([wanted.provider] if wanted.provider else desk.providers())
+            acts = LetterActs(desk, self._settings, self._clock, new_id)
+            came = acts.carry_out(planned, decision, _WAIT)
+        if came.waited.left:
+            raise MemoryBusError(dead_letters.unfinished(came.waited))
+        return dead_letters.outcome(act.action, came.result, came.discarded)

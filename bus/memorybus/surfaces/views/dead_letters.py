@@ -110,7 +110,7 @@ def _provider(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
 def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
     """Return rows as a table."""
     columns = _COLUMNS[group]
-    made = grid(*(_HEADS.get(name, name) for name in columns))
+    made = grid(*(_HEADS.get(name, name) for name in columns), texts=("reason",))
     for row in found:
         add_row(made, *(_cell(name, row[name]) for name in columns))
     return made
@@ -201,6 +201,14 @@ def outcome(action: Action, result: ActionResult, discarded: int) -> str:
     return f"{done}; {counted(result.left, 'event')} of the same keys still wait"
 
 
+def unfinished(waited: Waited) -> str:
+    """Return what remains to be done, and what to run."""
+    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+    if waited.unowned:
+        return f"{what}: no worker owns these lanes; start one: memorybus up"
+    return f"{what}; see how far they are: memorybus dlq ls"
+
+
 def untried(action: Action, chosen: Iterable[Dead]) -> str:
     """Return a warning where a discard also means events that nobody ever refused; "" if none."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
@@ -211,14 +219,6 @@ def untried(action: Action, chosen: Iterable[Dead]) -> str:
         f"{innocent} of them {were} never tried and only wait behind a refused one; to discard "
         f"nothing but what was refused, name it: an event's id, or --error GROUP"
     )
-
-
-def unfinished(waited: Waited) -> str:
-    """Return what remains to be done, and what to run."""
-    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
-    if waited.unowned:
-        return f"{what}: no worker owns these lanes; start one: memorybus up"
-    return f"{what}; see how far they are: memorybus dlq ls"
 
 
 def counted(number: int, what: str) -> str:

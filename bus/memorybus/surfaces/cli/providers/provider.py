@@ -14,6 +14,7 @@ from memorybus.surfaces.cli.providers.provider_life import (
     run_resume,
 )
 from memorybus.surfaces.cli.providers.provider_setup import run_setup
+from memorybus.surfaces.cli.providers.provider_steering import run_retry_now, run_set
 from memorybus.surfaces.cli.providers.provider_trial import run_test
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
@@ -32,6 +33,8 @@ def register(app: App) -> None:
     provider.command(run_add, name="add")
     provider.command(run_pause, name="pause")
     provider.command(run_resume, name="resume")
+    provider.command(run_set, name="set")
+    provider.command(run_retry_now, name="retry-now")
     provider.command(run_remove, name="remove")
     app.command(provider)
 
@@ -55,7 +58,9 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
 
 
 def _table(found: "list[ListedProvider]") -> Table:
-    table = grid("provider", "kind", "delivery", "home", "lanes", "backlog", "note")
+    table = grid(
+        "provider", "kind", "delivery", "home", "lanes", "backlog", "note", texts=("note",)
+    )
     for one in found:
         cells = (
             *(one.name, one.kind, one.delivery or "never served", _home(one)),

@@ -86,6 +86,7 @@ def run_pause(
     /,
     *,
     reason: Annotated[str, Parameter(help="Why; status and doctor show it.")],
+    execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
     """Let an instance's lanes stand still: nothing is applied to it, and nothing is lost.
@@ -96,6 +97,7 @@ def run_pause(
     For example:
 
     - `memorybus provider pause mem0 --reason "its quota is used up"`
+    - `memorybus provider pause mem0 --reason "its quota is used up" --execute`
     """
     from memorybus.operations.providers import lifecycle
     from memorybus.surfaces.cli.options import operator
@@ -104,22 +106,26 @@ def run_pause(
     if not reason.strip():
         raise ConfigError("--reason must say why")
     with checked_stores(common.settings()) as stores:
-        done = lifecycle.pause(stores, name, reason, operator())
+        if execute:
+            done = lifecycle.pause(stores, name, reason, operator())
+        else:
+            done = lifecycle.pause_plan(stores, name, reason)
     return _show_pause(output, done)
 
 
-def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
+def run_resume(name: Name, /, *, execute: Execute = False, common: Common = DEFAULT) -> int:
     """Let an instance's lanes go on from where they stand.
 
     For example:
 
     - `memorybus provider resume mem0`
+    - `memorybus provider resume mem0 --execute`
     """
     from memorybus.operations.providers import lifecycle
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        done = lifecycle.resume(stores, name)
+        done = (lifecycle.resume if execute else lifecycle.resume_plan)(stores, name)
     return _show_pause(output, done)
 
 
@@ -129,15 +135,21 @@ def _show_pause(output: Output, done: "Pause") -> int:
         return 0
     waits = f"{done.backlog} events wait"
     who = f"{done.name}, which serves {done.serves}" if done.serves else done.name
+    would = "" if done.executed else "would be "
     if done.paused and done.changed:
-        output.show(visible(f"paused {who}: its lanes stand still within a heartbeat"))
-        output.note("what it remembers is still recalled; nothing is lost: it catches up later")
+        output.show(visible(f"{who} {would or 'is '}paused: {done.reason}; {waits}"))
+        output.note(
+            "its lanes stand still within a heartbeat; what it remembers is still recalled; "
+            "nothing is lost: it catches up later"
+        )
     elif done.paused:
         output.show(visible(f"{who} is paused already: {done.reason}; {waits}"))
     elif done.changed:
-        output.show(visible(f"resumed {who}: {waits}"))
+        output.show(visible(f"{who} {would or 'is '}resumed (paused: {done.reason}): {waits}"))
     else:
-        output.show(visible(f"{who} was not paused; {waits}"))
+        output.show(visible(f"{who} is not paused; {waits}"))
+    if done.changed and not done.executed:
+        output.note(NOTHING_DONE, "yellow")
     return 0
 
 

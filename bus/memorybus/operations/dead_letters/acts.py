@@ -1,0 +1,186 @@
+"""What an operator does about dead letters: first a plan, then requests to the owners (G6)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.records import replaced
+from memorybus.dead_letters.requests import LetterRequest
+from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
+from memorybus.ids import NewId
+from memorybus.operations.dead_letters import selection, waiting
+from memorybus.operations.dead_letters.selection import (
+    Action,
+    ActionResult,
+    KeyPlan,
+    LetterSelection,
+    OperatorDecision,
+)
+from memorybus.operations.dead_letters.waiting import Waited
+
+
+class LetterPlan(msgspec.Struct, frozen=True):
+    """What an action would do.
+
+    Attributes:
+        action: what to do.
+        wanted: with which dead letters.
+        letters: all dead letters among which they are, in order.
+        chosen: those that are meant.
+        steps: what follows under each of their keys.
+    """
+
+    action: Action
+    wanted: LetterSelection
+    letters: list[Dead]
+    chosen: list[Dead]
+    steps: list[KeyPlan]
+
+    @property
+    def events(self) -> int:
+        """How many events are retried, discarded or edited."""
+        return sum(step.events for step in self.steps)
+
+    @property
+    def total(self) -> int:
+        """How many dead letters may go."""
+        return sum(step.events + step.then for step in self.steps)
+
+
+class ActOutcome(msgspec.Struct, frozen=True):
+    """What came of an action.
+
+    Attributes:
+        waited: how far the owners are.
+        result: what became of the keys it touched.
+        discarded: how many dead letters are gone without being applied.
+    """
+
+    waited: Waited
+    result: ActionResult
+    discarded: int
+
+
+def open_desk(settings: Settings) -> DeadLetters:
+    """Return the dead letters of the log.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    desk = DeadLetters(settings)
+    desk.check()
+    return desk
+
+
+def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
+    """Return the dead letters of one provider, or of all.
+
+    Raises:
+        ConfigError: nobody knows the provider.
+    """
+    known = desk.providers()
+    if provider is not None and provider not in known:
+        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
+    return desk.letters(known if provider is None else [provider])
+
+
+def plan(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
+    """Return what an action would do; nothing is changed.
+
+    Raises:
+        ConfigError: the selection cannot be understood, or nobody knows the provider.
+        NoSuchLetter: it means no dead letter, or more than one event.
+    """
+    letters = letters_of(desk, wanted.provider)
+    chosen = selection.selected(letters, wanted)
+    return LetterPlan(action, wanted, letters, chosen, selection.steps(action, letters, chosen))
+
+
+def check_edit(
+    desk: DeadLetters, dead: Dead, fields: Mapping[str, Any], settings: Settings
+) -> None:
+    """Check that fields are an event that may stand for a letter's.
+
+    Raises:
+        InvalidEvent, EventTooLarge: they are not.
+    """
+    published = desk.event(dead, shown=False)
+    if published.event is None:
+        raise InvalidEvent(published.why)
+    event = replaced(published.event.envelope.event, dict(fields))
+    size = len(msgspec.msgpack.encode(event))
+    if size > settings.event_max_bytes:
+        raise EventTooLarge(
+            f"the edited event has {size} bytes, more than {settings.event_max_bytes}"
+        )
+
+
+class LetterActs:
+    """Carries plans out: asks the lanes' owners and waits for them, within bounds.
+
+    Args:
+        desk: the dead letters.
+        settings: of the bus.
+        clock: time.
+        new_id: names requests.
+    """
+
+    def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
+        """Ask nothing yet."""
+        self._desk = desk
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+
+    def carry_out(
+        self,
+        planned: LetterPlan,
+        decision: OperatorDecision,
+        timeout: float,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> ActOutcome:
+        """Do what a plan says, and wait until it is done.
+
+        Args:
+            planned: the plan.
+            decision: why, by whom.
+            timeout: seconds to wait at most; the requests stay.
+            progress: told how many of the lanes' dead letters are gone.
+
+        Raises:
+            TooManyRequests: more would wait than may; nothing is asked of that provider.
+            LogUnavailable: Redis is away; what was asked stays.
+        """
+        asked = self._asked(planned, decision)
+        before = self._desk.count(waiting.lanes_of(asked))
+        for provider, requests in asked.items():
+            self._desk.send(provider, requests)
+        waited = waiting.wait(
+            self._desk,
+            asked,
+            self._clock,
+            timeout=timeout,
+            ownerless=2 * self._settings.lease,
+            progress=lambda now: progress(min(planned.total, max(0, before - now))),
+        )
+        return self._outcome(planned, waited)
+
+    def _asked(
+        self, planned: LetterPlan, decision: OperatorDecision
+    ) -> dict[str, list[LetterRequest]]:
+        asked: dict[str, list[LetterRequest]] = {}
+        for provider, request in selection.requests(decision, planned.chosen, self._new_id):
+            asked.setdefault(provider, []).append(request)
+        return asked
+
+    def _outcome(self, planned: LetterPlan, waited: Waited) -> ActOutcome:
+        now = letters_of(self._desk, planned.wanted.provider)
+        result = selection.compared(planned.steps, planned.letters, now)
+        gone = 0
+        if planned.action == "discard":
+            gone = selection.compared(planned.steps, planned.chosen, now).settled
+        return ActOutcome(waited, result, gone)

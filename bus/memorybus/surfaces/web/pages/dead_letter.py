@@ -1,0 +1,58 @@
+"""One dead letter: why it was refused, the traceback, its event, and what waits behind it."""
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.errors import MissingEvent
+from memorybus.operations.dead_letters.acts import open_desk
+from memorybus.surfaces.views.dead_letters import letter_json
+from memorybus.surfaces.views.events import as_json, said_json
+from memorybus.surfaces.views.safe import json_text
+from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.pages.dead_letters import place_of
+
+_BEHIND: Final = 20
+"""Letters of the same key that are shown."""
+
+_PARTITION = re.compile(r"p(\d{2,6})")
+_LETTER = re.compile(r"\d{1,16}-\d{1,16}")
+
+
+def show(asked: Asked) -> Mapping[str, Any]:
+    """Return a letter, with its event as it was published and what waits behind it."""
+    with closing(open_desk(asked.settings)) as desk:
+        dead = letter_in(asked.path, desk)
+        published = desk.event(dead)
+        following = desk.behind(dead)
+    event = published.event
+    shown = letter_json(dead, published, event and as_json(event))
+    return {
+        "letter": shown,
+        "event_place": f"p{dead.partition:02d}:{dead.stored.letter.entry}",
+        "said": "" if event is None else json_text(said_json(event.envelope.event)),
+        "edited": json_text(shown["edited"]) if shown["edited"] is not None else "",
+        "following": [(place_of(one), one.stored.letter) for one in following[:_BEHIND]],
+        "more": max(0, len(following) - _BEHIND),
+    }
+
+
+def letter_in(path: Mapping[str, str], desk: DeadLetters) -> Dead:
+    """Return the letter that a path names.
+
+    Raises:
+        MissingEvent: it is gone: applied, or discarded.
+    """
+    partition, letter = _PARTITION.fullmatch(path["partition"]), path["letter"]
+    if partition and _LETTER.fullmatch(letter):
+        found = desk.letter((path["provider"], int(partition[1])), letter)
+        if found is not None:
+            return found
+    raise MissingEvent("there is no such dead letter any more: it was applied or discarded")
+
+
+PAGE: Final = Page(
+    path="/dead/{provider}/{partition}/{letter}", template="dead_letter.html", show=show
+)

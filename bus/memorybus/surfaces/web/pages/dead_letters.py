@@ -1,0 +1,91 @@
+"""Dead letters by error and by key: why, how often it was tried, what waits behind.
+
+However many there are, a view reads the first of each lane, `MOST` in all, and says so where there
+are more; `memorybus dlq ls` reads all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from memorybus.dead_letters.queue import Dead, Lane
+from memorybus.errors import LogUnavailable
+from memorybus.health.looks import Look
+from memorybus.operations.dead_letters.acts import open_desk
+from memorybus.operations.dead_letters.selection import behind
+from memorybus.surfaces.views import dead_letters as views
+from memorybus.surfaces.web.page import Asked, Page
+from memorybus.text.display import iso
+
+MOST: Final = 2_000
+"""Dead letters that one view reads; at least `LEAST` of each lane that has some."""
+
+LEAST: Final = 25
+
+KEYS: Final = 50
+"""Keys that are shown."""
+
+
+def show(asked: Asked) -> Mapping[str, Any]:
+    """Return the groups of errors, and the first keys, of those that are asked for."""
+    provider, error = (asked.query.get(name, "") for name in ("provider", "error"))
+    counts = lanes_with_letters(asked.look(), provider)
+    with closing(open_desk(asked.settings)) as desk:
+        each = max(LEAST, MOST // max(1, len(counts)))
+        names = dict.fromkeys(name for name, _ in counts)
+        letters = [dead for name in names for dead in desk.first(name, each)]
+    keys = first_keys(letters, error)
+    return {
+        "provider": provider,
+        "error": error,
+        "total": sum(counts.values()),
+        "read": len(letters),
+        "errors": views.rows("error", letters),
+        "keys": keys[:KEYS],
+        "more_keys": max(0, len(keys) - KEYS),
+    }
+
+
+def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
+    """Return how many dead letters lanes have, for those that have any.
+
+    Raises:
+        LogUnavailable: nobody knows.
+    """
+    if look.status is None:
+        raise LogUnavailable(look.verdict.line)
+    return {
+        (name, partition): lane.dead
+        for name, lanes in look.lanes.items()
+        if provider in ("", name)
+        for partition, lane in enumerate(lanes)
+        if lane.dead
+    }
+
+
+def first_keys(letters: Sequence[Dead], error: str) -> list[dict[str, Any]]:
+    """Return a row for each key that was refused like that, or for each; pure."""
+    counts = behind(letters)
+    firsts: dict[tuple[str, int, str], Dead] = {}
+    for dead in letters:
+        if not error or dead.group == error:
+            firsts.setdefault(dead.under, dead)
+    return [
+        {
+            "dead": dead,
+            "place": place_of(dead),
+            "waiting": counts[under],
+            "last_at": iso(dead.stored.letter.last_at),
+        }
+        for under, dead in firsts.items()
+    ]
+
+
+def place_of(dead: Dead) -> str:
+    """Return a letter's place as links name it: ``builtin/p07/1764041234567-0``."""
+    return f"{dead.provider}/p{dead.partition:02d}/{dead.stored.id}"
+
+
+PAGE: Final = Page(
+    path="/dead", template="dead_letters.html", show=show, label="Dead letters", key="d"
+)

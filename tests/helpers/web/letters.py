@@ -1,0 +1,42 @@
+"""A dead letter that no worker had to refuse."""
+
+from typing import Any
+
+import msgspec
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.records import DeadLetter
+from memorybus.events import TurnCompleted
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+
+
+def put_aside(settings: Settings, text: str) -> None:
+    """Write a dead letter of the newest turn as a worker would, in the words of a text."""
+    redis, keys = connect_redis(settings), Keys(settings.namespace)
+    log = EventLog(redis, settings)
+    event = next(
+        one
+        for p in range(settings.partitions)
+        for one in log.read(p)
+        if isinstance(one.envelope.event, TurnCompleted)
+    )
+    place, envelope = event.position, event.envelope
+    letter = DeadLetter(
+        event_id=envelope.id,
+        entry=place.entry,
+        n=place.n,
+        key=envelope.key,
+        type=text,
+        reason=text,
+        attempts=3,
+        session=text,
+        first_at=envelope.at,
+        last_at=envelope.at,
+        trace=text,
+        worker=text,
+    )
+    record: Any = {"r": msgspec.json.encode(letter)}
+    redis.xadd(keys.dead(place.partition, "builtin"), record)
+    redis.hset(keys.parked(place.partition, "builtin"), envelope.key, f"{place.entry} 1")
+    redis.close()
