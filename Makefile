@@ -95,6 +95,9 @@ hermes-venv: $(HERMES)/.installed ## Hermes Agent with memorybus, in an environm
 test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, offline, with the plugin
 	$(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
 
+screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
+	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
+
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'
 	$(PY) bench/run.py $(if $(QUICK),--quick)

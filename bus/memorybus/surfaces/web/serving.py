@@ -14,6 +14,7 @@ from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.app import build
+from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.guard import is_loopback
 from memorybus.surfaces.web.looks import Looks
 from memorybus.surfaces.web.pages import PAGES
@@ -36,6 +37,7 @@ def made(settings: Settings) -> Site:
         looks=Looks(settings, SYSTEM),
         past=Past(),
         access=Access(settings, SYSTEM, new_secret),
+        errands=Errands(SYSTEM),
         templates=answers.environment(),
     )
 

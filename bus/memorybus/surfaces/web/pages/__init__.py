@@ -9,8 +9,10 @@ from memorybus.surfaces.web.pages import (
     dead_letters,
     event,
     events,
+    history,
     overview,
     provider,
+    sessions,
     tail,
     workers,
 )
@@ -21,9 +23,12 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    sessions.PAGE,
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
+    history.PAGE,
+    history.PLAN,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
