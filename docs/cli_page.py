@@ -20,7 +20,7 @@ SCHEMA = Path(__file__).with_name("cli.schema.json")
 
 HEAD = """# What commands print as JSON
 
-Every command takes `--json`. Then its result is one JSON value on stdout, and all else is on
+Every command but `top` takes `--json`. Its result is one JSON value on stdout, and all else is on
 stderr; where the table says *lines*, it is a value on each line. A command that fails prints a
 [`Failed`](#failed), on one line, and its exit code says so. Times are ISO 8601 in UTC where a field
 is a text, else milliseconds since the Unix epoch. As JSON Schema, for programs:

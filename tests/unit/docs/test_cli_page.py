@@ -9,7 +9,7 @@ from cyclopts import App
 from memorybus.surfaces.cli.app import build
 from memorybus.surfaces.cli.results import RESULTS, schema
 
-NO_JSON = {"completion"}
+NO_JSON = {"completion", "top"}
 """Commands that print no JSON."""
 
 
