@@ -71,6 +71,8 @@ BOUNDS: dict[str, Bound] = {
     "idle_rss_mb": Bound(130.0),
     "metrics_scrape_ms": Bound(50.0),
     "metrics_scrape_redis_ms": Bound(10.0),
+    "page_overview_ms": Bound(200.0),
+    "page_view_ms": Bound(300.0),
     "drain_with_metrics_over_without": Bound(0.97, least=True),
     "drain_with_traces_over_without": Bound(0.95, least=True),
     "drain_with_traces_off_over_without": Bound(0.98, least=True),

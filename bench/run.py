@@ -47,6 +47,7 @@ PARTS = (
     "recovery",
     "idle",
     "scrape",
+    "page",
     "scraped",
     "traced",
     "peers",
