@@ -1,173 +1,78 @@
-"""What the page's views cost with a long history and many dead letters, over real HTTP.
+"""What the page's overview takes while the log holds a million events: five providers, one behind.
 
-Sessions of 250 events each, 64 of them at a time side by side, all sealed but the last rounds, as
-an archiver leaves them. One provider has refused the first event of many keys. Each view is asked
-for later than a look is kept, so that each asks Redis anew. ``page_view_ms`` is the slowest of the
-views' medians, ``page_overview_ms`` the overview's.
+Each request is a real one over HTTP, and comes later than a look is kept, so that
+each asks Redis anew. ``page_history_ms`` and ``page_provider_ms`` are the other views of operators.
 """
 
 import asyncio
 import http.client
-import re
-import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import Any
+from contextlib import contextmanager
 
-import msgspec
-from filling import Filler
-from gauge import Figures, Size
+from filling import Filler, spread
+from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.records import DeadLetter
+from memorybus.health.looks import KEPT
 from memorybus.health.metrics.server import Address
-from memorybus.log.stream import EventLog
-from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents
 from memorybus.surfaces.web import serving
-from memorybus.surfaces.web.looks import KEPT
-from past import TEXTS, parts, seal
-from search import AT_ONCE, SESSION_EVENTS
 from stage import Stage, wait_for
 
 _PROVIDERS = 5
+_MILLION = 1_000_000
+_REQUESTS = 11
 _NOOP = "bench.providers:NoopProvider"
-_REFUSES = "noop0"
-_LETTERS = 10_000
-_OF_A_KEY = 4
-_ROUNDS = 12
-"""Rounds that are sealed together; the log holds those that came after the last such."""
-
-_ASKED = 7
-_TRACE = "Traceback (most recent call last):\n" + '  File "provider.py", line 10, in f\n' * 15
+_PATHS = {
+    "page_overview_ms": "/",
+    "page_provider_ms": "/providers/noop1",
+    "page_history_ms": "/history",
+}
 
 
 def measure(size: Size) -> Figures:
-    """Return milliseconds of each view."""
+    """Return milliseconds of a request of each view, with the look it needs."""
+    events = _MILLION if size.long_runs > 1 else size.drained
     with Stage() as stage:
         settings = stage.with_providers({f"noop{n}": _NOOP for n in range(_PROVIDERS)})
-        names = fill(stage, size.past)
-        park(stage)
-        return asked(settings, names) | searched(settings, names)
+        Filler(stage, spread(settings.partitions, 64)).fill(events)
+        most = stage.with_providers({f"noop{n}": _NOOP for n in range(1, _PROVIDERS)})
+        with stage.worker(most), served(settings) as where:
+            for number in range(1, _PROVIDERS):
+                stage.await_applied(f"noop{number}")
+            _ask(where, "/")
+            found = medians([_measured(where) for _ in range(_REQUESTS)])
+    return found | {"page_events": float(events)}
 
 
-def fill(stage: Stage, count: int) -> list[str]:
-    """Write the history, and seal all but its last rounds; return the sessions' names."""
-    a_round = SESSION_EVENTS * AT_ONCE
-    names: list[str] = []
-    EventLog(stage.redis, stage.settings).open()  # filled from outside, it has no birth else
-    filler = Filler(stage, ["none"], texts=TEXTS)
-    for number, part in enumerate(parts(count, a_round)):
-        fresh = [f"session-{number:04d}-{one:02d}" for one in range(AT_ONCE)]
-        filler.turn_to(fresh)
-        filler.fill(part)
-        names += fresh
-        if number % _ROUNDS == _ROUNDS - 1:
-            seal(stage)
-    stage.settle()
-    return names
+def _measured(where: Address) -> Figures:
+    return {name: _ask(where, path) for name, path in _PATHS.items()}
 
 
-def park(stage: Stage) -> None:
-    """Put letters aside as a worker would, spread over the lanes."""
-    keys, partitions = stage.keys, stage.settings.partitions
-    with stage.redis.pipeline(transaction=False) as pipe:
-        for number in range(_LETTERS):
-            key = f"session:{number // _OF_A_KEY:016x}:s"
-            partition = number // _OF_A_KEY % partitions
-            letter = DeadLetter(
-                event_id=f"{number:032x}",
-                entry=f"{1_700_000_000_000 + number}-0",
-                n=number + 1,
-                key=key,
-                type="TurnCompleted",
-                reason=f"the backend refused row {number}: a value is too long for its column",
-                attempts=0 if number % _OF_A_KEY else 3,
-                session=f"s-{number}",
-                first_at=1_700_000_000_000,
-                last_at=1_700_000_000_000,
-                trace=_TRACE,
-            )
-            record: Any = {"r": msgspec.json.encode(letter)}
-            pipe.xadd(keys.dead(partition, _REFUSES), record)
-            pipe.hset(keys.parked(partition, _REFUSES), key, f"{letter.entry} {_OF_A_KEY}")
-        pipe.execute()
-
-
-def asked(settings: Settings, names: list[str]) -> Figures:
-    """Return what each view takes, in milliseconds, and the slowest."""
-    with served(settings) as address:
-        page = _get(address, "/events")[1]
-        event = re.findall(r'href="(/events/p[^"]*)"', page)[0]
-        letter = re.findall(rf'href="(/dead/{_REFUSES}/[^"]*)"', _get(address, "/dead")[1])[0]
-        views = {
-            "overview": "/",
-            "events": "/events",
-            "events_of_old_session": f"/events?session={names[0]}",
-            "events_nobody_said": "/events?q=nobody+ever+said+this",
-            "event": event,
-            "tail": "/tail",
-            "sessions": "/sessions",
-            "dead_letters": "/dead",
-            "dead_letter": letter,
-            "dead_letters_plan": f"/dead/retry?all=1&provider={_REFUSES}",
-        }
-        took = {name: _median(address, path) for name, path in views.items()}
-    return {f"page_{name}_ms": ms for name, ms in took.items()} | {
-        "page_view_ms": max(took.values())
-    }
-
-
-def searched(settings: Settings, names: list[str]) -> Figures:
-    """Return what whole searches take: the newest, a session of long ago, words nobody said."""
-    return {
-        "search_newest_ms": _search(settings, SearchedEvents(), 20),
-        "search_old_session_ms": _search(settings, SearchedEvents(session=names[0]), 20),
-        "search_everything_s": _search(settings, SearchedEvents(words=("nobody said",)), 1) / 1000,
-    }
-
-
-def _search(settings: Settings, wanted: SearchedEvents, limit: int) -> float:
-    history = journal.checked_history(settings)
-    with closing(history):
-        began = time.perf_counter()
-        EventSearch(history, wanted).run(limit)
-        return (time.perf_counter() - began) * 1000
-
-
-def _median(address: str, path: str) -> float:
-    found = []
-    for _ in range(_ASKED):
-        time.sleep(KEPT)
-        found.append(_get(address, path)[0])
-    return statistics.median(found)
-
-
-def _get(address: str, path: str) -> tuple[float, str]:
-    """Return milliseconds, and the page."""
-    connection = http.client.HTTPConnection(address, timeout=60)
+def _ask(where: Address, path: str) -> float:
+    time.sleep(KEPT)
+    connection = http.client.HTTPConnection(where.host, where.port)
     began = time.perf_counter()
     connection.request("GET", path, headers={"Accept": "text/html"})
     answer = connection.getresponse()
-    text = answer.read().decode()
-    took = (time.perf_counter() - began) * 1000
+    text = answer.read()
+    took = time.perf_counter() - began
     connection.close()
-    if answer.status != http.client.OK:
-        raise RuntimeError(f"{path}: {answer.status}")
-    return took, text
+    if answer.status != http.client.OK or b"noop1" not in text:
+        raise RuntimeError(f"{path} failed: {answer.status}")
+    return took * 1000
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[str]:
+def served(settings: Settings) -> Iterator[Address]:
     """Serve the page on a thread; yield its address."""
     listener = serving.listening(Address("127.0.0.1", 0))
     server = serving.server(serving.made(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:
-        wait_for("the page", lambda: server.started, look=0.02)
-        yield "{}:{}".format(*listener.getsockname())
+        wait_for("the page to be served", lambda: server.started)
+        yield Address(*listener.getsockname())
     finally:
         server.should_exit = True
         thread.join()

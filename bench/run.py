@@ -47,9 +47,10 @@ PARTS = (
     "recovery",
     "idle",
     "scrape",
-    "page",
     "scraped",
     "traced",
+    "page",
+    "page_views",
     "peers",
 )
 

@@ -40,6 +40,8 @@ def planned(output: Output, found: "Prepared") -> int:
     if output.json:
         output.result(found)
         return 0
+    from memorybus.operations.rebuild.carry_out import unserved
+
     output.show(plan_view.shown(_facts(found), found.counted))
     for option in _idle(found):
         output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
@@ -93,14 +95,6 @@ def _left_out(query: "Query") -> str:
     )
     said = [f"{name} {', '.join(words)}" for name, words in groups if words]
     return f", without {'; '.join(said)}, also from now on" if said else ""
-
-
-def unserved(provider: str) -> str:
-    """Return what to do without a worker."""
-    return (
-        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
-        f"memorybus up (or memorybus worker), then the same command again"
-    )
 
 
 def done(output: Output, done: "Rebuilt") -> int:

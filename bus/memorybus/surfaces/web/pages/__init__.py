@@ -4,13 +4,18 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    change,
     dead_letter,
     dead_letter_acts,
     dead_letters,
     event,
     events,
+    history,
+    kept,
+    memories,
     overview,
     provider,
+    recall,
     sessions,
     tail,
     workers,
@@ -26,6 +31,12 @@ PAGES: Final[tuple[Page, ...]] = (
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
+    recall.PAGE,
+    memories.PAGE,
+    kept.PAGE,
+    change.PAGE,
+    history.PAGE,
+    history.PLAN,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""

@@ -77,7 +77,12 @@
       meaning.textContent = text;
       list.append(term, meaning);
     });
+  const on = document.getElementById("keys-on"); // who dictates may have to turn them off
+  on.checked = localStorage.getItem("keys") !== "off";
+  on.addEventListener("change", () => localStorage.setItem("keys", on.checked ? "on" : "off"));
+  document.querySelector("[data-keys]").addEventListener("click", () => keys.showModal());
   document.addEventListener("keydown", (event) => {
+    if (!on.checked) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
     const link = known.find((one) => one.dataset.key === event.key);
     const search = document.querySelector("[data-search]");
