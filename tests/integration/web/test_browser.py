@@ -22,6 +22,7 @@ VIEWS = (
     *(page.path for page in PAGES if "{" not in page.path),
     "/providers/builtin",
     "/history/builtin",
+    "/history/builtin/diff",
     "/signin",
 )
 

@@ -10,6 +10,7 @@ from memorybus.surfaces.web.pages import (
     event,
     events,
     history,
+    history_diff,
     overview,
     provider,
     sessions,
@@ -29,6 +30,7 @@ PAGES: Final[tuple[Page, ...]] = (
     dead_letter_acts.PAGE,
     history.PAGE,
     history.PLAN,
+    history_diff.PAGE,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""
