@@ -54,12 +54,12 @@ from page order by agent collate "C", person collate "C", workspace collate "C"
 """
 _HELD: Final = (
     """
-select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from facts join sessions on sessions.id = facts.session
 where facts.scope = %s and seq is null order by facts.id
 """,
     """
-select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from sessions join facts on facts.session = sessions.id
 where sessions.scope = %s and seq is not null order by sessions.id, seq
 """,
@@ -101,8 +101,8 @@ def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
 
 
 def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
-    session, at, speaker, event, until = more
-    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until)
+    session, at, speaker, event, until, *name = more
+    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until, *name)
     return StoredMemory(*said)
 
 

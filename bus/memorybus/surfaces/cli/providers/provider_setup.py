@@ -160,7 +160,7 @@ class Setup:
     ) -> "Wish":
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
-        now = settings.provider_options(target.name)
+        now = settings.provider.get(target.name, {})
         return setup_answers.asked(dialogue, settings, offer.options or (), now, said)
 
     def _set_up(self, wish: "Wish") -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    change,
     dead_letter,
     dead_letter_acts,
     dead_letters,
@@ -11,8 +12,11 @@ from memorybus.surfaces.web.pages import (
     events,
     history,
     history_diff,
+    kept,
+    memories,
     overview,
     provider,
+    recall,
     sessions,
     tail,
     workers,
@@ -28,6 +32,10 @@ PAGES: Final[tuple[Page, ...]] = (
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
+    recall.PAGE,
+    memories.PAGE,
+    kept.PAGE,
+    change.PAGE,
     history.PAGE,
     history.PLAN,
     history_diff.PAGE,

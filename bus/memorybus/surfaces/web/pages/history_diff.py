@@ -69,7 +69,8 @@ def _differing(
     asked: Asked, pair: tuple[tuple[str, str], tuple[str, str]], query: str
 ) -> RecallDifference:
     whose = _whose(asked)
-    want = Want(query, whose["agent"], whose["user"], whose["workspace"], detail=True)
+    agent, user = whose["agent"] or None, whose["user"] or None  # nobody named means everyone
+    want = Want(query, agent, user, whose["workspace"], detail=True)
     inspector = InstanceInspector(asked.settings, asked.site.clock)
     return differing(inspector, pair, [want])[0]
 
