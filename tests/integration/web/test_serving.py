@@ -6,6 +6,7 @@ import logging
 
 import pytest
 from helpers.making import MakeSettings
+from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
@@ -74,12 +75,12 @@ def test_an_error_of_ours_quotes_nothing(
         log = logging.StreamHandler(said)
         logging.getLogger("uvicorn.error").addHandler(log)
         answer = visitor.get("/")
+        wait_until(lambda: "KeyError" in said.getvalue(), "the log has it")
         logging.getLogger("uvicorn.error").removeHandler(log)
     assert answer.status == 500
     assert "memorybus</title>" in answer.text
     assert "hello" not in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert "KeyError" in said.getvalue()
     assert "secret" not in said.getvalue()
 
 
