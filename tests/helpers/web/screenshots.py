@@ -5,7 +5,7 @@ wrong to be seen.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,18 +48,19 @@ ALL = (
 def main() -> None:
     """Take all pictures."""
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="mb-") as home, _redis() as url, chromium() as browser:
+    with tempfile.TemporaryDirectory(prefix="mb-") as home, redis() as url, chromium() as browser:
         settings = Settings(
             url=url, data_dir=Path(home), partitions=8, page_token=HASH, providers=(*SERVED, WAITS)
         )
         with thread_worker(settings, SERVED):
             _play(settings)
-            _take(settings, browser)
+            take(settings, browser, ALL)
 
 
-def _take(settings: Settings, browser: Browser) -> None:
+def take(settings: Settings, browser: Browser, pictures: Sequence[Picture]) -> None:
+    """Take pictures of the page of a bus that runs."""
     with served(settings) as visitor:
-        for one in ALL:
+        for one in pictures:
             with browser.tab(visitor.address, one.scheme, one.width, one.height) as tab:
                 tab.sign_in("ann", TOKEN)
                 tab.open(one.path)
@@ -86,7 +87,8 @@ def _play(settings: Settings) -> None:
 
 
 @contextmanager
-def _redis() -> Iterator[str]:
+def redis() -> Iterator[str]:
+    """Run a Redis; yield where."""
     server = RedisServer(appendonly="yes")
     server.start()
     try:

@@ -16,7 +16,7 @@ from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.web.pages import PAGES
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 VIEWS = (
     *(page.path for page in PAGES if page.label),

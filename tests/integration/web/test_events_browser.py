@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.surfaces.web.pages import events
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module", name="browser")
