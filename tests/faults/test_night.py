@@ -68,6 +68,7 @@ def said(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> str:
     return child.output()
 
 
+@pytest.mark.servers
 @pytest.mark.timeout(200)
 def test_a_backend_refuses_at_night(
     settings: Settings, spawn: Spawn, backend: Backend, tmp_path: Path
