@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent
-from memorybus.surfaces.web import shown
+from memorybus.surfaces.views import shown
 from memorybus.surfaces.web.access import Person
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.surfaces.web.site import Site

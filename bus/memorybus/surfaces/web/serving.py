@@ -9,6 +9,7 @@ import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
+from memorybus.health.looks import Looks
 from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
@@ -16,7 +17,6 @@ from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.app import build
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.guard import is_loopback
-from memorybus.surfaces.web.looks import Looks
 from memorybus.surfaces.web.pages import PAGES
 from memorybus.surfaces.web.past import Past
 from memorybus.surfaces.web.site import Site

@@ -7,9 +7,9 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.health.looks import Looks
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.errands import Errands
-from memorybus.surfaces.web.looks import Looks
 from memorybus.surfaces.web.past import Past
 
 
