@@ -140,6 +140,30 @@ def test_what_was_said_is_taken_back_and_put_right(
     assert kept(remembering, "wolpertinger") == []
 
 
+def test_the_event_of_a_memory_is_found_wherever_it_lies(settings: Settings) -> None:
+    """Near its time or not, in its session's lineage or a branch; of none it is said so."""
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", user="ana", warm=False)
+        branch = session.branch("b")
+        receipts = (
+            session.turn_completed("now", "ok"),
+            session.memory_written("add", "now", store="user"),
+            session.turn_completed("long ago", "ok", at=1_600_000_000_000),
+            branch.turn_completed("in a branch", "ok"),
+        )
+        assert bus.flush("logged", LONG)
+    for receipt in receipts:
+        envelope = amending.brought_by(settings, receipt.event_id)
+        memory = KeptMemory(
+            *("", envelope.scope.agent, envelope.scope.user),
+            session=envelope.session.id,
+            at=envelope.at,
+        )
+        assert amending.brought_by(settings, receipt.event_id, memory) == envelope
+    with pytest.raises(MissingEvent):
+        amending.brought_by(settings, "ab" * 16, KeptMemory("", user="ana", at=1))
+
+
 def test_the_commands_plan_first_and_are_told_to_the_log(
     remembering: Settings, redis_client: redis.Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:

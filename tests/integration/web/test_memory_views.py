@@ -91,9 +91,12 @@ def test_a_prompt_is_asked_as_a_person(guarded: Settings, visitor: Visitor) -> N
     assert html.unescape(shown) == block
     assert "in time" in text
     assert "score " in text
-    [event, *_] = links(text, "its event")
+    events = set(links(text, "its event"))
     assert "window.pwned" not in text
-    assert visitor.get(event).status == 200
+    places = [visitor.get(one).headers["location"] for one in events]
+    assert any(SAID in visitor.get(one).text for one in places)
+    strange = visitor.get("/memories/event?event=" + "ab" * 16 + "&at=1&user=ana&session=s")
+    assert strange.headers["location"] == "/events?q=" + "ab" * 16
     assert "asks nothing" in answer(visitor, "/recall?user=ana&q=ok+thanks")
     assert "hx-get" not in visitor.get("/recall").text, "nobody is asked before somebody asks"
 
@@ -108,7 +111,9 @@ def test_people_lead_to_their_memories_and_those_to_events(visitor: Visitor) -> 
         assert ENTRY in page
         assert "window.pwned" not in page
         [event, *_] = links(page, "its event")
-        assert re.fullmatch(r"/events\?q=[0-9a-f]{32}", event)
+        place = visitor.get(event).headers["location"]
+        assert re.fullmatch(r"/events/p\d\d%3A\d+-\d+", place)
+        assert "What became of it" in visitor.get(place).text
     assert SAID in kept(visitor, "ana", "holographic")
     assert SAID not in visitor.get("/memories/kept?user=ana&provider=holographic&q=likes").text
     assert "there is no provider" in kept(visitor, "ana", "nobody")

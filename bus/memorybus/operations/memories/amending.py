@@ -38,7 +38,6 @@ from memorybus.events import (
     ToolCalled,
     WriteAction,
 )
-from memorybus.history.backward import Mark
 from memorybus.history.history import History
 from memorybus.ids import text_digest
 from memorybus.log.entry import LoggedEvent, moment
@@ -46,7 +45,8 @@ from memorybus.operations import journal
 from memorybus.operations.memories.browsing import KeptMemory, memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
-from memorybus.recall.model import Want
+from memorybus.query.ranges import Plan
+from memorybus.recall.model import Want, written_by
 from memorybus.recall.purge import purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
@@ -197,26 +197,50 @@ def brought_memory(
     )
 
 
-def brought_by(settings: Settings, event: str, at: int = 0) -> Envelope:
-    """Return an event by its id; most are found at once near the time at which it happened.
+def brought_by(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
+    """Return an event by its id.
+
+    Args:
+        settings: which bus.
+        event: its id.
+        memory: what it brought: most such events are found at once near the time of that.
 
     Raises:
         MissingEvent: history has none such.
         LogError: Redis is away.
     """
     with closing(journal.checked_history(settings)) as history:
-        near = _near(history, event, at) if at else None
+        near = None if memory is None else _near(history, event, memory)
         return (near or journal.event_by_id(history, event)).envelope
 
 
-def _near(history: History, event: str, at: int) -> LoggedEvent | None:
-    """Return an event that entered the log within seconds of its time; None if it did not."""
-    unread: list[str] = []
-    for one in history.back(Query(ids=(event,)), Mark(0, f"{at + _NOW_MS}-0"), damage=unread):
-        if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
-            return one
-        if moment(one.position.entry)[0] < at - _SKEW_MS:
-            break
+def near_event(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
+    """Return the event that brought a memory, if it is found at once near the time of that.
+
+    Raises:
+        LogError: Redis is away.
+    """
+    with closing(journal.checked_history(settings)) as history:
+        return _near(history, memory.event, memory)
+
+
+def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
+    """Return an event that entered the log within seconds of its time, in its likely partition.
+
+    None if it did not: it was recorded elsewhere before, or its session came from another one.
+    """
+    scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
+    session = SessionRef(memory.session, memory.session)
+    plan = Plan(query=Query(ids=(event,)))
+    for partition in written_by(scope, session, history.log.partitions):
+        after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
+        while page := history.read(partition, after, after_n=n, plan=plan).events:
+            for one in page:
+                if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
+                    return one
+            after, n = page[-1].position.entry, page[-1].position.n
+            if moment(after)[0] > memory.at + _NOW_MS:
+                break
     return None
 
 
@@ -237,7 +261,7 @@ def planned(settings: Settings, action: Action, memory: KeptMemory, content: str
         MissingEvent: its event is in the history no more.
         LogError: Redis is away.
     """
-    brought = brought_by(settings, memory.event, memory.at) if memory.event else None
+    brought = brought_by(settings, memory.event, memory) if memory.event else None
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     with Stores(settings) as stores:
         known, tools = stores.roster.providers(), stores.roster.tools()

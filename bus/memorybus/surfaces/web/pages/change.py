@@ -8,7 +8,7 @@ from memorybus.operations.memories import amending
 from memorybus.operations.memories.amending import Action, CannotAmend
 from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.surfaces.views.events import summary
-from memorybus.surfaces.web.kept_links import link, owner_of, whose_of
+from memorybus.surfaces.web.kept_links import event_link, link, owner_of, whose_of
 from memorybus.surfaces.web.page import Act, Asked, Done, Page
 from memorybus.text.display import event_name, iso
 
@@ -51,6 +51,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "plan": plan,
         "problem": problem,
         "brought": brought,
+        "where_from": event_link(memory),
     }
 
 

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse, Response
 
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
 from memorybus.jobs.inspect import InspectionFailed
 from memorybus.operations.memories import amending, browsing
 from memorybus.operations.memories.browsing import KeptMemory, Memories
-from memorybus.surfaces.web.kept_links import link, owner_of, whose_of
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.kept_links import event_link, link, memory_of, owner_of, whose_of
+from memorybus.surfaces.web.page import Asked, Page, Part
+from memorybus.surfaces.web.shown_events import place_of
 from memorybus.text.display import iso
 
 LONGEST: Final = 9
@@ -39,7 +43,10 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "iso": iso,
         "found": found,
         "problem": problem,
-        "rows": [(one, acts(owner, name, one)) for one in found.memories] if found else [],
+        "rows": [
+            (one, event_link(one), acts(owner, name, one))
+            for one in (found.memories if found else ())
+        ],
         "tabs": [
             (one.provider, link("/memories/kept", owner, {"provider": one.provider}))
             for one in known
@@ -71,4 +78,18 @@ def acts(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, 
     }
 
 
-PAGE: Final = Page(path="/memories/kept", template="kept.html", show=show)
+def event(asked: Asked) -> Response:
+    """Lead to the event of a memory, or to a search for it where it is not near its time."""
+    memory = memory_of(asked.query)
+    found = amending.near_event(asked.settings, memory)
+    if found is None:
+        return RedirectResponse(link("/events", {"q": memory.event}), 303)
+    return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)
+
+
+PAGE: Final = Page(
+    path="/memories/kept",
+    template="kept.html",
+    show=show,
+    parts=(Part("/memories/event", event),),
+)

@@ -6,10 +6,12 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import MemoryBusError
+from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.model import RecalledItem
 from memorybus.surfaces.views.prompt import outcome_words
 from memorybus.surfaces.web import answers
-from memorybus.surfaces.web.kept_links import link
+from memorybus.surfaces.web.kept_links import event_link, link
 from memorybus.surfaces.web.page import Asked, Page, Part
 from memorybus.text.display import iso
 from memorybus.text.redact import masked
@@ -39,13 +41,21 @@ def answer(asked: Asked) -> Response:
     """Return what a prompt would be given, as a part of the page."""
     fields = fields_of(asked)
     who = WhoAsks(fields["agent"], fields["user"], fields["workspace"], fields["session"])
-    data: dict[str, Any] = {"found": None, "problem": "", "said": outcome_words, "iso": iso}
+    found, problem = None, ""
     try:
-        data["found"] = asked_prompt(asked.settings, fields["q"], who, timeout=TIMEOUT)
+        found = asked_prompt(asked.settings, fields["q"], who, timeout=TIMEOUT)
     except MemoryBusError as error:
-        data["problem"] = masked(str(error), asked.settings.secrets)
+        problem = masked(str(error), asked.settings.secrets)
+    items = [(one, where_from(one, fields)) for one in (found.items if found else ())]
+    data = {"found": found, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
     context = answers.base(asked.site, asked.request, asked.who, ()) | data
     return HTMLResponse(asked.site.templates.get_template("recall_answer.html").render(context))
+
+
+def where_from(one: RecalledItem, fields: Mapping[str, str]) -> str:
+    """Return where the event of something recalled is shown; "" if nobody knows it."""
+    owner = (fields["agent"], fields["user"], fields["workspace"])
+    return event_link(KeptMemory("", *owner, session=one.session, at=one.at or 0, event=one.event))
 
 
 PAGE: Final = Page(
