@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -197,3 +197,18 @@ def p99(values: Sequence[float]) -> float:
 def medians(runs: Sequence[Figures]) -> Figures:
     """Return the median of each figure over several runs."""
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def in_turns(sides: Mapping[str, Callable[[], float]], rounds: int) -> list[Figures]:
+    """Measure all sides in each round, forth and back, so that what drifts hits all alike.
+
+    Returns:
+        For each round the mean of both measurements, by side.
+    """
+    names = list(sides)
+    turns: list[Figures] = []
+    for _ in range(rounds):
+        forth = {name: sides[name]() for name in names}
+        back = {name: sides[name]() for name in reversed(names)}
+        turns.append({name: (forth[name] + back[name]) / 2 for name in names})
+    return turns
