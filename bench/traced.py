@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
-from statistics import median
 
 from drain import NOOP, drain_seconds
 from filling import Filler, spread
@@ -40,12 +39,12 @@ def measure(size: Size) -> Figures:
         logs = {name: _filled(stage.beside(name), share, count) for name, share in _SAMPLED.items()}
         stage.settle()
         sides = {name: _drain(log, name, collector.variables, count) for name, log in logs.items()}
-        rounds = in_turns(sides, size.long_runs + 1)
+        rates = in_turns(sides, size.long_runs + 1)
         figures = {"traces_exported_bytes": float(collector.taken)}
     for name, figure in _FIGURES.items():
-        figures[f"{figure}_over_without"] = median(one[name] / one["plain"] for one in rounds)
-        figures[f"{figure}_per_s"] = median(one[name] for one in rounds)
-    figures["drain_without_traces_per_s"] = median(one["plain"] for one in rounds)
+        figures[f"{figure}_over_without"] = rates[name] / rates["plain"]
+        figures[f"{figure}_per_s"] = rates[name]
+    figures["drain_without_traces_per_s"] = rates["plain"]
     return figures
 
 
