@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes \
-  backends test-backends bench bench-peers bench-recall bench-hermes clean
+  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -68,8 +68,12 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 	$(PY) -m pytest -n 2 $(SPREAD) --hypothesis-profile=quick --fake-redis \
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
-test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes and not backends'
+test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) \
+	  -m 'not fault and not soak and not hermes and not backends and not servers'
+
+test-servers: servers ## other Redis servers, S3, PgBouncer, Prometheus, systemd, a browser
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m servers
 
 backends: $(VENV)/.installed-dev ## fetch memory services and a server of traces for the tests, 3 GB, each apart
 	@PYTHONPATH=tests $(PY) -m helpers.services.environments
@@ -94,6 +98,10 @@ hermes-venv: $(HERMES)/.installed ## Hermes Agent with memorybus, in an environm
 
 test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, offline, with the plugin
 	$(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
+
+screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
+	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
+	PYTHONPATH=tests $(PY) -m helpers.web.night
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'

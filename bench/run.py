@@ -49,6 +49,7 @@ PARTS = (
     "scrape",
     "scraped",
     "traced",
+    "page",
     "peers",
 )
 

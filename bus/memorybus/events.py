@@ -277,7 +277,7 @@ class CanarySent(Event, frozen=True, kw_only=True):
 
 
 class OperatorActed(Event, frozen=True, kw_only=True):
-    """Somebody changed something from the page of operators; written before it is done.
+    """An operator changed something, from the page or a memory by command; written before it is.
 
     No provider has a hook for it: lanes pass it, and no backend is called.
 

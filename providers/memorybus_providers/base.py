@@ -10,7 +10,7 @@ Errors decide what happens next (see `memorybus.errors`): `Transient` is tried a
 """
 
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
@@ -94,6 +94,13 @@ class Capabilities(msgspec.Struct, frozen=True):
     handles: frozenset[type[Event]] = frozenset()
 
 
+Spend = Callable[[str, int], bool]
+"""Counts one use of what costs: its sort, and how many there are a day (UTC) over all workers.
+
+Returns whether there was one left. Raises `Unavailable` if that is not known now.
+"""
+
+
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What an instance is made with.
 
@@ -106,6 +113,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         options: the instance's table in ``memorybus.toml``.
         clock: time, injected.
         crash: crash points, injected by fault tests.
+        spend: counts what an instance that recalls spends, for all hosts; None where nobody does.
     """
 
     name: str
@@ -116,6 +124,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     kept_elsewhere: frozenset[StoreName] = frozenset()
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
+    spend: Spend | None = None
 
     def __repr__(self) -> str:
         """Name the options without their values: credentials may be among them."""

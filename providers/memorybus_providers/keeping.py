@@ -17,6 +17,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         speaker: who said it, empty if unknown.
         event: id of the event that brought it, empty if the provider does not know.
         until: when something newer took its place, milliseconds; 0 if it holds.
+        name: what its provider's tools call it; empty if they have no name for it.
     """
 
     text: str
@@ -29,6 +30,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     speaker: str = ""
     event: str = ""
     until: int = 0
+    name: str = ""
 
 
 class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+from memorybus.errors import StaleEpoch
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -11,6 +12,18 @@ class Fence(msgspec.Struct, frozen=True):
 
     lane: str
     epoch: int
+
+
+def refuse_stale(fence: Fence, seen: int | None) -> None:
+    """Return unless a store has seen a newer owner of a lane (G5); `seen` is its epoch, if any.
+
+    Raises:
+        StaleEpoch: it has.
+    """
+    if seen is not None and seen > fence.epoch:
+        raise StaleEpoch(
+            f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {seen}"
+        )
 
 
 class Progress(msgspec.Struct, frozen=True):

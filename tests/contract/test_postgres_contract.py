@@ -40,6 +40,7 @@ class TestPostgresWithAReader(TestPostgres):
         postgres_server.role("contract_reader")
 
 
+@pytest.mark.servers
 class TestPostgresBehindPgBouncer(TestPostgres):
     """The contract holds where each transaction gets another connection of a pool."""
 

@@ -76,7 +76,8 @@ class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
     `memorybus.health.services.findings_of` adds what the other figures say is wrong. `canary_at` is
-    when a canary last came through, `settings_file` the one that the command read, "" if none.
+    when a canary last came through, `settings_file` the one that the command read, "" if none;
+    `published_rate` events a second that agents published between two looks, null of one alone.
     """
 
     redis: RedisStatus
@@ -95,6 +96,7 @@ class Status(msgspec.Struct, frozen=True):
     spools: list[HostSpool] = []
     canary_at: str | None = None
     settings_file: str = ""
+    published_rate: float | None = None
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -321,6 +323,18 @@ def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
     """Return the events a second that workers apply for a provider; None if nobody tells."""
     told = [worker.rates for worker in workers if worker.rates is not None]
     return sum(rates.get(provider, 0.0) for rates in told) if told else None
+
+
+def published_since(before: Status, now: Status, seconds: float) -> Status:
+    """Return a look with the rate at which events were published since the one before.
+
+    Args:
+        before: an earlier look.
+        now: a later one.
+        seconds: between them.
+    """
+    grown = max(0, now.log.published - before.log.published)
+    return msgspec.structs.replace(now, published_rate=round(grown / seconds, 3))
 
 
 def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) -> list[HostSpool]:

@@ -62,7 +62,8 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         sent: the events.
         skip: of what is kept, so many that the asker has.
         most: of what is kept and of owners, so many at most; 0 for as many as fit.
-        holding: of what is kept, only what holds this text; of owners, those whose names do.
+        holding: of what is kept, only what holds this text, or came by the event of this id; of
+            owners, those whose names hold it.
     """
 
     id: str
@@ -231,7 +232,7 @@ class InstanceInspector:
             whose: of whom.
             skip: so many that are known already.
             most: at most so many; 0 for as many as fit into a page.
-            holding: only what holds this text, in any case.
+            holding: only what holds this text, in any case, or came by the event of this id.
         """
         found = Inspection(
             id=self._make_id(),

@@ -159,11 +159,12 @@ class Teller:
         if note is None:
             self._drop()
             return
+        found = findings()  # before anything is taken note of that could be lost if this fails
         known = of_channels(_read(note), [line.name for line in self._lines])
         for line in self._lines:
             if (told := line.taken()) is not None:
                 known = confirmed(known, line.name, told, self._clock.now_ms())
-        known = seen(known, findings(), self._rules, self._clock.now_ms())
+        known = seen(known, found, self._rules, self._clock.now_ms())
         text = msgspec.json.encode(known)
         # Noted before anything is sent: who repeats it after us uses the same ids.
         if text == note or self._note.write(text):

@@ -9,7 +9,7 @@
 Each step may be done again: whoever runs the command a second time ends what the first one left.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -254,7 +254,7 @@ class Eraser:
         with Stores(self._settings) as stores:
             heads = {head.partition: head.n for head in stores.history.log.heads()}
             moving = set(instances) - stores.instances.pauses().keys()
-            while behind := _behind(stores, moving, heads):
+            while behind := stores.behind(moving, heads):
                 if self._clock.monotonic() >= until:
                     break
                 self._clock.sleep(LOOK)
@@ -324,15 +324,6 @@ class Eraser:
                 self._settings,
                 lambda event: any(one.wants(row_of(event.envelope)) for one in hidden),
             )
-
-
-def _behind(stores: Stores, instances: Collection[str], heads: Mapping[int, int]) -> dict[str, int]:
-    """Return how many events each instance lacks that lie before some numbers."""
-    lacks = {
-        name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(stores.lanes.states(name)))
-        for name in instances
-    }
-    return {name: left for name, left in lacks.items() if left}
 
 
 def _described(name: str, there: ErasedThere) -> InstanceErasure:

@@ -1,6 +1,6 @@
 """The stores that commands on provider instances read and change, over one connection."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from memorybus.config.settings import Settings
@@ -65,6 +65,14 @@ class Stores:
         """
         self.lanes.bear(instance.name)
         self.instances.add(instance)
+
+    def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
+        """Return how many events each instance lacks that lie before some numbers, if any."""
+        lacks = {
+            name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(self.lanes.states(name)))
+            for name in instances
+        }
+        return {name: left for name, left in lacks.items() if left}
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: both unwind the stack, and neither interrupts a start or a stop half-way."""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -52,7 +53,8 @@ def hurried(end: BaseException) -> int:
 def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the block is done, then deliver the first of them.
 
-    Unlike a blocked signal mask, this is not inherited by processes started inside.
+    Unlike a blocked signal mask, this is not inherited by processes started inside. Signals come to
+    the main thread alone: on another there is nothing to hold back.
 
     Args:
         hurry: called when one of them comes; may make the block shorter.
@@ -63,6 +65,9 @@ def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
         pending.append(number)
         hurry()
 
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     previous = {number: signal.signal(number, remember) for number in STOPPING}
     try:
         yield

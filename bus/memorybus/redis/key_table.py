@@ -260,6 +260,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "bounds them.",
     ),
     KeyDoc(
+        "{ns}:spent:{<provider>}:<what>",
+        "hash",
+        False,
+        "How often the provider has today spent what costs (questions to a model), over all "
+        "workers, where its own options bound that.",
+    ),
+    KeyDoc(
         "{ns}:paused:{<provider>}",
         "string",
         False,

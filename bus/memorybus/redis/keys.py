@@ -129,6 +129,10 @@ class Keys:
         """Return how many calls a provider instance has made, where that is bounded."""
         return f"{self.namespace}:budget:{{{provider}}}"
 
+    def spent(self, provider: str, what: str) -> str:
+        """Return how often a provider has today spent what costs, of one sort."""
+        return f"{self.namespace}:spent:{{{provider}}}:{what}"
+
     def recalls(self, provider: str) -> str:
         """Return how a provider's last recalls went."""
         return f"{self.namespace}:recalls:{{{provider}}}"

@@ -594,11 +594,9 @@ class CallWait(msgspec.Struct, frozen=True):
     spent_today: bool = False
 
 
-def spend(keys: Keys, provider: str, per_second: float, per_day: int) -> ScriptCall[CallWait]:
-    """Take one of the calls that a provider instance may make; 0 is no bound."""
-    return ScriptCall(
-        _SPEND, (keys.budget(provider),), (f"{per_second:.9f}", per_day), _read_call_wait
-    )
+def spend(key: str, per_second: float, per_day: int) -> ScriptCall[CallWait]:
+    """Take one of the calls that an account allows (`Keys.budget`, `Keys.spent`); 0: no bound."""
+    return ScriptCall(_SPEND, (key,), (f"{per_second:.9f}", per_day), _read_call_wait)
 
 
 def _read_call_wait(reply: Any) -> CallWait:

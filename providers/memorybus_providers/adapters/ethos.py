@@ -49,9 +49,9 @@ from memorybus_providers.base import (
     RecallContext,
     Recollection,
 )
-from memorybus_providers.builtin.places import folder_of
 from memorybus_providers.builtin.ranking import rank
 from memorybus_providers.errors import Permanent
+from memorybus_providers.folder_names import folder_of
 
 _CHOSEN: Final = frozenset({"vector", "honcho"})
 """Sources that have looked for what answers the query, which need not share a word with it."""

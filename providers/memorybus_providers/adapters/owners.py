@@ -11,7 +11,7 @@ from memorybus import private
 from memorybus.events import Scope
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.builtin.places import folder_of
+from memorybus_providers.folder_names import folder_of
 
 MOST = 32
 """Owners that one recall asks about at most, the newest (G10)."""

@@ -6,24 +6,17 @@
     <home>/memory/<agent>/MEMORY.md    the agent's notes: one per agent profile, whoever speaks
     <home>/user/<user>/USER.md         what is known of a person: one per person, whatever agent
 
-An id that is a plain lower-case name is its own directory. Any other gets its readable part and a
-digest of the whole id after a ``~``, which no plain name contains: so two ids never share a
-directory, also where the file system does not tell upper from lower case.
+Each directory is named by `folder_names`.
 """
 
-import re
 from pathlib import Path
 
 import msgspec
 from memorybus.events import Scope, StoreName
-from memorybus.ids import derived_id
+
+from memorybus_providers.folder_names import folder_of
 
 FILES: dict[StoreName, str] = {"memory": "MEMORY.md", "user": "USER.md"}
-
-_PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?")
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
-_UNSAFE = re.compile(r"[^a-z0-9]+")
-_READABLE = 40
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
@@ -55,14 +48,6 @@ def places(home: Path, agent: str | None, user: str | None) -> tuple[MemoryFile,
         for store, owner in owners
         for folder in (_all_folders(home / store) if owner is None else (folder_of(owner),))
     )
-
-
-def folder_of(owner: str) -> str:
-    """Return the directory name of an agent or a user: safe, and different for different ids."""
-    if _PLAIN.fullmatch(owner) and not _RESERVED.fullmatch(owner):
-        return owner
-    readable = _UNSAFE.sub("-", owner.lower())[:_READABLE].strip("-")
-    return f"{readable}~{derived_id('folder', owner)}"
 
 
 def _all_folders(parent: Path) -> tuple[str, ...]:

@@ -49,13 +49,13 @@ _HELD: Final[Mapping[str, str]] = MappingProxyType(
     {
         "kept": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
-    lower(hex(facts.event_id)), 0
+    lower(hex(facts.event_id)), 0, facts.name
 from facts join sessions on sessions.id = facts.session
 where facts.scope = ? and facts.seq is null order by facts.kind, facts.id
 """,
         "said": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
-    lower(hex(facts.event_id)), 0
+    lower(hex(facts.event_id)), 0, facts.name
 from sessions cross join facts on facts.session = sessions.id
 where sessions.scope = ? and facts.seq is not null
 order by sessions.name, sessions.root, facts.seq

@@ -49,7 +49,9 @@ class Account:
         self._options, self._clock = options, config.clock
         self._service = Service(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
-        asked = AskedFile(config.home / "asked.db", options.dialectic_per_day, config.clock)
+        asked = AskedFile(
+            config.home / "asked.db", options.dialectic_per_day, config.clock, config.spend
+        )
         self._dialectic = Dialectic(options, asked)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memorybus-honcho")
         self._bases: OrderedDict[Owner, tuple[float, finding.Base]] = OrderedDict()

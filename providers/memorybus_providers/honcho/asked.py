@@ -1,7 +1,8 @@
 """What was asked of Honcho's model, in one file for all recalling instances of a host.
 
 Prompts and turns' ends are recalled by different instances, perhaps in different processes; all
-count the same turns, spend the same budget and see the same answers. Of prompts it holds digests.
+count the same turns and see the same answers. Of prompts it holds digests. The day's budget is one
+for all hosts where workers count it (`ProviderConfig.spend`).
 """
 
 import sqlite3
@@ -15,9 +16,13 @@ from memorybus.clock import Clock
 from memorybus.ids import text_digest
 
 from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.base import Spend
 
 _SESSIONS = 1_024
 """Sessions whose turns are counted, the least used go (G10)."""
+
+QUESTIONS = "questions"
+"""What is counted over all hosts: questions to Honcho's model."""
 
 _DAY = 86_400_000
 
@@ -77,18 +82,25 @@ class Turn(msgspec.Struct, frozen=True):
 class AskedFile:
     """The file. Each call opens it, so that any thread may call."""
 
-    def __init__(self, path: Path, most: int, clock: Clock) -> None:
+    def __init__(self, path: Path, most: int, clock: Clock, shared: Spend | None = None) -> None:
         """Open nothing yet.
 
         Args:
             path: the file.
             most: questions a day (UTC).
             clock: time.
+            shared: counts them over all hosts; without it the file counts those of this one.
         """
-        self._path, self._most, self._clock = path, most, clock
+        self._path, self._most, self._clock, self._shared = path, most, clock, shared
 
     def spend(self) -> bool:
-        """Count a question, if one is left today; say whether it is."""
+        """Count a question, if one is left today; say whether it is.
+
+        Raises:
+            Unavailable: it is not known how many are left.
+        """
+        if self._shared is not None:
+            return self._shared(QUESTIONS, self._most)
         if not self._most:
             return False
         day = self._clock.now_ms() // _DAY

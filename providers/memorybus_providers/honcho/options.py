@@ -96,7 +96,7 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
     {
         "key": "dialectic_per_day",
-        "description": "questions to its model a day (UTC) at most, on each host",
+        "description": "questions to its model a day (UTC) at most, over all workers",
         "default": 200,
     },
     {

@@ -9,7 +9,9 @@ them (see `Places`).
 from collections.abc import Iterator
 from typing import Any, Final
 
+from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
+from memorybus_providers.postgres import memory_rows
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
 from memorybus_providers.postgres.texts import held, shown
@@ -52,12 +54,12 @@ from page order by agent collate "C", person collate "C", workspace collate "C"
 """
 _HELD: Final = (
     """
-select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from facts join sessions on sessions.id = facts.session
 where facts.scope = %s and seq is null order by facts.id
 """,
     """
-select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0
+select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from sessions join facts on facts.session = sessions.id
 where sessions.scope = %s and seq is not null order by sessions.id, seq
 """,
@@ -99,8 +101,8 @@ def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
 
 
 def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
-    session, at, speaker, event, until = more
-    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until)
+    session, at, speaker, event, until, *name = more
+    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until, *name)
     return StoredMemory(*said)
 
 
@@ -129,8 +131,11 @@ class Erasure:
             db.execute(_RESULTS, {"scope": scope})
             while count := _erase_some(db, scope):
                 erased += count
+            owner = db.execute(_OWNER, (scope,)).fetchone()
             for statement in _REST:
                 db.execute(statement, {"scope": scope})
+            if owner:
+                memory_rows.refresh_if_kept(db, Owner(*map(shown, owner)))
         return erased
 
     def _erase_slice(self, scope: int) -> int:

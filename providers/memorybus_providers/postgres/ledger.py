@@ -5,18 +5,16 @@ applied last, one row for each batch. Each lane has one owner, who knows them fr
 transaction begins by reading what was committed since, by whomever.
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from memorybus.errors import StaleEpoch
-
+from memorybus_providers.applied_ids import AppliedIds, KnowsApplied
 from memorybus_providers.base import Fence, Progress
 from memorybus_providers.postgres.link import Connection
+from memorybus_providers.transactions import refuse_stale
 
 KEPT = 20_000
 """Event ids that are remembered for each lane, the last ones (G10): some 2 MB of a worker."""
 
-_ID = 16
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema() || ' lane ' || %s))"
 _PROGRESS = "select epoch, entry, n from lanes where lane = %s"
 _NEW = "select seq, ids from applied where lane = %s and seq > %s order by seq"
@@ -35,62 +33,22 @@ def progress(db: Connection, lane: str) -> Progress | None:
     return Progress(*row) if row else None
 
 
-class LaneIds:
-    """The ids in a lane's committed rows, held in memory."""
-
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self.ids: set[bytes] = set()
-        self._rows: deque[tuple[int, bytes]] = deque()
-
-    @property
-    def last(self) -> int:
-        """The number of the last row that is known."""
-        return self._rows[-1][0] if self._rows else 0
-
-    def follow(self, new: Sequence[tuple[int, bytes]], first: int | None) -> None:
-        """Take in new rows, and forget those below the first that is left."""
-        for row in new:
-            self._rows.append(row)
-            self.ids.update(_split(row[1]))
-        while self._rows and (first is None or self._rows[0][0] < first):
-            self.ids.difference_update(_split(self._rows.popleft()[1]))
-
-    def surplus(self) -> int:
-        """Return the number of the last old row that may be deleted; 0 if all must be kept."""
-        surplus, upto = len(self.ids) - KEPT, 0
-        for seq, ids in self._rows:
-            surplus -= len(ids) // _ID
-            if surplus < 0:
-                break
-            upto = seq
-        return upto
-
-
-class LaneTransaction:
+class LaneTransaction(KnowsApplied):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
-    def __init__(self, db: Connection, lane: str, known: LaneIds) -> None:
+    def __init__(self, db: Connection, lane: str, known: AppliedIds) -> None:
         """Work inside the transaction that `db` has open."""
+        super().__init__(known)
         self._db = db
         self._lane = lane
-        self._known = known
-        self._recorded: set[bytes] = set()
-
-    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of `event_ids` that the ledger already holds."""
-        known, recorded = self._known.ids, self._recorded
-        ids = {event_id: bytes.fromhex(event_id) for event_id in event_ids}
-        return frozenset(e for e, key in ids.items() if key in known or key in recorded)
 
     def record(self, event_ids: Sequence[str], progress: Progress) -> None:
         """Write the ids into the ledger and advance the lane."""
-        ids = {bytes.fromhex(event_id) for event_id in event_ids} - self._known.ids
+        row = self.row_of(event_ids)
         with self._db.pipeline():
-            if ids:
-                self._db.execute(_ADD, (self._lane, b"".join(ids)))
+            if row:
+                self._db.execute(_ADD, (self._lane, row))
                 self._db.execute(_FORGET, (self._lane, self._known.surplus()))
-                self._recorded |= ids
             self._db.execute(_RECORD, (self._lane, progress.epoch, progress.entry, progress.n))
 
 
@@ -99,7 +57,7 @@ class Ledger:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._lanes: dict[str, LaneIds] = {}
+        self._lanes: dict[str, AppliedIds] = {}
 
     def opened(self, db: Connection, fence: Fence) -> LaneTransaction:
         """Claim a lane for the transaction that `db` has open.
@@ -109,21 +67,14 @@ class Ledger:
         Raises:
             StaleEpoch: the tables have seen a newer owner.
         """
-        known = self._lanes.setdefault(fence.lane, LaneIds())
+        known = self._lanes.setdefault(fence.lane, AppliedIds(KEPT))
         with db.pipeline():
             db.execute(_LOCK, (fence.lane,))
             seen = db.execute(_PROGRESS, (fence.lane,))
             new = db.execute(_NEW, (fence.lane, known.last))
             first = db.execute(_FIRST, (fence.lane,))
         row, lowest = seen.fetchone(), first.fetchone()
-        if row is not None and row[0] > fence.epoch:
-            raise StaleEpoch(
-                f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {row[0]}"
-            )
+        refuse_stale(fence, row[0] if row else None)
         rows = [(seq, bytes(ids)) for seq, ids in new.fetchall()]
         known.follow(rows, lowest[0] if lowest else None)
         return LaneTransaction(db, fence.lane, known)
-
-
-def _split(ids: bytes) -> Iterator[bytes]:
-    return (ids[at : at + _ID] for at in range(0, len(ids), _ID))

@@ -37,6 +37,12 @@ _OWN: Final[tuple[Mapping[str, Any], ...]] = (
         "reads the rows of the scope asked for, and nothing else",
         "default": "",
     },
+    {
+        "key": "memory_rows",
+        "description": "whether the agent's two stores are kept as rows of memory_rows, too, for "
+        "providers of the two-method contract",
+        "default": False,
+    },
 )
 
 SCHEMA: Final = (*_OWN, *OF_MEANING)
@@ -82,7 +88,7 @@ def where(config: ProviderConfig) -> Where:
         ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
     """
     who = f"provider {config.name}"
-    url, _, schema, reader = (_text(config, option) for option in _OWN)
+    url, _, schema, reader = (_text(config, option) for option in _OWN[:4])
     if reader and not _NAME.fullmatch(reader):
         raise ConfigError(f"{who}: reader must be a plain name, as schema")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
@@ -90,6 +96,18 @@ def where(config: ProviderConfig) -> Where:
             f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
         )
     return Where(url, schema, variable_named("password_env", config), reader)
+
+
+def keeps_rows(config: ProviderConfig) -> bool:
+    """Return whether `memory_rows` is asked for.
+
+    Raises:
+        ConfigError: the option is neither true nor false.
+    """
+    found = config.options.get("memory_rows", False)
+    if not isinstance(found, bool):
+        raise ConfigError(f"provider {config.name}: memory_rows must be true or false")
+    return found
 
 
 def _text(config: ProviderConfig, option: Mapping[str, Any]) -> str:

@@ -1,16 +1,19 @@
 """The Postgres provider: its options and its life; the rest is `FactProvider`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybus.errors import MissingProvider
+from memorybus.events import MemoryWritten
 
-from memorybus_providers.base import Placement, ProviderConfig
+from memorybus_providers.base import HookContext, Placement, ProviderConfig
 from memorybus_providers.fact_provider import FactProvider, lacking
 from memorybus_providers.postgres import options
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
     from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
+    from memorybus_providers.postgres.store import PostgresStore
 
 
 class PostgresProvider(FactProvider):
@@ -44,6 +47,8 @@ class PostgresProvider(FactProvider):
             ) from error
         self._where = options.where(config)
         self._options = options.meaning(config)
+        self._keeps_rows = options.keeps_rows(config)
+        self._rows: PostgresStore | None = None
         self.embeds_by_service = self._options.by_service
 
     @classmethod
@@ -61,15 +66,38 @@ class PostgresProvider(FactProvider):
         """
         if self.facts is not None:
             return
+        from memorybus_providers.postgres import memory_rows
+        from memorybus_providers.postgres.link import Link
         from memorybus_providers.postgres.migrations import migrate
         from memorybus_providers.postgres.store import PostgresStore
 
         meaning = self._meaning_of() if self._options.embedder else None
         migrate(self._where)
-        self.facts = (
+        if self._keeps_rows:
+            with closing(Link(self._where)) as link:
+                memory_rows.prepare(link)
+        store = (
             PostgresStore(self._where, meaning.searching) if meaning else PostgresStore(self._where)
         )
+        self.facts = store
+        self._rows = store if self._keeps_rows else None
         self.meaning = meaning
+
+    # -- memory_rows --------------------------------------------------------------------------
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Follow the agent's store, and keep its row."""
+        super().on_memory_write(event, ctx)
+        self._refresh(ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events, in the rows of the stores, too."""
+        super().retract(event_ids, ctx)
+        self._refresh(ctx)
+
+    def _refresh(self, ctx: HookContext) -> None:
+        if self._rows is not None:
+            self._rows.keep_rows(ctx.scope)
 
     def _meaning_of(self) -> "PostgresMeaning":
         try:

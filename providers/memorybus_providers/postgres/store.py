@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from memorybus.errors import ProviderError
+from memorybus.events import Scope
 
 from memorybus_providers.base import (
     Fence,
@@ -15,7 +16,7 @@ from memorybus_providers.base import (
     Transaction,
 )
 from memorybus_providers.finding.search import FactSearch
-from memorybus_providers.postgres import digest, ledger
+from memorybus_providers.postgres import digest, ledger, memory_rows
 from memorybus_providers.postgres.erasure import Erasure, owners, stored
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
@@ -122,6 +123,11 @@ class PostgresStore:
             return
         with suppress(ProviderError), self._readers.transaction(_HINT_SECONDS) as db:
             db.execute(_RETRIEVED, (list(rows),))
+
+    def keep_rows(self, scope: Scope) -> None:
+        """Bring `memory_rows` to what is kept of a scope's two stores."""
+        with self.writing(in_order=True) as parts:
+            memory_rows.refresh(parts.db, scope)
 
     def digest(self, after: str) -> Iterator[tuple[str, str]]:
         """Return the pairs of `postgres.digest`, from one snapshot."""

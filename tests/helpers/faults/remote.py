@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 from memorybus.clock import SYSTEM
-from memorybus.errors import Transient, Unavailable
+from memorybus.errors import Permanent, Transient, Unavailable
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import Capabilities, HookContext, MemoryProvider
 
@@ -51,6 +51,7 @@ class Remote(MemoryProvider):
 
         Raises:
             Unavailable: nobody listens.
+            Permanent: the backend wants this event never (4xx, but for 429).
             Transient: anything else that went wrong; the event may have been stored.
         """
         body = {"id": ctx.event_id, "key": ctx.session.root, "ordinal": event.ordinal}
@@ -64,7 +65,8 @@ class Remote(MemoryProvider):
             self._drop()
             raise Transient(f"the backend's answer: {type(error).__name__}: {error}") from error
         if not stored:
-            raise Transient(f"the backend answered {status}")
+            refused = 400 <= status < 500 and status != http.HTTPStatus.TOO_MANY_REQUESTS
+            raise (Permanent if refused else Transient)(f"the backend answered {status}")
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
         """Post with a deadline for the whole answer, however slowly it drips."""
@@ -176,7 +178,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Store an event, or not."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         misdeed = self._backend.asked()
-        if misdeed in ("429", "500", "503"):
+        if misdeed.isdigit():
             self._answer(int(misdeed), b"{}")
         elif misdeed == "timeout":
             self._backend.hold(5)

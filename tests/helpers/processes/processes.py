@@ -123,10 +123,11 @@ class Spawn:
         *arguments: str | Path,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        python: str | Path = sys.executable,
     ) -> Child:
-        """Run this Python with `arguments` and, over this process's, the environment `env`."""
+        """Run a Python with `arguments` and, over this process's, the environment `env`."""
         log_path = self._directory / f"child{len(self.children)}.log"
-        argv = [sys.executable, *map(str, arguments)]
+        argv = [str(python), *map(str, arguments)]
         child = Child(argv, self._environment(env or {}), log_path, cwd)
         self.children.append(child)
         return child

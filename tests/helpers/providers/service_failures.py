@@ -2,19 +2,30 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
-from memorybus.errors import ConfigError, Permanent, Unavailable
-from memorybus.events import MemoryWritten, TurnCompleted
+from memorybus.errors import ConfigError, Permanent, ProviderError, Transient, Unavailable
+from memorybus.events import Event, MemoryWritten, TurnCompleted
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
+from memorybus_providers.dispatch import bind
 
 from helpers.providers.service_opening import Opener
-from helpers.services.troubles import TroubledServer
+from helpers.services.troubles import Trouble, TroubledServer
 
 TURN = TurnCompleted(user="I keep a wolpertinger.", assistant="Noted.", ordinal=0)
 NOTE = MemoryWritten(action="add", store="user", content="Keeps a wolpertinger.")
+
+
+class HoldingServer(TroubledServer):
+    """A fake that tells what it holds."""
+
+    def texts(self) -> list[str]:
+        """Return all texts that it holds."""
+        raise NotImplementedError
 
 
 class ServiceFailures:
@@ -25,15 +36,61 @@ class ServiceFailures:
         elsewhere: a path below the server's address at which nothing is.
         module: the provider's folder.
         heavy: modules that are loaded by no look at options.
+        options: of the instances whose writes fail.
     """
 
     key: str
     elsewhere: str
     module: str
     heavy: tuple[str, ...]
+    options: ClassVar[Mapping[str, Any]] = {}
+
+    @pytest.mark.parametrize("event", [TURN, NOTE], ids=("turn", "note"))
+    @pytest.mark.parametrize(
+        ("trouble", "kind"),
+        [
+            ("lost", Transient),
+            ("half", Transient),
+            ("slow", Transient),
+            (500, Transient),
+            (409, Transient),
+            (503, Unavailable),
+            (401, Unavailable),
+            (422, Permanent),
+        ],
+    )
+    def test_a_write_that_failed_and_comes_again_is_there_once(
+        self,
+        server: HoldingServer,
+        open_one: Opener[MemoryProvider],
+        event: Event,
+        trouble: Trouble,
+        kind: type[ProviderError],
+    ) -> None:
+        """Whatever befell a write, its error tells what to do; done again, it is there once (G4).
+
+        What is in doubt is asked for first where that is how the provider delivers.
+        """
+        provider = open_one(**self.options)
+        (step,) = steps(event)
+        server.troubles = [trouble]
+        ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
+        with pytest.raises(ProviderError) as failed:
+            bind(provider)(event, ctx)
+        assert type(failed.value) is kind
+        server.gate.set()
+        if provider.delivery != "lookup":
+            feed(provider, [step])
+        else:
+            held = provider.knows(step.event_id, ctx)
+            assert held is (trouble in {"lost", "half", "slow"})
+            if not held:
+                feed(provider, [step])
+        assert len(server.texts()) == 1
+        assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
     def test_a_rate_limit_is_kept_without_asking_again(
-        self, server: TroubledServer, open_one: Opener[MemoryProvider]
+        self, server: HoldingServer, open_one: Opener[MemoryProvider]
     ) -> None:
         """After a 429 no request is spent until the time that the service named is over."""
         provider = open_one()
@@ -52,7 +109,7 @@ class ServiceFailures:
             open_one(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
 
     def test_a_wrong_address_is_not_taken_for_an_empty_store(
-        self, server: TroubledServer, open_one: Opener[MemoryProvider]
+        self, server: HoldingServer, open_one: Opener[MemoryProvider]
     ) -> None:
         """A 404 of a route says that the address is wrong, and not that nothing is kept."""
         provider = open_one(base_url=f"{server.url}/{self.elsewhere}")
@@ -61,7 +118,7 @@ class ServiceFailures:
 
     def test_the_key_is_sent_and_in_no_error(
         self,
-        server: TroubledServer,
+        server: HoldingServer,
         open_one: Opener[MemoryProvider],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -86,7 +143,7 @@ class ServiceFailures:
             open_one(api_key_file=str(file))
 
     def test_a_refusal_does_not_repeat_what_was_said(
-        self, server: TroubledServer, open_one: Opener[MemoryProvider]
+        self, server: HoldingServer, open_one: Opener[MemoryProvider]
     ) -> None:
         """The server's 422 repeats the text that it refuses; the error does not."""
         provider = open_one()

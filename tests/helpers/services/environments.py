@@ -42,10 +42,15 @@ def main() -> None:
             sys.stdout.write(f"{name}: cannot be had here: {_why(name).read_text()}\n")
 
 
+def is_here(name: str) -> bool:
+    """Say whether a service was fetched."""
+    return (FETCHED / name / "done").exists()
+
+
 def environment(name: str) -> Path:
     """Return where a service's environment is; skip the test if it is not here."""
     home = FETCHED / name
-    if not (home / "done").exists():
+    if not is_here(name):
         said = f" (last time: {_why(name).read_text()})" if _why(name).exists() else ""
         pytest.skip(f"{name} is not here; get it: make backends{said}")
     return home
@@ -59,7 +64,7 @@ def packages_of(name: str) -> Path:
 
 def _fetch(name: str, packages: Sequence[str]) -> None:
     home = FETCHED / name
-    if not (home / "done").exists():
+    if not is_here(name):
         _run(sys.executable, "-m", "venv", str(home))
         pip = ("-m", "pip", "--disable-pip-version-check", "install", "-q", *packages)
         _run(str(home / "bin" / "python"), *pip)

@@ -39,14 +39,15 @@ def hindsight(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HindsightServer]:
     """One server for all tests of this process: each has banks of its own."""
-    program = environment(NAME) / "bin" / "hindsight-api"
+    programs = environment(NAME) / "bin"
+    program = (programs / "python", programs / "hindsight-api")  # it may have been moved
     home = tmp_path_factory.mktemp("hindsight")
     database = postgres_server.database()
     (port,) = free_ports(1)
     with embedding_server() as embedder, (home / "log").open("ab") as log:
         told = _environment(f"postgresql://postgres@/{database}?host={postgres_server.directory}",
                             embedder.address, port, home)  # fmt: skip
-        process = subprocess.Popen([program], env=told, stdout=log, stderr=log)
+        process = subprocess.Popen(program, env=told, stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until(lambda: _healthy(process, url, home), f"Hindsight answers on {url}", _UP)

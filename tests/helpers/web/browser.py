@@ -108,15 +108,17 @@ class Browser:
         self._browser = browser
 
     @contextmanager
-    def tab(self, address: str, scheme: str = "light", width: int = 1280) -> Iterator[Watched]:
+    def tab(
+        self, address: str, scheme: str = "light", width: int = 1280, height: int = 800
+    ) -> Iterator[Watched]:
         """Open a tab without cookies.
 
         Args:
             address: of the page, ``HOST:PORT``.
             scheme: "light" or "dark".
-            width: pixels.
+            width, height: pixels.
         """
-        size = {"width": width, "height": 800}
+        size = {"width": width, "height": height}
         context = self._browser.new_context(color_scheme=scheme, viewport=size, locale="en-GB")
         try:
             yield Watched(context.new_page(), f"http://{address}")

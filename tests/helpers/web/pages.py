@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 from memorybus.config.settings import Settings
+from memorybus.events import OperatorActed
 from memorybus.health.metrics.server import Address
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.web import serving
 
 from helpers.processes.waiting import wait_until
@@ -90,3 +93,13 @@ def served(settings: Settings) -> Iterator[Visitor]:
         thread.join(30)
         listener.close()
         assert not thread.is_alive()
+
+
+def told(settings: Settings) -> list[OperatorActed]:
+    """Return what the log was told of acts."""
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    found = [one for p in range(settings.partitions) for one in log.read(p, "0-0", 100)]
+    redis.close()
+    acts = [one.envelope.event for one in sorted(found, key=lambda one: one.envelope.id)]
+    return [one for one in acts if isinstance(one, OperatorActed)]

@@ -1,5 +1,7 @@
 """How many calls a provider may make: bounded over all workers, and nobody blocks for it."""
 
+from pathlib import Path
+
 import pytest
 import redis
 from helpers.making import MakeSettings
@@ -20,9 +22,11 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
+from memorybus.errors import Unavailable
 from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus_workers.calls.spending import SharedSpending
 
 each = pytest.mark.parametrize("kind", ["Keyed", "Lookup", "Blind", "KeyedSide"])
 
@@ -96,7 +100,7 @@ def test_a_wait_holds_up_no_other_provider(
 def test_the_bucket_fills_with_time(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
     """A second's worth may be called at once; then the wait for the next call is told."""
     keys = Keys(make_settings().namespace)
-    call = scripts.spend(keys, "p", 5.0, 0)
+    call = scripts.spend(keys.budget("p"), 5.0, 0)
     waits = [scripts.run(redis_client, call).seconds for _ in range(6)]
     assert waits[:5] == [0.0] * 5
     assert 0 < waits[5] <= 0.2
@@ -108,8 +112,25 @@ def test_a_call_that_is_refused_costs_nothing(
 ) -> None:
     """A slow rate lets one call through at once, and asking in vain does not spend the budget."""
     keys = Keys(make_settings().namespace)
-    call = scripts.spend(keys, "p", 0.001, 2)
+    call = scripts.spend(keys.budget("p"), 0.001, 2)
     found = [scripts.run(redis_client, call) for _ in range(5)]
     assert [wait.seconds > 0 for wait in found] == [False, True, True, True, True]
     assert not any(wait.spent_today for wait in found)
     assert redis_client.hget(keys.budget("p"), "spent") == b"1"
+
+
+def test_what_costs_is_counted_over_all_hosts(redis_client: redis.Redis) -> None:
+    """Two hosts share one account of each sort; none is left where none is allowed."""
+    here, there = (SharedSpending(redis_client, Keys("n"), "peers") for _ in range(2))
+    taken = [here("questions", 3), there("questions", 3), here("questions", 3)]
+    assert taken == [True, True, True]
+    assert not there("questions", 3)
+    assert there("drawings", 3)
+    assert not here("questions", 0)
+
+
+def test_what_may_be_spent_is_unknown_without_redis(tmp_path: Path) -> None:
+    """Nothing that costs is done on a guess."""
+    away = redis.Redis(unix_socket_path=str(tmp_path / "none"))
+    with pytest.raises(Unavailable, match="peers"):
+        SharedSpending(away, Keys("n"), "peers")("questions", 3)

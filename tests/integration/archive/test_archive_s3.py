@@ -17,7 +17,10 @@ from memorybus.query.ranges import Plan
 
 __all__ = ["s3_url"]
 
-pytestmark = pytest.mark.timeout(240)  # the stand-in takes megabytes apart in Python
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.timeout(240),
+]  # the stand-in takes megabytes apart in Python
 
 
 def archive(url: str) -> Archive:

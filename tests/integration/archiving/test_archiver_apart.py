@@ -21,6 +21,8 @@ from memorybus_workers.archiving.archiver import Archiver, run_once
 from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.retention import Policy
 
+pytestmark = pytest.mark.servers
+
 P = SealedLog.PARTITION
 
 

@@ -145,6 +145,10 @@ def test_a_person_is_asked(open_terminal: Callable[..., Terminal], short_dir: Pa
     terminal.see("1 fast, 2 deep")
     terminal.see("pace")
     terminal.type("2")
+    terminal.see("calls_per_second")
+    terminal.type("4")
+    terminal.see("daily_budget")
+    terminal.type("")
     terminal.see("more options: change any?")
     terminal.type("")
     terminal.see("forget")
@@ -154,8 +158,10 @@ def test_a_person_is_asked(open_terminal: Callable[..., Terminal], short_dir: Pa
 
     assert terminal.end() == 0, terminal.seen
     assert KEY not in terminal.seen
-    options = load(environ={}, directory=short_dir).provider_options("safe")
-    assert options == {"key_env": "SAFE_KEY", "pace": "deep"}
+    settings = load(environ={}, directory=short_dir)
+    assert settings.provider_options("safe") == {"key_env": "SAFE_KEY", "pace": "deep"}
+    limits = settings.provider_limits("safe")
+    assert (limits.calls_per_second, limits.daily_budget) == (4, 0)
     assert KEY in (short_dir / SECRETS_NAME).read_text()
 
 
@@ -185,8 +191,9 @@ def test_ctrl_c_leaves_files_whole(
     terminal.see("key_env (not shown")
     if when == "Write it?":
         terminal.type(KEY)
-        terminal.see("pace")
-        terminal.type("")
+        for asked in ("pace", "calls_per_second", "daily_budget"):
+            terminal.see(asked)
+            terminal.type("")
         terminal.see("change any?")
         terminal.type("")
         terminal.see(when)

@@ -18,6 +18,8 @@ from helpers.stories.statuses import metrics_told
 from memorybus.agent.client import MemoryBus
 from memorybus.health.finding import Code
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/prometheus"
 RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"][0][

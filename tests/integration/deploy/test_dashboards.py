@@ -27,6 +27,8 @@ from memorybus.recall.queue import RecallQueue
 from memorybus.redis.connect import connect_jobs
 from memorybus_workers.processes.pulse import Pulse
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/grafana"
 BOARDS: dict[str, dict[str, Any]] = {

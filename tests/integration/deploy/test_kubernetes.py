@@ -18,6 +18,8 @@ from memorybus.health.metrics.probes import LIVE, READY
 from memorybus_providers.registry import load as provider_class
 from memorybus_workers.processes.supervisor import RESERVE
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[3]
 BASE = ROOT / "deploy/kubernetes/base"
 KEDA = ROOT / "deploy/kubernetes/keda"

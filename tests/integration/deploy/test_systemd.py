@@ -18,6 +18,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import load
 from memorybus_workers.processes.supervisor import RESERVE
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/systemd"
 SYSTEM = sorted(path.name for path in (FOLDER / "system").iterdir())

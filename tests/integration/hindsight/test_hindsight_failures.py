@@ -1,66 +1,22 @@
 """What goes wrong between the provider and Hindsight, and what it leads to."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from helpers.providers.hindsight_opening import Opened
-from helpers.providers.service_failures import NOTE, TURN, ServiceFailures
+from helpers.providers.service_failures import TURN, ServiceFailures
 from helpers.services.fake_hindsight import FakeHindsight
-from helpers.services.troubles import Trouble
 from memorybus.errors import (
     ConfigError,
     MissingProvider,
-    Permanent,
-    ProviderError,
     Transient,
-    Unavailable,
 )
-from memorybus.events import Event
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
+from memorybus_providers.contract.samples import feed, steps
 from memorybus_providers.hindsight import HindsightProvider
-
-MODES = ({}, {"turns_per_document": 5}, {"queued": True})
-
-
-@pytest.mark.parametrize("options", MODES, ids=("event", "session", "queued"))
-@pytest.mark.parametrize("event", [TURN, NOTE], ids=("turn", "note"))
-@pytest.mark.parametrize(
-    ("trouble", "kind"),
-    [
-        ("lost", Transient),
-        ("half", Transient),
-        ("strange", Transient),
-        ("slow", Transient),
-        (500, Transient),
-        (409, Transient),
-        (503, Unavailable),
-        (401, Unavailable),
-        (422, Permanent),
-    ],
-)
-def test_a_write_that_failed_and_comes_again_is_there_once(
-    hindsight_fake: FakeHindsight,
-    open_hindsight: Opened,
-    options: dict[str, object],
-    event: Event,
-    trouble: Trouble,
-    kind: type[ProviderError],
-) -> None:
-    """Whatever befell a write, its error says what to do, and sent again it is stored once (G4)."""
-    provider = open_hindsight(**options)
-    (step,) = steps(event)
-    hindsight_fake.troubles = [trouble]
-    ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
-    hook = provider.sync_turn if event is TURN else provider.on_memory_write
-    with pytest.raises(ProviderError) as failed:
-        hook(event, ctx)  # type: ignore[operator]
-    assert type(failed.value) is kind
-    hindsight_fake.gate.set()
-    feed(provider, [step])
-    assert len(hindsight_fake.texts()) == 1
-    assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
 
 class TestFailures(ServiceFailures):
@@ -78,6 +34,31 @@ class TestFailures(ServiceFailures):
     def open_one(self, open_hindsight: Opened) -> Opened:
         """Open an instance on it."""
         return open_hindsight
+
+
+class TestFailuresBySession(TestFailures):
+    """The same holds with several turns in one document."""
+
+    options: ClassVar[Mapping[str, Any]] = {"turns_per_document": 5}
+
+
+class TestFailuresQueued(TestFailures):
+    """The same holds where Hindsight queues what it is given."""
+
+    options: ClassVar[Mapping[str, Any]] = {"queued": True}
+
+
+def test_an_answer_that_is_none_is_no_events_fault(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
+    """What the client cannot read is tried again, and stored once."""
+    provider = open_hindsight()
+    hindsight_fake.troubles = ["strange"]
+    told = steps(TURN)
+    with pytest.raises(Transient):
+        feed(provider, told)
+    feed(provider, told)
+    assert len(hindsight_fake.texts()) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,64 +1,22 @@
 """What goes wrong between the provider and Mem0, and what it leads to."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 from helpers.providers.mem0_opening import Opened
-from helpers.providers.service_failures import NOTE, TURN, ServiceFailures
+from helpers.providers.service_failures import ServiceFailures
 from helpers.services.fake_mem0 import FakeMem0
-from helpers.services.troubles import Trouble
 from memorybus.errors import (
     ConfigError,
     MissingProvider,
-    Permanent,
-    ProviderError,
-    Transient,
     Unavailable,
 )
-from memorybus.events import Event
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
 from memorybus_providers.mem0 import Mem0Provider, Mem0ServerProvider
-
-
-@pytest.mark.parametrize("event", [TURN, NOTE], ids=("turn", "note"))
-@pytest.mark.parametrize(
-    ("trouble", "kind"),
-    [
-        ("lost", Transient),
-        ("half", Transient),
-        ("slow", Transient),
-        (500, Transient),
-        (409, Transient),
-        (503, Unavailable),
-        (401, Unavailable),
-        (422, Permanent),
-    ],
-)
-def test_a_write_that_failed_is_there_once_after_another_try(
-    mem0_fake: FakeMem0,
-    open_mem0: Opened,
-    event: Event,
-    trouble: Trouble,
-    kind: type[ProviderError],
-) -> None:
-    """What is in doubt is looked up before it is sent again, so that it is stored once (G4)."""
-    provider = open_mem0(infer=False)
-    (step,) = steps(event)
-    mem0_fake.troubles = [trouble]
-    ctx = hook_context(step, deadline=0.5 if trouble == "slow" else 30.0)
-    hook = provider.sync_turn if event is TURN else provider.on_memory_write
-    with pytest.raises(ProviderError) as failed:
-        hook(event, ctx)  # type: ignore[operator]
-    assert type(failed.value) is kind
-    mem0_fake.gate.set()
-    assert provider.knows(step.event_id, ctx) is (trouble in {"lost", "half", "slow"})
-    if not provider.knows(step.event_id, ctx):
-        feed(provider, [step])
-    assert len(mem0_fake.texts()) == 1
-    assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
 
 class TestFailures(ServiceFailures):
@@ -66,6 +24,7 @@ class TestFailures(ServiceFailures):
     elsewhere = "v1"
     module = "memorybus_providers.mem0"
     heavy = ("mem0", "urllib3")
+    options: ClassVar[Mapping[str, Any]] = {"infer": False}
 
     @pytest.fixture
     def server(self, mem0_fake: FakeMem0) -> FakeMem0:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ from helpers.stories.scenario import environ, recorded, say, thread_worker, wait
 from memorybus.agent.client import MemoryBus
 from memorybus.config.notify import Notify
 from memorybus.config.settings import Settings
+from memorybus.errors import LogUnavailable
 from memorybus.notify.channels import channels_of
 from memorybus.notify.notifier import Notifier
 from memorybus.redis.keys import Keys
@@ -128,6 +129,28 @@ def test_of_several_hosts_one_tells(
     second.look(GRACE)
     first.look(GRACE)
     assert len(hook.notices) == 1
+
+
+def test_a_look_that_fails_forgets_nothing_that_was_taken(
+    alone: Settings, hook: WebhookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G10: Redis goes away just when the webhook has answered: it is not told twice."""
+    watched = Watched(alone)
+    watched.look()
+    watched.clock.advance(GRACE)
+    watched.notifier.look()
+    wait_until(watched.notifier._bus.has_ended, "the webhook has answered")
+    with monkeypatch.context() as away:
+        away.setattr(watched.notifier, "_findings", lost)
+        watched.notifier.look()
+    watched.look(GRACE)
+    watched.look(GRACE)
+    assert hook.told("began") == ["no_worker"]
+
+
+def lost() -> NoReturn:
+    """Fail as a look does without Redis."""
+    raise LogUnavailable("gone")
 
 
 @pytest.mark.parametrize(

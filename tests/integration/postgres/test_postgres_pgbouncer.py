@@ -22,6 +22,8 @@ from memorybus_providers.base import Fence
 from memorybus_providers.postgres import PostgresProvider
 from unit.holographic.holographic_feeding import LANE, feed, texts, turn
 
+pytestmark = pytest.mark.servers
+
 SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "partitions": 4}
 PEOPLE = ("ada", "bob")
 TURNS = 10

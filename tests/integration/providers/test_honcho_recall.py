@@ -194,6 +194,19 @@ def test_its_model_has_a_daily_budget(tmp_path: Path) -> None:
     assert not AskedFile(tmp_path / "home" / "other.db", 0, clock).spend()
 
 
+def test_a_worker_counts_its_model_over_all_hosts(tmp_path: Path) -> None:
+    """Where somebody counts for all hosts the file counts no question; its word is what holds."""
+    told: list[tuple[str, int]] = []
+
+    def spend(what: str, a_day: int) -> bool:
+        told.append((what, a_day))
+        return len(told) < 2
+
+    asked = AskedFile(tmp_path / "asked.db", 200, FakeClock(), spend)
+    assert [asked.spend(), asked.spend()] == [True, False]
+    assert told == [("questions", 200)] * 2
+
+
 def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
     """Recalls go on without its model; the tool says why it does not answer."""
     with honcho_world(tmp_path, dialectic_every=1, dialectic_per_day=1) as world:

@@ -30,6 +30,8 @@ from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 
+pytestmark = pytest.mark.servers
+
 NAME = "rec"
 
 

@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.surfaces.web.pages import events
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module", name="browser")
@@ -42,7 +42,15 @@ def views(tab: Watched) -> list[str]:
     tab.open(letter or "")
     more = tab.page.locator("main a[href^='/events/p'], main a[href^='/dead/']")
     found = [more.nth(at).get_attribute("href") or "" for at in range(more.count())]
-    return ["/events?q=says", "/events?since=x", "/tail", "/dead", letter or "", *found]
+    return [
+        "/events?q=says",
+        "/events?since=x",
+        "/tail",
+        "/sessions",
+        "/dead",
+        letter or "",
+        *found,
+    ]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])

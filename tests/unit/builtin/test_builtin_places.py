@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Scope
-from memorybus_providers.builtin.places import folder_of, place_of, places
+from memorybus_providers.builtin.places import place_of, places
+from memorybus_providers.folder_names import folder_of
 
 HOSTILE = [
     "",

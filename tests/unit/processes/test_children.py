@@ -252,3 +252,18 @@ def test_a_signal_waits_for_the_end_of_a_stop():
         interrupted()
 
     assert done == ["whole"]
+
+
+def test_beside_the_main_thread_nothing_is_held_back() -> None:
+    """A thread may start a child, too: signals come to the main thread alone."""
+    entered = []
+
+    def work() -> None:
+        with signals.deferred():
+            entered.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert entered == [before]

@@ -72,7 +72,9 @@ class SharedAllowance:
         self._redis = redis
         self._limits = limits
         self._clock = clock
-        self._call = scripts.spend(keys, provider, limits.calls_per_second, limits.daily_budget)
+        self._call = scripts.spend(
+            keys.budget(provider), limits.calls_per_second, limits.daily_budget
+        )
 
     def take(self) -> bool:
         """Ask for one call.

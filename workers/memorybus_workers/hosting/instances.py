@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import StoreName
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.redact import described
-from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
 from memorybus_providers.registry import create, kept_alone, load
 
 from memorybus_workers.lanes.context import Role
@@ -30,6 +30,7 @@ def make(
     *,
     options: Mapping[str, Any] = _AS_CONFIGURED,
     answering: bool = True,
+    spend: Spend | None = None,
 ) -> MemoryProvider:
     """Return an unopened instance.
 
@@ -42,6 +43,7 @@ def make(
         options: what differs from these options, by the copy's record in Redis; its own table in
             the settings has the last word.
         answering: whether it serves agents (see `ProviderConfig`).
+        spend: counts what it spends (see `ProviderConfig`).
 
     Raises:
         MissingProvider: nobody knows the kind, or it is not available here.
@@ -60,6 +62,7 @@ def make(
         kept_elsewhere=_kept_alone(settings, clock) if mirrors else frozenset(),
         clock=clock,
         crash=crash,
+        spend=spend,
     )
     return _available(create(settings.provider_kind(configured), config, options.keys()))
 
@@ -101,6 +104,7 @@ def make_copy(
     *,
     options: Mapping[str, Any],
     answering: bool = True,
+    spend: Spend | None = None,
 ) -> MemoryProvider:
     """Return an unopened copy of an instance of the settings, with a state of its own.
 
@@ -109,7 +113,9 @@ def make_copy(
         ConfigError: see `make`; or it would write where the instance of the settings does, since
             this worker's settings do not say where else.
     """
-    made = make(settings, name, clock, crash, provider, options=options, answering=answering)
+    made = make(
+        settings, name, clock, crash, provider, options=options, answering=answering, spend=spend
+    )
     here = place_of(made.config.options, made)
     taken = here == place_of(settings.provider_options(provider), made)
     if here and taken and not made.fresh_by_home:

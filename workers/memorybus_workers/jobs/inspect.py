@@ -160,7 +160,9 @@ class Inspecting:
         whose = RecallScope(asked.want.agent, asked.want.user, asked.want.workspace)
         page: list[dict[str, Any]] = []
         size, most = 0, min(asked.most or MOST, MOST)
-        found = self._holding(provider.export(whose), asked, lambda one: (one.text,), until)
+        found = self._holding(
+            provider.export(whose), asked, lambda one: (one.text, one.event), until
+        )
         for memory in islice(found, asked.skip, None):
             if len(page) >= most:
                 return KeptPage(memories=tuple(page), more=True)

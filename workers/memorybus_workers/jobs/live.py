@@ -14,6 +14,7 @@ from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
+from memorybus_workers.calls.spending import SharedSpending
 from memorybus_workers.hosting.instances import make, make_copy
 
 
@@ -41,7 +42,9 @@ class LiveInstances:
         self._clock = clock
         self._provider = provider
         self._crash = crash
-        self._instances = Instances(redis, Keys(settings.namespace))
+        keys = Keys(settings.namespace)
+        self._instances = Instances(redis, keys)
+        self._spend = SharedSpending(redis, keys, provider)
         self._opened: dict[str, MemoryProvider] = {}
 
     def opened(self, name: str) -> MemoryProvider:
@@ -91,10 +94,16 @@ class LiveInstances:
 
     def _made(self, name: str) -> MemoryProvider:
         if name == self._provider:
-            return make(self._settings, name, self._clock, self._crash)
+            return make(self._settings, name, self._clock, self._crash, spend=self._spend)
         copy = self._copy(name)
         return make_copy(
-            self._settings, name, self._provider, self._clock, self._crash, options=copy.options
+            self._settings,
+            name,
+            self._provider,
+            self._clock,
+            self._crash,
+            options=copy.options,
+            spend=self._spend,
         )
 
     def _copy(self, name: str) -> Instance:

@@ -87,6 +87,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
         speaker: who said it.
         event: id of the event that brought it; "" if its provider does not know.
         until: when something newer took its place, milliseconds; 0 if it holds.
+        name: what its provider's tools call it; "" if they have no name for it.
     """
 
     text: str
@@ -99,6 +100,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
     speaker: str = ""
     event: str = ""
     until: int = 0
+    name: str = ""
 
 
 class Memories(msgspec.Struct, frozen=True):
@@ -140,7 +142,16 @@ def first_keeper(settings: Settings) -> str:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    for keeper in keepers(settings):
+    return first_of(keepers(settings))
+
+
+def first_of(known: Iterable[Keeper]) -> str:
+    """Return the first of some providers that can be asked what it keeps; pure.
+
+    Raises:
+        NoWorker: no worker serves one.
+    """
+    for keeper in known:
         if keeper.exports and keeper.served:
             return keeper.provider
     raise NoWorker(
@@ -225,7 +236,7 @@ def memories(
         provider: its name; the instance that serves it is asked.
         whose: of whom; only its agent, user and workspace are looked at, None for everyone's.
         skip: so many that were seen before.
-        holding: only what holds this text, in any case.
+        holding: only what holds this text, in any case, or came by the event of this id.
         most: at most so many.
         clock: time.
 

@@ -19,6 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.operations.providers import config_file, lifecycle
 from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.limits import with_limits
 from memorybus.processes.commands import described, offered
 from memorybus.registry.description import KindOffer
 
@@ -101,12 +102,13 @@ def _target(settings: Settings, word: str) -> Target:
 
 
 def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
-    """Return what the kinds of these instances promise, by kind.
+    """Return what the kinds of these instances promise, by kind, and the limits of their calls.
 
     Raises:
         MissingProvider: one of them is not there, or what it needs is not installed.
     """
-    found = {one.kind: one for one in offered(settings, [one.kind for one in wanted])}
+    kinds = [one.kind for one in wanted]
+    found = {one.kind: with_limits(one) for one in offered(settings, kinds)}
     for offer in found.values():
         if offer.missing:
             raise MissingProvider(offer.missing)

@@ -30,6 +30,7 @@ from memorybus.surfaces.cli import (
     sessions,
     status,
     tools,
+    top,
 )
 from memorybus.surfaces.cli.failures import FAILED, failed, wants_json
 from memorybus.surfaces.cli.hermes import commands as hermes
@@ -70,6 +71,7 @@ def build() -> App:
         export,
         forget,
         status,
+        top,
         check,
         events,
         sessions,

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.table import Table
 from rich.text import Text
 
 from memorybus.config.settings import FILE_NAME, layers
 from memorybus.errors import ConfigError
 from memorybus.ids import NewSecret, new_secret
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
-from memorybus.surfaces.views.render import read_from
+from memorybus.surfaces.views.render import grid, read_from
 from memorybus.surfaces.views.safe import visible
 
 SHORTEST = 16
@@ -45,11 +44,11 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
     if output.json:
         output.result(found)
         return 0
-    table = Table("setting", "value", "origin", box=None, pad_edge=False)
+    table = grid("setting", "value", "origin", texts=("value", "origin"))
     for one in found:
         cells = (one.name, one.value, one.origin)
         style = "dim" if one.origin == "default" else ""
-        table.add_row(*(Text(visible(cell), style=style, overflow="fold") for cell in cells))
+        table.add_row(*(Text(visible(cell), style=style) for cell in cells))
     output.show(table)
     output.note(f"settings: {read_from(settings_file())}")
     return 0

@@ -87,7 +87,7 @@ def _show(output: Output, done: "Erasure") -> None:
         f"{done.events} events are hidden; {done.log.gone} entries of the log and {done.letters} "
         "dead letters are gone"
     )
-    table = grid("provider", "erased", "left")
+    table = grid("provider", "erased", "left", texts=("left",))
     for one in done.instances:
         count = "-" if one.erased is None else str(one.erased)
         left = one.problem or "; ".join(one.remains) or "nothing that it knows of"

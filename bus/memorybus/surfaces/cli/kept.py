@@ -1,15 +1,40 @@
-"""``memorybus memories``: of whom something is kept, and what."""
+"""``memorybus memories``: of whom something is kept, and what; one put right or taken back."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 from cyclopts import App, Parameter
 
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, not_negative, positive
+from memorybus.config.settings import Settings
+from memorybus.surfaces.cli.events import known_id
+from memorybus.surfaces.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    Common,
+    not_negative,
+    operator,
+    positive,
+)
 from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
 
 if TYPE_CHECKING:
     from memorybus.surfaces.views.output import Output
 
+EventId = Annotated[
+    str,
+    Parameter(help="The event that brought it, as `memories list` shows it.", validator=known_id),
+]
+Keeps = Annotated[
+    str | None, Parameter(help="As this provider keeps it; the first that can say if none.")
+]
+TheText = Annotated[
+    str, Parameter(help="If the event brought several memories: the one that holds this text.")
+]
+Reason = Annotated[str, Parameter(help="Why, for the record.")]
+Yes = Annotated[bool, Parameter(negative="", help="Do it; without, only say what would be done.")]
+Wait = Annotated[
+    float, Parameter(help="Seconds to wait until providers have it.", validator=positive)
+]
 Holding = Annotated[str, Parameter(help="Only what holds this text, in any case.")]
 Limit = Annotated[int, Parameter(help="So many at most.", validator=positive)]
 
@@ -19,6 +44,8 @@ def register(app: App) -> None:
     kept = App(name="memories", help="What providers keep, of whom.", group=MEMORIES)
     kept.command(run_people, name="people")
     kept.command(run_list, name="list")
+    kept.command(run_correct, name="correct")
+    kept.command(run_delete, name="delete")
     app.command(kept)
 
 
@@ -92,6 +119,103 @@ def run_list(
         output.note(f"{name} keeps nothing such for {asked}")
     _more(output, more=found.more, empty=False)
     return 0
+
+
+def run_correct(
+    event: EventId,
+    content: Annotated[str, Parameter(help="What is right.")],
+    /,
+    *,
+    provider: Keeps = None,
+    text: TheText = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    wait: Wait = 30.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Put right a memory that an event brought, as `memories list` shows it; a plan unless --yes.
+
+    It is put right by events, which a rebuild repeats: an entry of the agent's stores is replaced,
+    what was said is outdated by what is right. Exit code 1 if a provider has not applied them yet.
+
+    For example:
+
+    - `memorybus memories correct 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e "Ana lives in Paris."`
+    - `memorybus memories correct EVENT "Ana lives in Paris." --text Berlin --reason "moved" --yes`
+    """
+    asked = _Asked("correct", event, content, provider, text, reason, wait)
+    return _amend(common.output(), common.settings(), asked, yes=yes)
+
+
+def run_delete(
+    event: EventId,
+    /,
+    *,
+    provider: Keeps = None,
+    text: TheText = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    wait: Wait = 30.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Take back a memory, and all that its event brought; only a plan unless --yes.
+
+    It is taken back by an event, so that a rebuild does not bring it back. Log and archive keep
+    what was said: `memorybus forget` erases it.
+
+    For example:
+
+    - `memorybus memories delete 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
+    - `memorybus memories delete EVENT --reason "she asked" --yes --json`
+    """
+    asked = _Asked("delete", event, "", provider, text, reason, wait)
+    return _amend(common.output(), common.settings(), asked, yes=yes)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What is to be done to which memory."""
+
+    action: Literal["correct", "delete"]
+    event: str
+    content: str
+    provider: str | None
+    text: str
+    reason: str
+    wait: float
+
+
+def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) -> int:
+    """Show the plan, and carry it out if that is asked for."""
+    from memorybus.events import OperatorActed
+    from memorybus.operations import audit
+    from memorybus.operations.memories import amending, browsing
+    from memorybus.surfaces.views.kept import plan_json, plan_table
+
+    name = asked.provider or browsing.first_keeper(settings)
+    memory = amending.brought_memory(
+        *(settings, name, asked.action, asked.event.lower(), asked.text)
+    )
+    plan = amending.planned(settings, asked.action, memory, asked.content)
+    if not yes:
+        if output.json:
+            output.result({"executed": False, **plan_json(plan)})
+        else:
+            output.show(plan_table(plan))
+            output.note("nothing was done; add --yes to do it")
+        return 0
+    about = {"event": plan.memory.event, "provider": name}
+    act = f"{asked.action} memory"
+    audit.tell(
+        settings, OperatorActed(act=act, operator=operator(), reason=asked.reason, about=about)
+    )
+    done = amending.carried_out(settings, plan, wait=asked.wait)
+    if output.json:
+        output.result({"executed": True, **msgspec.to_builtins(done)})
+    else:
+        output.show(f"published: {', '.join(done.events)}")
+    for instance, left in done.behind.items():
+        output.note(f"{instance} has not applied it yet: it lacks {left} events", "yellow")
+    return 1 if done.behind or not done.logged else 0
 
 
 def _more(output: "Output", *, more: bool, empty: bool) -> None:

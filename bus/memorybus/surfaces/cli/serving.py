@@ -6,6 +6,7 @@ from cyclopts import App, Parameter
 
 from memorybus.errors import ConfigError
 from memorybus.health.metrics.server import Address
+from memorybus.processes import signals
 from memorybus.surfaces.cli.options import DEFAULT, RUN, Common
 
 PORT = 8686
@@ -58,5 +59,12 @@ def run_serve(
             output.show("It only shows; to act there: memorybus config page-token")
         output.show("Ctrl-C stops it.")
 
-    serving.run(common.settings(), Address(host, port), tell)
+    try:
+        serving.run(common.settings(), Address(host, port), tell)
+    except KeyboardInterrupt as end:
+        return signals.hurried(end)
+    except SystemExit as end:
+        if end.code != signals.TERMINATED:
+            raise
+        return signals.hurried(end)
     return 0

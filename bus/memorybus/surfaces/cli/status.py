@@ -73,9 +73,16 @@ def _warn(output: Output, settings: Settings) -> None:
 
 
 def _every_second(settings: Settings) -> Iterator["Status"]:
+    """Yield looks; from the second on with the rate since the one before."""
+    from memorybus.health.monitor import published_since
+
+    looked, before = SYSTEM.monotonic(), _status(settings)
+    yield before
     while True:
-        yield _status(settings)
         SYSTEM.sleep(WATCH_EVERY)
+        at, now = SYSTEM.monotonic(), _status(settings)
+        yield published_since(before, now, at - looked)
+        looked, before = at, now
 
 
 def _show(output: Output, status: "Status") -> None:

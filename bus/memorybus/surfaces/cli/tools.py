@@ -91,7 +91,7 @@ def _row(tool: tools.Tool, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = grid("tool", "provider", "does", "description")
+    table = grid("tool", "provider", "does", "description", texts=("description",))
     for row in rows:
         cells = (row["name"], row["provider"], "writes" if row["writes"] else "reads")
         table.add_row(*map(line, (*cells, row["description"])))

@@ -110,7 +110,7 @@ def _provider(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
 def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
     """Return rows as a table."""
     columns = _COLUMNS[group]
-    made = grid(*(_HEADS.get(name, name) for name in columns))
+    made = grid(*(_HEADS.get(name, name) for name in columns), texts=("reason",))
     for row in found:
         add_row(made, *(_cell(name, row[name]) for name in columns))
     return made

@@ -30,7 +30,7 @@ def evaluation_text(found: Evaluation) -> Text:
 
 def missed_table(answers: Iterable[JudgedAnswer]) -> Table:
     """Return the questions of which something did not come, with what is missing."""
-    table = grid("question", "missing")
+    table = grid("question", "missing", texts=("question", "missing"))
     for one in answers:
         silent = [f"{name} did not answer: {why}" for name, why in one.silent.items()]
         add_row(table, one.question, "; ".join([*one.missing, *silent]))

@@ -56,8 +56,9 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return _turn(event)
         case MemoryWritten():
             return _write(event)
-        case SessionSwitched(new_id=new_id, parent=parent, reason=reason):
-            return f"{reason}: {parent} → {new_id}"
+        case SessionSwitched(new_id=new_id, parent=parent, reason=reason, retracted=gone):
+            back = f", {len(gone)} events are taken back" if gone else ""
+            return f"{reason}: {parent} → {new_id}{back}"
         case ContextCompressing(messages=messages, compression_count=count):
             return f"compression {count}, {len(messages)} messages leave the window"
         case Delegated(task=task, result=result):

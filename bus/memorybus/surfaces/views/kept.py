@@ -1,12 +1,16 @@
 """What providers keep of people, as tables; pure, and safe against hostile text."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import msgspec
 from rich.table import Table
 
+from memorybus.operations.memories.amending import Amendment
 from memorybus.operations.memories.browsing import KeptMemory, Person
+from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.views.render import add_row, grid, line
-from memorybus.text.display import iso
+from memorybus.text.display import event_name, iso
 
 
 def people_table(people: Iterable[Person], providers: Sequence[str]) -> Table:
@@ -27,14 +31,40 @@ def _count(one: Person, provider: str) -> str:
 
 def kept_table(memories: Iterable[KeptMemory]) -> Table:
     """Return memories with what is known of where each came from."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("kind", "at", "event"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("text", ratio=1, overflow="fold")
+    table = grid("kind", "at", "event", "text", texts=("text",))
     for one in memories:
         day = (iso(one.at) or "-")[:10]
         add_row(table, one.kind or None, day, one.event or None, line(_text(one)))
     return table
+
+
+def plan_table(plan: Amendment) -> Table:
+    """Return what would be done to a memory, and what each provider makes of it."""
+    table = grid("what", "")
+    add_row(table, plan.memory.kind or "memory", _text(plan.memory))
+    if plan.content:
+        add_row(table, "right is", plan.content)
+    if plan.brought is not None:
+        brought = f"{event_name(plan.brought.event)} {plan.brought.id}"
+        add_row(table, "brought by", f"{brought}: {summary(plan.brought.event)}")
+    for draft in plan.drafts:
+        add_row(table, "would publish", f"{event_name(draft.event)}: {summary(draft.event)}")
+    for name, effect in plan.effects.items():
+        add_row(table, name, effect)
+    for what in plan.stays:
+        add_row(table, "stays", what)
+    return table
+
+
+def plan_json(plan: Amendment) -> dict[str, Any]:
+    """Return a plan as ``--json`` shows it."""
+    return {
+        "memory": msgspec.to_builtins(plan.memory),
+        "content": plan.content,
+        "events": [msgspec.to_builtins(draft) for draft in plan.drafts],
+        "effects": plan.effects,
+        "stays": list(plan.stays),
+    }
 
 
 def _text(one: KeptMemory) -> str:

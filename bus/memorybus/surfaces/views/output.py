@@ -8,13 +8,14 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from memorybus.config.settings import variable
 from memorybus.surfaces.views.safe import harmless, json_text, visible
 
 NOTHING_DONE = "nothing is done yet: add --execute"
 """The note below a plan that only shows what would be done."""
 
-PIPE_WIDTH = 200
-"""Columns of a table in a pipe or a file, which have no width of their own."""
+PIPE_WIDTH = 100_000
+"""Columns of a table in a pipe or a file, unless COLUMNS says how many: nothing is folded."""
 
 
 class QuietPipeConsole(Console):
@@ -33,9 +34,9 @@ class Output:
     """
 
     def __init__(self, *, json: bool) -> None:
-        """Ask the streams whether they are terminals; NO_COLOR is honoured by rich."""
+        """Ask the streams whether they are terminals; COLUMNS and NO_COLOR are honoured by rich."""
         self.json = json
-        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        width = None if sys.stdout.isatty() or variable("COLUMNS").isdigit() else PIPE_WIDTH
         self.out = QuietPipeConsole(highlight=False, markup=False, emoji=False, width=width)
         self.err = QuietPipeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
@@ -65,8 +66,18 @@ class Output:
             sys.stdout.buffer.write(line)
 
     def show(self, renderable: RenderableType) -> None:
-        """Print something for people; text is never wrapped."""
-        self.out.print(renderable, soft_wrap=isinstance(renderable, str | Text))
+        """Print something for people; text is never wrapped, and in a pipe nothing is padded."""
+        is_text = isinstance(renderable, str | Text)
+        if self.out.is_terminal:
+            self.out.print(renderable, soft_wrap=is_text)
+            return
+        with self.out.capture() as captured:
+            self.out.print(renderable, soft_wrap=is_text)
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+    def aside(self, text: Text) -> None:
+        """Print a text for people on stderr: it is not the result."""
+        self.err.print(text, soft_wrap=True)
 
     def note(self, text: str, style: str = "dim") -> None:
         """Print something for people beside the result, on stderr."""

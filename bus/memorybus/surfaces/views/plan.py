@@ -30,7 +30,7 @@ _WHY: Mapping[str, str] = {
 
 def shown(facts: Mapping[str, str], counted: "HistoryCount | None") -> Group:
     """Return a plan: what it is, and what was counted."""
-    table = grid("", "")
+    table = grid("", " ", texts=(" ",))
     table.show_header = False
     for name, value in facts.items():
         table.add_row(name, Text(one_line(value)))

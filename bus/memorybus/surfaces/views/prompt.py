@@ -28,7 +28,7 @@ def outcome_words(one: ProviderAnswer) -> str:
 
 def asked_table(found: AskedPrompt) -> Table:
     """Return each provider's part: how it answered, how long it took, how much of it is given."""
-    table = grid("provider", "answered", "ms", "said", "in the block", "why")
+    table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
     for one in found.answers:
         style = _STYLES.get(one.outcome, "red")
         took = None if one.ms is None else f"{one.ms:.0f}"

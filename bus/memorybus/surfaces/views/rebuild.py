@@ -40,6 +40,8 @@ def planned(output: Output, found: "Prepared") -> int:
     if output.json:
         output.result(found)
         return 0
+    from memorybus.operations.rebuild.carry_out import unserved
+
     output.show(plan_view.shown(_facts(found), found.counted))
     for option in _idle(found):
         output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
@@ -95,14 +97,6 @@ def _left_out(query: "Query") -> str:
     return f", without {'; '.join(said)}, also from now on" if said else ""
 
 
-def unserved(provider: str) -> str:
-    """Return what to do without a worker."""
-    return (
-        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
-        f"memorybus up (or memorybus worker), then the same command again"
-    )
-
-
 def done(output: Output, done: "Rebuilt") -> int:
     """Show what was done; return the exit code."""
     if output.json:
@@ -132,7 +126,16 @@ def _compared(done: "Rebuilt") -> str:
 
 def table(found: "list[Generation]") -> Table:
     """Return generations as a table."""
-    table = grid("generation", "of", "state", "history", "options", "by", "reason")
+    table = grid(
+        "generation",
+        "of",
+        "state",
+        "history",
+        "options",
+        "by",
+        "reason",
+        texts=("history", "options", "reason"),
+    )
     for one in found:
         history = "an earlier time" if one.until_then else "all"
         options = ", ".join(f"{name}={value}" for name, value in one.options.items())

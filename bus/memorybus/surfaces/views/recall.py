@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.recall.model import RecalledItem
-from memorybus.surfaces.views.render import cell, line
+from memorybus.surfaces.views.render import cell, grid, line
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import iso
 
@@ -62,10 +62,7 @@ def age(at: int | None, now_ms: int) -> str:
 
 def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
     """Return provider, age and text of each memory; the text takes what room is left."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("provider", no_wrap=True)
-    table.add_column("age", no_wrap=True, justify="right")
-    table.add_column("text", ratio=1, overflow="fold")
+    table = grid("provider", "age", "text", texts=("text",))
     for one in results:
         table.add_row(cell(one.provider), cell(age(one.at, now_ms)), line(_text(one)))
     return table

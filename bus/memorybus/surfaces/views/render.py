@@ -1,21 +1,19 @@
 """Tables and lines in the house style. Every text passes through `safe` on its way in."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rich.table import Table
 from rich.text import Text
 
 from memorybus.config.settings import FILE_NAME
 from memorybus.health.finding import Check
+from memorybus.surfaces.views.grid import Grid
 from memorybus.surfaces.views.safe import one_line, visible
 
 
-def grid(*columns: str) -> Table:
-    """Return an empty table: no frame, nothing cut."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def grid(*columns: str, texts: Collection[str] = ()) -> Table:
+    """Return an empty table: no frame, nothing cut; only the columns `texts` are folded."""
+    return Grid(*columns, texts=texts)
 
 
 def add_row(table: Table, *cells: object) -> None:
@@ -46,6 +44,23 @@ def read_from(settings_file: str) -> str:
 def described_limits(limits: Mapping[str, float]) -> str:
     """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
     return " ".join(f"{name}={value:g}" for name, value in limits.items())
+
+
+def brief(seconds: float | None) -> str | None:
+    """Return a span of time in its largest unit, in a few characters: "36 h"; None for none."""
+    if seconds is None:
+        return None
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def rate(per_second: float | None) -> str | None:
+    """Return events a second in a few characters; None if nobody knows."""
+    if per_second is None:
+        return None
+    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
 
 
 def remedy(text: str) -> Text:

@@ -51,7 +51,9 @@ def _moments(plan: "Planned") -> dict[str, str]:
 
 def table(found: "Sequence[Copy]") -> Table:
     """Return copies as a table."""
-    table = grid("copy", "of", "for", "state", "events", "parked", "home", "reason")
+    table = grid(
+        "copy", "of", "for", "state", "events", "parked", "home", "reason", texts=("reason",)
+    )
     for one in found:
         cells = (one.name, one.provider, one.purpose, one.state, _far(one), str(one.parked))
         table.add_row(*(Text(one_line(cell)) for cell in (*cells, one.home or "", one.reason)))

@@ -17,14 +17,17 @@ from memorybus.log.forecast import describe, describe_disk
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.render import (
     add_row,
+    brief,
     cell,
     described_limits,
     grid,
     line,
+    rate,
     read_from,
     remedy,
 )
 from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.times import stamp
 
 _QUOTED = 1_000
 """Characters of a finding that are shown; the JSON form has all."""
@@ -40,14 +43,15 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
     return [
         *map(finding_line, findings_of(status, now_ms)),
         _head(status),
-        _providers(status.providers),
+        _providers(status.providers, now_ms),
         *_copies(status.copies),
         *map(_reported, (one for one in (*status.providers, *status.copies) if one.reports)),
         *map(_limited, (one for one in status.providers if one.limits)),
         *map(_served_by, (one for one in status.providers if one.live)),
         *map(_kept, (one for one in status.copies if one.kept)),
-        *_workers(status.workers),
-        _jobs(status.jobs),
+        *_workers(status.workers, now_ms),
+        _jobs(status.jobs, now_ms),
+        *map(_recalls_failed, (one for one in status.jobs if one.error)),
         *_prompts(status.jobs),
     ]
 
@@ -69,28 +73,41 @@ def _head(status: Status) -> Text:
         f"Settings: {read_from(status.settings_file)}\n"
         f"Redis {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
+        f"Log: {status.log.published} events published{_published_rate(status)}\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
         f"Memory: {describe(status.memory)}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
 
 
-def _providers(providers: Sequence[ProviderStatus]) -> Table:
+def _published_rate(status: Status) -> str:
+    now = rate(status.published_rate)
+    return "" if now is None else f", {now} a second"
+
+
+def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
     table = grid(
-        "provider", "applied", "backlog", "oldest unapplied", "parked", "dead letters", "lanes"
+        "provider", "applied", "a second", "backlog", "to go", "oldest", "parked", "dead", "lanes"
     )
     for one in providers:
         add_row(
             table,
             one.name,
             one.applied,
+            rate(one.rate),
             cell(one.backlog, "yellow" if one.backlog else ""),
-            one.oldest_unapplied_at,
+            brief(one.seconds_left),
+            _ago(one.oldest_unapplied_at, now_ms),
             cell(one.parked_keys, "red" if one.parked_keys else ""),
             cell(one.dead_letters, "red" if one.dead_letters else ""),
             cell(_lanes(one), "" if one.lanes_owned else "yellow"),
         )
     return table
+
+
+def _ago(at: str | None, now_ms: int) -> str | None:
+    """Return how long ago a time of the status was."""
+    return None if at is None else brief((now_ms - stamp(at)) / 1_000)
 
 
 def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
@@ -126,29 +143,33 @@ def _kept(copy: ProviderStatus) -> Text:
     return cell(f"{copy.name} stands still, {copy.paused}", "dim")
 
 
-def _workers(workers: Sequence[WorkerStatus]) -> Iterable[Table]:
+def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> Iterable[Table]:
     if not workers:
         return
-    table = grid("worker", "host", "pid", "lanes", "heartbeat")
+    table = grid("worker", "host", "pid", "lanes", "heard of")
     for one in workers:
-        add_row(table, one.id, one.host, one.pid, one.lanes, one.heartbeat_at)
+        add_row(table, one.id, one.host, one.pid, one.lanes, _ago(one.heartbeat_at, now_ms))
     yield table
 
 
-def _jobs(jobs: Sequence[JobsStatus]) -> Table:
-    table = grid("queue", "queued", "oldest", "started", "failed", "skipped", "last error")
+def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
+    table = grid("queue", "queued", "oldest", "started", "failed", "skipped")
     for one in jobs:
         add_row(
             table,
             one.queue,
             one.queued,
-            one.oldest_at,
+            _ago(one.oldest_at, now_ms),
             one.started,
             cell(one.failed, "red" if one.failing else ""),
             f"{one.skipped}{' (paused)' if one.paused else ''}",
-            f"{one.failed_at} {one.error}" if one.error else None,
         )
     return table
+
+
+def _recalls_failed(one: JobsStatus) -> Text:
+    said = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
+    return cell(one_line(said, _QUOTED), "red" if one.failing else "dim")
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybus.config.settings import Settings
+from memorybus.health.looks import Look
 from memorybus.surfaces.web.access import Person
-from memorybus.surfaces.web.looks import Look
 from memorybus.surfaces.web.site import Site
 
 

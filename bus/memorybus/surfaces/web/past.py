@@ -5,7 +5,7 @@ from collections import deque
 
 import msgspec
 
-from memorybus.surfaces.web.looks import Look
+from memorybus.health.looks import Look
 
 EVERY = 5.0
 """Seconds between what is kept."""

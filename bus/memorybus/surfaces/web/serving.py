@@ -1,6 +1,7 @@
 """Runs the page until it is told to stop."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 
@@ -9,16 +10,18 @@ import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
+from memorybus.health.looks import Looks
 from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.app import build
+from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.guard import is_loopback
-from memorybus.surfaces.web.looks import Looks
 from memorybus.surfaces.web.pages import PAGES
 from memorybus.surfaces.web.past import Past
 from memorybus.surfaces.web.site import Site
+from memorybus.text.redact import mask_record
 
 GRACE = 3
 """Seconds that requests may take to end when we are told to stop."""
@@ -36,6 +39,7 @@ def made(settings: Settings) -> Site:
         looks=Looks(settings, SYSTEM),
         past=Past(),
         access=Access(settings, SYSTEM, new_secret),
+        errands=Errands(SYSTEM),
         templates=answers.environment(),
     )
 
@@ -76,6 +80,7 @@ def server(site: Site) -> uvicorn.Server:
         timeout_graceful_shutdown=GRACE,
         lifespan="on",
     )
+    logging.getLogger("uvicorn.error").addFilter(mask_record)
     return _Server(config, site)
 
 

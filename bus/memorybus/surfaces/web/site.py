@@ -7,8 +7,9 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.health.looks import Looks
 from memorybus.surfaces.web.access import Access
-from memorybus.surfaces.web.looks import Looks
+from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.past import Past
 
 
@@ -22,6 +23,7 @@ class Site:
         looks: the status, looked at once a second.
         past: what was seen in the last hour.
         access: who may look, and who may act.
+        errands: what takes longer than a request.
         templates: the templates.
         ends: set once the server ends, so that nobody keeps it.
     """
@@ -31,5 +33,6 @@ class Site:
     looks: Looks
     past: Past
     access: Access
+    errands: Errands
     templates: Environment
     ends: asyncio.Event = field(default_factory=asyncio.Event)

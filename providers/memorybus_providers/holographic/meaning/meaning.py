@@ -12,8 +12,7 @@ from memorybus.clock import Clock
 from memorybus.errors import Transient
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.embedding.embedder import chosen
-from memorybus_providers.embedding.filler import Filler, Filling
+from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import schema
@@ -24,7 +23,7 @@ from memorybus_providers.holographic.meaning.tables import VectorTables
 LOCK: Final = "meaning.lock"
 
 
-class Meaning:
+class Meaning(FilledMeaning):
     """What an instance with an embedder has beside its store.
 
     Args:
@@ -34,33 +33,10 @@ class Meaning:
     """
 
     def __init__(self, path: Path, config: ProviderConfig, options: MeaningOptions) -> None:
-        """Choose the embedder; nothing is asked and no thread is started.
-
-        Raises:
-            ImportError: what the embedder needs is not installed.
-            Unavailable: the variable that is to hold its key does not exist.
-        """
-        self._options = options
+        """Choose the embedder; see `FilledMeaning`."""
+        super().__init__(lambda: _alone(path, config.clock), config, options)
         self._clock = config.clock
-        self._embedder = chosen(options)
-        self._model = options.known_by(self._embedder.model)
-        self._filler = Filler(
-            Filling(
-                opened=lambda: _alone(path, config.clock),
-                clock=config.clock,
-                embedder=self._embedder,
-                model=self._model,
-                prefix=options.embedder_text,
-                batch=options.embedder_batch,
-                rebuild=f"memorybus rebuild {config.stands_for or config.name}",
-            )
-        )
         self._nearby: list[NearbyFacts] = []
-
-    @property
-    def report(self) -> str:
-        """What an operator should know of the vectors, in one line; "" for nothing."""
-        return self._filler.report
 
     def searching(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning over an open database."""
@@ -68,20 +44,9 @@ class Meaning:
         self._nearby.append(nearby)
         return FactSearch(SqliteFacts(db), nearby.look)
 
-    def fill(self) -> None:
-        """Fill in what is missing from now on, in a thread; and look now if that is done already.
-
-        For an instance that has lanes: one that only answers writes nothing.
-        """
-        self._filler.start()
-        self._filler.wake()
-
-    def close(self) -> None:
-        """End the threads, and release the embedder."""
-        self._filler.stop()
+    def _end_searches(self) -> None:
         for nearby in self._nearby:
             nearby.close()
-        self._embedder.close()
 
 
 @contextmanager

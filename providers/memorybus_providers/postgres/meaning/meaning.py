@@ -6,8 +6,8 @@ from contextlib import closing, contextmanager
 from memorybus.ids import new_mark
 
 from memorybus_providers.base import ProviderConfig, RecallScope
-from memorybus_providers.embedding.embedder import Vector, chosen, embedded
-from memorybus_providers.embedding.filler import Filler, Filling
+from memorybus_providers.embedding.embedder import Vector, embedded
+from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
 from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
@@ -18,7 +18,7 @@ from memorybus_providers.postgres.meaning.tables import VectorTables, model_of, 
 from memorybus_providers.postgres.options import Where
 
 
-class PostgresMeaning:
+class PostgresMeaning(FilledMeaning):
     """What an instance with an embedder has beside its store.
 
     Args:
@@ -28,47 +28,10 @@ class PostgresMeaning:
     """
 
     def __init__(self, where: Where, config: ProviderConfig, options: MeaningOptions) -> None:
-        """Choose the embedder; nothing is asked and no thread is started.
-
-        Raises:
-            ImportError: what the embedder needs is not installed.
-            Unavailable: the variable that is to hold its key does not exist.
-        """
-        self._options = options
-        self._embedder = chosen(options)
-        self._model = options.known_by(self._embedder.model)
-        self._questions = QuestionVectors(self._embedded, config.clock)
+        """Choose the embedder; see `FilledMeaning`."""
         who = new_mark()
-        self._filler = Filler(
-            Filling(
-                opened=lambda: _alone(where, who),
-                clock=config.clock,
-                embedder=self._embedder,
-                model=self._model,
-                prefix=options.embedder_text,
-                batch=options.embedder_batch,
-                rebuild=f"memorybus rebuild {config.stands_for or config.name}",
-            )
-        )
-
-    @property
-    def report(self) -> str:
-        """What an operator should know of the vectors, in one line; "" for nothing."""
-        return self._filler.report
-
-    def fill(self) -> None:
-        """Fill in what is missing from now on, in a thread; and look now if that is done already.
-
-        For an instance that has lanes: one that only answers writes nothing.
-        """
-        self._filler.start()
-        self._filler.wake()
-
-    def close(self) -> None:
-        """End the threads, and release the embedder."""
-        self._filler.stop()
-        self._questions.close()
-        self._embedder.close()
+        super().__init__(lambda: _alone(where, who), config, options)
+        self._questions = QuestionVectors(self._embedded, config.clock)
 
     def searching(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
@@ -89,6 +52,9 @@ class PostgresMeaning:
         if vector is None or vector.size != model.size:
             return {}
         return nearness_of(nearest(db, scopes, vector, model.chance, NEAREST))
+
+    def _end_searches(self) -> None:
+        self._questions.close()
 
     def _embedded(self, text: str) -> Vector:
         return embedded(self._embedder, f"{self._options.embedder_question}{text}")

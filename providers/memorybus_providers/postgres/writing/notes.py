@@ -18,6 +18,7 @@ from memorybus_providers.postgres.writing.places import Place, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.store_entries import StoreEntries
 
 _TRIES = 3
 _INSERT = """
@@ -78,7 +79,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class Notes:
+class Notes(StoreEntries):
     """Writes kept facts in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:
@@ -124,27 +125,7 @@ class Notes:
             if fact not in unsaid:
                 self._attribute(fact)
 
-    def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
-        """Put `content` in the place of the fact that `old_text` means.
-
-        Where it means none the text is added, for the agent believes it remembered. Without a
-        text nothing changes.
-        """
-        text = clean(content)
-        if text and not text.isspace():
-            self._end(kind, old_text, facts.kept_name(ctx.scope, kind, text), ctx)
-            self.add(Note(kind, content), ctx)
-
-    def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
-        """Remove the fact that `old_text` means, if there is one.
-
-        That is the fact equal to it, else the only one that contains it; of several none. Facts
-        of the event's own scope come first, then the others of the same store: the memory of the
-        agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
-        """
-        self._end(kind, old_text, "", ctx)
-
-    def _end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+    def end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
         """Take a fact away, and keep what it said as what was so before."""
         fact = self._meant(kind, held(old_text), ctx)
         if fact is not None:

@@ -21,7 +21,7 @@ from memorybus.surfaces.views.safe import visible
 if TYPE_CHECKING:
     from memorybus.operations.copies.generations import Generation
     from memorybus.operations.rebuild.plan import RebuildRequest
-    from memorybus.operations.rebuild.rebuild import Rebuilder, Rebuilt
+    from memorybus.operations.rebuild.rebuild import Rebuilder
     from memorybus.query.query import Query
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
@@ -154,6 +154,7 @@ def run_rebuild(
 
 
 def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
+    from memorybus.operations.rebuild import carry_out
     from memorybus.operations.rebuild import plan as rebuild_plan
 
     if not execute:
@@ -164,27 +165,14 @@ def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
             plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
         return rebuild_view.planned(output, plan)
     with _at_work(output, settings, wanted, "rebuild") as work:
-        found = rebuild_plan.prepare(work.stores, wanted, SYSTEM)
-        if not found.served:
-            raise ConfigError(rebuild_view.unserved(wanted.provider))
-        ended = _ended(work, wanted)
-        if ended is not None and found.swapped:
-            return rebuild_view.done(output, ended)
-        work.make(found, check=wanted.verify)
-        done = work.swap(
-            found.instance.name,
-            wanted.provider,
-            wanted.by,
-            wanted.reason,
-            check=wanted.verify,
-            alike=found.compared,
-        )
+        done = carry_out.rebuild(work, wanted)
     return rebuild_view.done(output, done)
 
 
 def _rolled_back(
     output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool
 ) -> int:
+    from memorybus.operations.rebuild import carry_out
     from memorybus.operations.rebuild import plan as rebuild_plan
 
     provider = wanted.provider
@@ -194,24 +182,12 @@ def _rolled_back(
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
     with _at_work(output, settings, wanted, "rollback") as work:
-        to = rebuild_plan.rolled_back_to(work.stores, provider)
-        ended = _ended(work, wanted)
-        if ended is not None and ended.live == to:
-            return rebuild_view.done(output, ended)
-        done = work.swap(to, provider, wanted.by, wanted.reason, check=False, alike=False)
+        done = carry_out.roll_back(work, wanted)
     return rebuild_view.done(output, done)
 
 
-def _ended(work: "Rebuilder", wanted: "RebuildRequest") -> "Rebuilt | None":
-    """Do what is left of a swap whose command was killed after it, if there is one."""
-    from memorybus.operations.copies.generations import unended
-
-    if not unended(wanted.provider, work.stores.instances.look()):
-        return None
-    return work.finish(wanted.provider, wanted.by)
-
-
 def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
+    from memorybus.operations.rebuild import carry_out
     from memorybus.operations.rebuild import drop as generation_drop
 
     if not execute:
@@ -219,8 +195,7 @@ def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
             what = generation_drop.droppable(stores, wanted.provider)
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
-        what = generation_drop.droppable(work.stores, wanted.provider)
-        gone = generation_drop.drop(work, what, wanted.by, SYSTEM)
+        gone = carry_out.drop(work, wanted)
     if output.json:
         output.result(gone)
         return 0

@@ -178,7 +178,8 @@ def _lines(file: Path | None) -> list[str]:
 
 def _show_side_by_side(output: Output, one: "RecallDifference") -> None:
     output.show(visible(f"{one.query}{'' if one.same else '  (differs)'}"))
-    table = grid(one.first.instance, one.second.instance)
+    sides = (one.first.instance, one.second.instance)
+    table = grid(*sides, texts=sides)
     left, right = one.first.texts, one.second.texts
     for row in range(max(len(left), len(right))):
         cells = (side[row] if row < len(side) else "" for side in (left, right))

@@ -58,7 +58,9 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
 
 
 def _table(found: "list[ListedProvider]") -> Table:
-    table = grid("provider", "kind", "delivery", "home", "lanes", "backlog", "note")
+    table = grid(
+        "provider", "kind", "delivery", "home", "lanes", "backlog", "note", texts=("note",)
+    )
     for one in found:
         cells = (
             *(one.name, one.kind, one.delivery or "never served", _home(one)),

@@ -160,7 +160,7 @@ class Setup:
     ) -> "Wish":
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
-        now = settings.provider_options(target.name)
+        now = settings.provider.get(target.name, {})
         return setup_answers.asked(dialogue, settings, offer.options or (), now, said)
 
     def _set_up(self, wish: "Wish") -> dict[str, Any]:
@@ -193,7 +193,9 @@ class Setup:
             if not self._test:
                 return []
             self._output.note(f"testing {what.target.name} …")
-            return shown(self._output, trial(then, what.target.name, TrialTerms(self._wait)))
+            return shown(
+                self._output, trial(then, what.target.name, TrialTerms(self._wait)), aside=True
+            )
 
     def _agreed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
         """Return whether it is to be written; what failed, only if a person insists."""
@@ -225,7 +227,7 @@ class Setup:
 
 
 def _promises(found: Sequence[KindOffer], settings: "Settings") -> Table:
-    table = grid("", "kind", "delivery", "state", "what it is")
+    table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
     for number, one in enumerate(found, 1):
         if one.missing:
             add_row(table, number, one.kind, None, None, one.missing)

@@ -51,18 +51,15 @@ def run_test(
     return 0 if ok else 1
 
 
-def shown(output: Output, steps: Iterable[TrialStep]) -> list[TrialStep]:
-    """Show each step when it is done; return them all."""
+def shown(output: Output, steps: Iterable[TrialStep], *, aside: bool = False) -> list[TrialStep]:
+    """Show each step when it is done, on stderr if the result is another; return them all."""
     done = []
     for step in steps:
         done.append(step)
         if not output.json:
             took = f"{step.seconds * 1000:.0f} ms"
-            output.show(
-                check_line(
-                    Check(
-                        name=step.name, ok=step.ok, found=f"{took:>8}  {step.found}", fix=step.fix
-                    )
-                )
+            check = Check(
+                name=step.name, ok=step.ok, found=f"{took:>8}  {step.found}", fix=step.fix
             )
+            (output.aside if aside else output.show)(check_line(check))
     return done

@@ -4,13 +4,20 @@ from typing import Final
 
 from memorybus.surfaces.web.page import Page
 from memorybus.surfaces.web.pages import (
+    change,
     dead_letter,
     dead_letter_acts,
     dead_letters,
     event,
     events,
+    history,
+    history_diff,
+    kept,
+    memories,
     overview,
     provider,
+    recall,
+    sessions,
     tail,
     workers,
 )
@@ -21,9 +28,17 @@ PAGES: Final[tuple[Page, ...]] = (
     events.PAGE,
     event.PAGE,
     tail.PAGE,
+    sessions.PAGE,
     dead_letters.PAGE,
     dead_letter.PAGE,
     dead_letter_acts.PAGE,
+    recall.PAGE,
+    memories.PAGE,
+    kept.PAGE,
+    change.PAGE,
+    history.PAGE,
+    history.PLAN,
+    history_diff.PAGE,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""

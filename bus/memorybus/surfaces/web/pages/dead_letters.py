@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import Dead, Lane
 from memorybus.errors import LogUnavailable
+from memorybus.health.looks import Look
 from memorybus.operations.dead_letters.acts import open_desk
 from memorybus.operations.dead_letters.selection import behind
 from memorybus.surfaces.views import dead_letters as views
-from memorybus.surfaces.web.looks import Look
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.text.display import iso
 

@@ -1,0 +1,78 @@
+"""What the page's overview takes while the log holds a million events: five providers, one behind.
+
+Each request is a real one over HTTP, and comes later than a look is kept, so that
+each asks Redis anew. ``page_history_ms`` and ``page_provider_ms`` are the other views of operators.
+"""
+
+import asyncio
+import http.client
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filling import Filler, spread
+from gauge import Figures, Size, medians
+from memorybus.config.settings import Settings
+from memorybus.health.metrics.server import Address
+from memorybus.surfaces.web import serving
+from memorybus.surfaces.web.looks import KEPT
+from stage import Stage, wait_for
+
+_PROVIDERS = 5
+_MILLION = 1_000_000
+_REQUESTS = 11
+_NOOP = "bench.providers:NoopProvider"
+_PATHS = {
+    "page_overview_ms": "/",
+    "page_provider_ms": "/providers/noop1",
+    "page_history_ms": "/history",
+}
+
+
+def measure(size: Size) -> Figures:
+    """Return milliseconds of a request of each view, with the look it needs."""
+    events = _MILLION if size.long_runs > 1 else size.drained
+    with Stage() as stage:
+        settings = stage.with_providers({f"noop{n}": _NOOP for n in range(_PROVIDERS)})
+        Filler(stage, spread(settings.partitions, 64)).fill(events)
+        most = stage.with_providers({f"noop{n}": _NOOP for n in range(1, _PROVIDERS)})
+        with stage.worker(most), _served(settings) as where:
+            for number in range(1, _PROVIDERS):
+                stage.await_applied(f"noop{number}")
+            _ask(where, "/")
+            found = medians([_measured(where) for _ in range(_REQUESTS)])
+    return found | {"page_events": float(events)}
+
+
+def _measured(where: Address) -> Figures:
+    return {name: _ask(where, path) for name, path in _PATHS.items()}
+
+
+def _ask(where: Address, path: str) -> float:
+    time.sleep(KEPT)
+    connection = http.client.HTTPConnection(where.host, where.port)
+    began = time.perf_counter()
+    connection.request("GET", path, headers={"Accept": "text/html"})
+    answer = connection.getresponse()
+    text = answer.read()
+    took = time.perf_counter() - began
+    connection.close()
+    if answer.status != http.client.OK or b"noop1" not in text:
+        raise RuntimeError(f"{path} failed: {answer.status}")
+    return took * 1000
+
+
+@contextmanager
+def _served(settings: Settings) -> Iterator[Address]:
+    listener = serving.listening(Address("127.0.0.1", 0))
+    server = serving.server(serving.made(settings))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+    thread.start()
+    try:
+        wait_for("the page to be served", lambda: server.started)
+        yield Address(*listener.getsockname())
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

@@ -1,0 +1,446 @@
+"""One memory put right or taken back, by events like any other: so a rebuild keeps it.
+
+What event is published follows from the one that brought the memory:
+
+================  ============================  ==================================================
+brought by        taken back                    put right
+================  ============================  ==================================================
+a memory write    `MemoryWritten` remove        `MemoryWritten` replace
+anything else     a rewind that names the       `ToolCalled` ``memory_correct`` at each provider
+                  event: all that it brought    that has the tool: what is right comes first from
+                  goes, at every provider       then on, and what was wrong says until when
+================  ============================  ==================================================
+
+The new event has the order key, the scope and the session of the old one, behind which it is
+applied therefore everywhere, also in a replay (G3).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from typing import Final, Literal
+
+import msgspec
+
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session_events import memory_write
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError, MissingEvent
+from memorybus.events import (
+    AnyEvent,
+    Envelope,
+    MemoryWritten,
+    Omitted,
+    Scope,
+    SessionRef,
+    SessionSwitched,
+    StoreName,
+    ToolCalled,
+    WriteAction,
+)
+from memorybus.history.history import History
+from memorybus.ids import text_digest
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.operations import journal
+from memorybus.operations.memories.browsing import KeptMemory, memories
+from memorybus.operations.stores import Stores
+from memorybus.query.query import ORIGIN, Query
+from memorybus.query.ranges import Plan
+from memorybus.recall.model import Want, written_by
+from memorybus.recall.purge import purge_sessions
+from memorybus.redis.keys import store_key
+from memorybus.registry.roster import ProviderInfo
+from memorybus.registry.tools import Declared
+from memorybus.text.cleaning import clean_text
+
+Action = Literal["correct", "delete"]
+
+TOOL: Final = "memory_correct"
+"""The tool that puts right what was said, as the providers of facts have it."""
+
+_LONGEST = 10_000
+"""Characters of what is right, at most."""
+
+_LONGEST_OLD = 2_000
+"""Characters by which a memory without a name can be told to that tool."""
+
+_STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
+"""Kinds of memories that are entries of the agent's stores, as providers call them."""
+
+_FORMER = "former "
+"""How the kind of an entry begins that does not hold any more."""
+
+_PAGE = 2_000
+"""Memories that are asked for at once."""
+
+_NOW_MS = 5_000
+"""Most events enter the log within so many milliseconds: there they are looked for first."""
+
+_SKEW_MS = 1_000
+"""How far a producer's clock may be ahead there."""
+
+_LOOK = 0.1
+"""Seconds between two looks at the lanes."""
+
+
+class CannotAmend(ConfigError):
+    """A memory that no event puts right or takes back; the message says why, and what to do."""
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """An event that is to be published.
+
+    Attributes:
+        event: what it says.
+        key: its order key.
+        scope: whose it is.
+        session: where.
+    """
+
+    event: AnyEvent
+    key: str
+    scope: Scope
+    session: SessionRef
+
+
+class Amendment(msgspec.Struct, frozen=True):
+    """What would be done to a memory.
+
+    Attributes:
+        action: put right, or taken back.
+        memory: which one.
+        content: what is right; "" if it is taken back.
+        brought: the event that brought it; None if nobody knows.
+        drafts: the events that would be published.
+        effects: what each provider makes of them, in words.
+        stays: what they do not reach.
+    """
+
+    action: Action
+    memory: KeptMemory
+    content: str
+    brought: Envelope | None
+    drafts: tuple[Draft, ...]
+    effects: dict[str, str]
+    stays: tuple[str, ...]
+
+
+class Amended(msgspec.Struct, frozen=True):
+    """What was done.
+
+    Attributes:
+        events: ids of the events that were published.
+        logged: whether the log has them; if not, they are spooled on this host.
+        behind: instances that have not applied them yet, with how many events they lack.
+    """
+
+    events: tuple[str, ...]
+    logged: bool
+    behind: dict[str, int]
+
+
+# -- which memory ------------------------------------------------------------------------------
+
+
+def is_amendable(memory: KeptMemory) -> bool:
+    """Say whether an event may put a memory right or take it back, as far as it shows; pure."""
+    return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
+
+
+def found(settings: Settings, provider: str, whose: Want, event: str, mark: str) -> KeptMemory:
+    """Return the memory that a provider keeps of somebody, by its event and its very text.
+
+    Args:
+        settings: which bus.
+        provider: whose memory.
+        whose: of whom.
+        event: the event that brought it; "" if nobody knows.
+        mark: the digest of its text (`ids.text_digest`).
+
+    Raises:
+        MissingEvent: there is none such any more.
+        ConfigError, InspectionFailed, LogError: see `browsing.memories`.
+    """
+    skip, more = 0, True
+    while more:
+        page = memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        for one in page.memories:
+            if one.event == event and text_digest(one.text) == mark:
+                return one
+        skip, more = skip + len(page.memories), page.more
+    raise MissingEvent(f"{provider} does not keep that memory any more; look again")
+
+
+def brought_memory(
+    settings: Settings, provider: str, action: Action, event: str, text: str = ""
+) -> KeptMemory:
+    """Return the memory that an event brought to a provider; of several the one with a text.
+
+    To take back what was said, any of them will do: all that the event brought goes with it.
+
+    Raises:
+        CannotAmend: it brought none there, or several, and the text does not say which.
+        MissingEvent, ConfigError, InspectionFailed, LogError: see `found`.
+    """
+    brought = brought_by(settings, event)
+    scope = brought.scope
+    whose = Want(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    page = memories(settings, provider, whose, holding=event, most=_PAGE)
+    here = [one for one in page.memories if one.event == event and text in one.text]
+    goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
+    if len(here) == 1 or (here and goes_whole):
+        return here[0]
+    if not here:
+        raise CannotAmend(f"{provider} keeps nothing such of event {event}")
+    raise CannotAmend(
+        f"{provider} keeps {len(here)} memories of event {event}: say which by a part of its text"
+    )
+
+
+def brought_by(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
+    """Return an event by its id.
+
+    Args:
+        settings: which bus.
+        event: its id.
+        memory: what it brought: most such events are found at once near the time of that.
+
+    Raises:
+        MissingEvent: history has none such.
+        LogError: Redis is away.
+    """
+    with closing(journal.checked_history(settings)) as history:
+        near = None if memory is None else _near(history, event, memory)
+        return (near or journal.event_by_id(history, event)).envelope
+
+
+def near_event(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
+    """Return the event that brought a memory, if it is found at once near the time of that.
+
+    Raises:
+        LogError: Redis is away.
+    """
+    with closing(journal.checked_history(settings)) as history:
+        return _near(history, memory.event, memory)
+
+
+def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
+    """Return an event that entered the log within seconds of its time, in its likely partition.
+
+    None if it did not: it was recorded elsewhere before, or its session came from another one.
+    """
+    scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
+    session = SessionRef(memory.session, memory.session)
+    plan = Plan(query=Query(ids=(event,)))
+    for partition in written_by(scope, session, history.log.partitions):
+        after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
+        while page := history.read(partition, after, after_n=n, plan=plan).events:
+            for one in page:
+                if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
+                    return one
+            after, n = page[-1].position.entry, page[-1].position.n
+            if moment(after)[0] > memory.at + _NOW_MS:
+                break
+    return None
+
+
+# -- what would be done ------------------------------------------------------------------------
+
+
+def planned(settings: Settings, action: Action, memory: KeptMemory, content: str = "") -> Amendment:
+    """Return what would be done to a memory; nothing is changed.
+
+    Args:
+        settings: which bus.
+        action: whether it is put right or taken back.
+        memory: which one.
+        content: what is right.
+
+    Raises:
+        CannotAmend: no event can do that.
+        MissingEvent: its event is in the history no more.
+        LogError: Redis is away.
+    """
+    brought = brought_by(settings, memory.event, memory) if memory.event else None
+    own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    with Stores(settings) as stores:
+        known, tools = stores.roster.providers(), stores.roster.tools()
+    correcting = [name for name, one in tools.items() if has_tool(one)]
+    drafts = drafted(action, memory, content, brought, own, correcting)
+    is_entry = isinstance(drafts[0].event, MemoryWritten)
+    effects = {
+        name: _effect(action, name, one, correcting, is_entry) for name, one in known.items()
+    }
+    return Amendment(action, memory, content, brought, drafts, effects, _stays(is_entry))
+
+
+def has_tool(declared: Declared) -> bool:
+    """Say whether a provider declares the tool that puts memories right; pure."""
+    named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
+    return TOOL in named and TOOL not in declared.reading
+
+
+def drafted(
+    action: Action,
+    memory: KeptMemory,
+    content: str,
+    brought: Envelope | None,
+    own: Scope,
+    correcting: Sequence[str],
+) -> tuple[Draft, ...]:
+    """Return the events that put a memory right, or take it back; pure.
+
+    Args:
+        action: which of the two.
+        memory: the memory.
+        content: what is right.
+        brought: the event that brought it, if it is known.
+        own: whom the settings name: for an entry written by hand, of which less is known.
+        correcting: the providers that have the tool `TOOL`.
+
+    Raises:
+        CannotAmend: no event can do that.
+    """
+    _check(action, memory, content)
+    right = clean_text(content).strip()
+    store = _store_of(memory, brought)
+    if store is not None:
+        return (_write(action, memory, right, store, brought, own),)
+    if brought is None:
+        raise CannotAmend(
+            "its provider does not know which event brought it, so that no event can change it; "
+            "`memorybus forget` erases all of a person"
+        )
+    if action == "delete":
+        return (_taken_back(brought),)
+    if not correcting:
+        raise CannotAmend(
+            f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
+            "tell what is right"
+        )
+    events = (_corrected(name, memory, right) for name in correcting)
+    return tuple(Draft(one, brought.key, brought.scope, brought.session) for one in events)
+
+
+def _check(action: Action, memory: KeptMemory, content: str) -> None:
+    if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
+        raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
+    if memory.kind.startswith(_FORMER):
+        raise CannotAmend(
+            "it does not hold any more: its provider keeps what the entry said before; only "
+            "`memorybus forget` erases that"
+        )
+
+
+def _store_of(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
+    """Return whose entry a memory is; None if it is none."""
+    if brought is None:
+        return _STORES.get(memory.kind)
+    return brought.event.store if isinstance(brought.event, MemoryWritten) else None
+
+
+def _write(
+    action: Action,
+    memory: KeptMemory,
+    right: str,
+    store: StoreName,
+    brought: Envelope | None,
+    own: Scope,
+) -> Draft:
+    provenance = {ORIGIN: "operator"}
+    change: WriteAction = "remove" if action == "delete" else "replace"
+    event = memory_write(change, store, right, memory.text, provenance)
+    if brought is not None:
+        return Draft(event, store_key(store, brought.scope), brought.scope, brought.session)
+    scope = Scope(
+        agent=memory.agent or own.agent,
+        user=memory.user or own.user,
+        workspace=memory.workspace,
+    )
+    session = SessionRef(memory.session or "operators", memory.session or "operators")
+    return Draft(event, store_key(store, scope), scope, session)
+
+
+def _taken_back(brought: Envelope) -> Draft:
+    session = brought.session
+    event = SessionSwitched(
+        new_id=session.id, reason="rewind", rewound=True, retracted=(brought.id,)
+    )
+    return Draft(event, brought.key, brought.scope, session)
+
+
+def _corrected(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
+    """Return the call that puts a memory right at one provider, by its name if it has one."""
+    if not memory.name and len(memory.text) > _LONGEST_OLD:
+        raise CannotAmend("it is too long to be put right by its text: take it back")
+    old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
+    return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})
+
+
+def _effect(
+    action: Action, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
+) -> str:
+    """Return in words what a provider makes of it."""
+    if is_entry:
+        return "is told to remove the entry" if action == "delete" else "is told to replace it"
+    if action == "correct":
+        return "puts it right" if name in correcting else "keeps it: it cannot put right"
+    return "forgets all that the event brought" if info.retracts else "is told, and may keep it"
+
+
+def _stays(is_entry: bool) -> tuple[str, ...]:
+    """Return what the events do not reach, in words."""
+    if is_entry:
+        return (
+            "an agent's own memory file, if it has one, where it may read it and write it again",
+            "the event that brought it, in log and archive",
+            "what providers keep of what was so before, which is not recalled by itself",
+        )
+    return ("the event that brought it, in log and archive: memorybus forget erases a person's",)
+
+
+# -- doing it ----------------------------------------------------------------------------------
+
+
+def carried_out(
+    settings: Settings, plan: Amendment, *, wait: float = 5.0, clock: Clock = SYSTEM
+) -> Amended:
+    """Publish the events of a plan, and wait until providers have applied them.
+
+    What is warm for the memory's person is asked anew afterwards.
+
+    Args:
+        settings: which bus.
+        plan: what to do.
+        wait: seconds for which lanes are waited for.
+        clock: time.
+
+    Raises:
+        SpoolFull, SpoolError: nothing was published.
+        LogError: Redis is away.
+    """
+    with MemoryBus.connect(settings) as bus:
+        ids = [
+            bus.publish(
+                one.event, key=one.key, scope=one.scope, session=one.session, durable=True
+            ).event_id
+            for one in plan.drafts
+        ]
+        logged = bus.flush("logged", max(wait, 1.0))
+    behind = _awaited(settings, wait, clock) if logged else {}
+    sessions = {(one.scope, f"{one.session.epoch}:{one.session.id}") for one in plan.drafts}
+    purge_sessions(settings, sessions, plan.effects)
+    return Amended(tuple(ids), logged, behind)
+
+
+def _awaited(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
+    """Wait for the lanes; return which instances are not there yet, with what they lack."""
+    until = clock.monotonic() + wait
+    with Stores(settings) as stores:
+        heads = {head.partition: head.n for head in stores.history.log.heads()}
+        served = stores.roster.served()
+        while behind := stores.behind(served, heads):
+            if clock.monotonic() >= until:
+                break
+            clock.sleep(_LOOK)
+    return behind

@@ -1,0 +1,32 @@
+"""The limits of an instance's calls, as options that `provider setup` asks for."""
+
+import msgspec
+
+from memorybus.config.settings import CallLimits
+from memorybus.registry.description import KindOffer, OptionField
+
+FIELDS = (
+    OptionField(
+        "calls_per_second",
+        "calls of its write hooks a second, over all workers",
+        default=CallLimits().calls_per_second,
+        hint="0 for no bound",
+    ),
+    OptionField(
+        "daily_budget",
+        "calls of its write hooks a day (UTC), over all workers",
+        default=CallLimits().daily_budget,
+        hint="0 for no bound",
+    ),
+)
+"""What workers read of an instance's table, and no provider (`LIMITS`)."""
+
+
+def with_limits(offer: KindOffer) -> KindOffer:
+    """Return an offer whose options have the limits, too, if they bound anything.
+
+    A transactional provider has none: its call is a transaction of a whole batch.
+    """
+    if offer.options is None or offer.missing or offer.delivery == "transactional":
+        return offer
+    return msgspec.structs.replace(offer, options=(*offer.options, *FIELDS))

@@ -1,0 +1,188 @@
+"""What the tables show, as rows of harmless cells; pure."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from rich.text import Text
+
+from memorybus.dead_letters.queue import Dead
+from memorybus.health.looks import Look
+from memorybus.health.providers import LaneFigures, ProviderStatus
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis.keys import lane_name
+from memorybus.surfaces.views import dead_letters
+from memorybus.surfaces.views.events import event_head, summary
+from memorybus.surfaces.views.render import cell
+from memorybus.surfaces.views.safe import one_line
+from memorybus.surfaces.views.shown import ago, count, duration
+from memorybus.text.display import iso
+
+PROVIDERS = (
+    "provider",
+    "state",
+    "backlog",
+    "rate/s",
+    "to go",
+    "oldest",
+    "dead",
+    "lanes",
+    "applied",
+)
+LANES = ("provider", "lane", "state", "backlog", "applied", "of", "parked", "dead")
+LETTERS = ("provider", "waiting", "tries", "group", "type", "reason", "key")
+ERRORS = ("provider", "keys", "waiting", "group", "reason")
+EVENTS = ("time", "type", "session", "what")
+
+_NAME, _SESSION, _TYPE, _TEXT = 16, 14, 16, 200
+"""Characters of a column; all of it is with the commands."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of a table.
+
+    Attributes:
+        key: what it is about, by which acts and the cursor find it again.
+        cells: as they are shown.
+    """
+
+    key: str
+    cells: tuple[Text, ...]
+
+    def has(self, words: str) -> bool:
+        """Say whether a text stands in it, in any case."""
+        return words.lower() in " ".join(one.plain for one in self.cells).lower()
+
+
+def of_providers(look: Look) -> list[Row]:
+    """Return a row for each provider."""
+    found = look.status.providers if look.status else []
+    return [Row(one.name, _provider(one, look.at_ms)) for one in found]
+
+
+def of_lanes(look: Look, only: str = "") -> list[Row]:
+    """Return a row for each lane of the instances that serve, or of one provider's.
+
+    Those with a backlog stand first.
+    """
+    found = look.status.providers if look.status else []
+    rows = [
+        (lane, one.name, partition)
+        for one in found
+        if not only or one.name == only
+        for partition, lane in enumerate(look.lanes.get(one.live or one.name, ()))
+    ]
+    rows.sort(key=lambda row: -row[0].backlog)
+    return [Row(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
+
+
+def of_letters(letters: Sequence[Dead]) -> list[Row]:
+    """Return a row for each key that waits behind a dead letter."""
+    return [
+        Row(
+            f"{one['provider']}\0{one['key']}",
+            (
+                _short(one["provider"], _NAME),
+                _number(one["events"]),
+                _number(one["tries"]),
+                cell(one["error"] or ""),
+                _short(one["type"], _TYPE),
+                _short(one["reason"], _TEXT),
+                cell(one["key"]),
+            ),
+        )
+        for one in dead_letters.rows("key", letters)
+    ]
+
+
+def of_errors(letters: Sequence[Dead]) -> list[Row]:
+    """Return a row for each kind of refusal."""
+    return [
+        Row(
+            f"{one['provider']}\0{one['error']}",
+            (
+                _short(one["provider"], _NAME),
+                _number(one["keys"]),
+                _number(one["events"]),
+                cell(one["error"]),
+                _short(one["reason"], _TEXT),
+            ),
+        )
+        for one in dead_letters.rows("error", letters)
+    ]
+
+
+def of_events(events: Iterable[LoggedEvent]) -> list[Row]:
+    """Return a row for each event, the newest first."""
+    return [_event(one) for one in reversed(list(events))]
+
+
+def _provider(one: ProviderStatus, now_ms: int) -> tuple[Text, ...]:
+    return (
+        _short(one.name, _NAME),
+        _state(one),
+        _number(one.backlog, "yellow" if one.backlog else ""),
+        _number(one.rate),
+        _right(duration(one.seconds_left)),
+        _right(ago(one.oldest_unapplied_at, now_ms)),
+        _number(one.dead_letters, "bold red" if one.dead_letters else ""),
+        _right(f"{one.lanes_owned}/{one.lanes}", "" if one.lanes_owned else "yellow"),
+        _number(one.applied),
+    )
+
+
+def _state(one: ProviderStatus) -> Text:
+    """Return how it does in one word; the findings say more."""
+    if one.paused:
+        return Text("paused", "yellow")
+    if one.failing:
+        return Text("failing", "bold red")
+    if not one.lanes_owned:
+        return Text("unserved", "bold red")
+    if one.parked_keys:
+        return Text("parked", "bold red")
+    return Text("behind", "yellow") if one.backlog else Text("well", "green")
+
+
+def _lane(lane: LaneFigures, name: str, partition: int) -> tuple[Text, ...]:
+    return (
+        _short(name, _NAME),
+        cell(lane_name(partition)),
+        _lane_state(lane),
+        _number(lane.backlog, "yellow" if lane.backlog else ""),
+        _number(lane.n),
+        _number(lane.head),
+        _number(lane.parked_keys, "bold red" if lane.parked_keys else ""),
+        _number(lane.dead, "bold red" if lane.dead else ""),
+    )
+
+
+def _lane_state(lane: LaneFigures) -> Text:
+    if lane.halted:
+        return Text("halted", "bold red")
+    return Text("owned", "green") if lane.owned else Text("no owner", "yellow")
+
+
+def _event(event: LoggedEvent) -> Row:
+    envelope = event.envelope
+    at = (iso(envelope.at) or "-")[11:19]
+    return Row(
+        envelope.id,
+        (
+            Text(at, "dim"),
+            Text(*event_head(envelope.event, _TYPE)),
+            _short(envelope.session.id, _SESSION),
+            _short(summary(envelope.event), _TEXT),
+        ),
+    )
+
+
+def _short(text: str, width: int) -> Text:
+    return cell(one_line(text, width))
+
+
+def _number(value: float | None, style: str = "") -> Text:
+    return _right(count(value), style)
+
+
+def _right(text: str, style: str = "") -> Text:
+    return Text(text, style=style, justify="right")

@@ -1,0 +1,61 @@
+"""Search by meaning of one open instance, whatever store holds its vectors: embedder and filler."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.embedding.embedder import chosen
+from memorybus_providers.embedding.filler import Filler, Filling
+from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.vectors import VectorStore
+
+Opened = Callable[[], AbstractContextManager[VectorStore | None]]
+"""Opens the vectors for who fills them in; None if somebody else does that now."""
+
+
+class FilledMeaning:
+    """What an instance with an embedder has beside its store; a store adds how it searches."""
+
+    def __init__(self, opened: Opened, config: ProviderConfig, options: MeaningOptions) -> None:
+        """Choose the embedder; nothing is asked and no thread is started.
+
+        Raises:
+            ImportError: what the embedder needs is not installed.
+            Unavailable: the variable that is to hold its key does not exist.
+        """
+        self._options = options
+        self._embedder = chosen(options)
+        self._model = options.known_by(self._embedder.model)
+        self._filler = Filler(
+            Filling(
+                opened=opened,
+                clock=config.clock,
+                embedder=self._embedder,
+                model=self._model,
+                prefix=options.embedder_text,
+                batch=options.embedder_batch,
+                rebuild=f"memorybus rebuild {config.stands_for or config.name}",
+            )
+        )
+
+    @property
+    def report(self) -> str:
+        """What an operator should know of the vectors, in one line; "" for nothing."""
+        return self._filler.report
+
+    def fill(self) -> None:
+        """Fill in what is missing from now on, in a thread; and look now if that is done already.
+
+        For an instance that has lanes: one that only answers writes nothing.
+        """
+        self._filler.start()
+        self._filler.wake()
+
+    def close(self) -> None:
+        """End the threads, those of searches in between, and release the embedder."""
+        self._filler.stop()
+        self._end_searches()
+        self._embedder.close()
+
+    def _end_searches(self) -> None:
+        """End what searches have open; a store that has anything defines it."""

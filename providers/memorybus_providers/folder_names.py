@@ -1,0 +1,23 @@
+"""Names of directories for agents and persons. Ids are hostile data; a directory's name never is.
+
+An id that is a plain lower-case name is its own directory. Any other gets its readable part and a
+digest of the whole id after a ``~``, which no plain name contains: so two ids never share a
+directory, also where the file system does not tell upper from lower case.
+"""
+
+import re
+
+from memorybus.ids import derived_id
+
+_PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+_READABLE = 40
+
+
+def folder_of(owner: str) -> str:
+    """Return the directory name of an agent or a user: safe, and different for different ids."""
+    if _PLAIN.fullmatch(owner) and not _RESERVED.fullmatch(owner):
+        return owner
+    readable = _UNSAFE.sub("-", owner.lower())[:_READABLE].strip("-")
+    return f"{readable}~{derived_id('folder', owner)}"

@@ -1,0 +1,88 @@
+"""The agent's two stores as rows that providers of the two-method contract read (see `ethos`).
+
+``memory_rows(key, store, content, updated_at)`` has one row for each store of each owner. They are
+made of the facts that are kept of the stores, in the transaction that changes those: so what is
+taken back or erased is in no row, and a row is never behind. Nothing is read from them here.
+"""
+
+from typing import Final
+
+from memorybus.events import Scope, StoreName
+
+from memorybus_providers.adapters.owners import Owner, owner_of, session_key
+from memorybus_providers.folder_names import folder_of
+from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.postgres.texts import held, shown
+from memorybus_providers.remembering.notes import KINDS
+
+SEPARATOR = "\n§\n"
+"""Between entries, as the agent's own files have it; an adapter takes a text apart there."""
+
+_THERE = "select to_regclass('memory_rows') is not null"
+_TABLE = """
+create table memory_rows(
+    key text not null, store text not null, content text not null,
+    updated_at timestamptz not null, primary key (key, store)
+)
+"""
+_ALONE = "select pg_advisory_xact_lock(hashtext(current_schema() || ' memory_rows ' || %s))"
+_OWNERS = "select agent, person, workspace from scopes"
+_OF_OWNER = "agent = %(agent)s and person = %(person)s and workspace = %(workspace)s"
+_OF_PERSON = "person = %(person)s"
+_ENTRIES = """
+select string_agg(content, %(between)s order by first) from (
+    select facts.content, min(facts.id) as first from facts join scopes on scopes.id = facts.scope
+    where facts.seq is null and facts.kind = %(kind)s and {whose} group by facts.content
+) as entries
+"""
+_KEEP = """
+insert into memory_rows values (%s, %s, %s, clock_timestamp()) on conflict (key, store) do update
+set content = excluded.content, updated_at = excluded.updated_at
+where memory_rows.content <> excluded.content
+"""
+_DROP = "delete from memory_rows where key = %s and store = %s"
+_STORES: Final[tuple[tuple[StoreName, str], ...]] = (("memory", _OF_OWNER), ("user", _OF_PERSON))
+
+
+def prepare(link: Link) -> None:
+    """Make the table if it is missing, with a row for all that is kept so far."""
+    with link.transaction(SECONDS) as db:
+        if _there(db):
+            return
+        db.execute(_ALONE, ("table",))
+        if _there(db):
+            return
+        db.execute(_TABLE)
+        for names in db.execute(_OWNERS).fetchall():
+            _refresh(db, Owner(*map(shown, names)))
+
+
+def refresh(db: Connection, scope: Scope) -> None:
+    """Bring the rows of a scope's stores to what is kept, in the transaction that is open."""
+    _refresh(db, owner_of(scope))
+
+
+def refresh_if_kept(db: Connection, owner: Owner) -> None:
+    """Do so for an owner, if there are rows at all: an erasure finds them without the option."""
+    if _there(db):
+        _refresh(db, owner)
+
+
+def _refresh(db: Connection, owner: Owner) -> None:
+    """Write or delete an owner's rows. Who changes the same row waits, and then sees the rest."""
+    keys: dict[StoreName, str] = {"memory": session_key(owner), "user": folder_of(owner.user)}
+    names = {"agent": owner.agent, "person": owner.user, "workspace": owner.workspace}
+    for store, whose in _STORES:
+        db.execute(_ALONE, (keys[store],))
+        asked = {part: held(name) for part, name in names.items()}
+        asked |= {"kind": KINDS[store], "between": SEPARATOR}
+        row = db.execute(_ENTRIES.format(whose=whose), asked).fetchone()
+        if row and row[0]:
+            db.execute(_KEEP, (keys[store], store, row[0]))
+        else:
+            db.execute(_DROP, (keys[store], store))
+
+
+def _there(db: Connection) -> bool:
+    row = db.execute(_THERE).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,71 @@
+"""Acts on the page: who, why, and what the log is told."""
+
+import pytest
+import redis
+from helpers.making import MakeSettings
+from helpers.web.pages import HASH, served, told
+from memorybus.config.settings import Settings
+from memorybus.operations.stores import Stores
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster, WorkerInfo
+
+
+@pytest.fixture(name="guarded")
+def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
+    return make_settings(url=redis_url, page_token=HASH)
+
+
+def test_an_act_that_fails_is_told_so(guarded: Settings) -> None:
+    """The log is told before an act, and again if it could not be done; people are told why."""
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        form = {"proof": visitor.proof(), "why": "I try"}
+        answer = visitor.post("/providers/nobody/pause", form)
+    assert answer.status == 409
+    assert "nobody" in answer.text
+    first, second = told(guarded)
+    assert (first.failed, second.act) == ("", "pause provider")
+    assert "nobody" in second.failed
+
+
+def test_nobody_acts_by_a_form_of_others(guarded: Settings) -> None:
+    """Without the proof, with another's, from elsewhere or without a reason nothing is done."""
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        proof = visitor.proof()
+        path = "/providers/builtin/pause"
+        assert visitor.post(path, {"why": "x"}).status == 403
+        assert visitor.post(path, {"why": "x", "proof": "0" * 64}).status == 403
+        assert visitor.post(path, {"why": " ", "proof": proof}).status == 403
+        evil = {"Origin": "http://evil.example"}
+        assert visitor.post(path, {"why": "x", "proof": proof}, **evil).status == 403
+        visitor.headers.pop("Cookie")
+        assert visitor.post(path, {"why": "x", "proof": proof}).status == 403
+    assert told(guarded) == []
+    with Stores(guarded) as stores:
+        assert stores.instances.pauses() == {}
+
+
+def test_without_a_token_nobody_acts(settings: Settings) -> None:
+    """A page that nobody guards only shows."""
+    with served(settings) as visitor:
+        answer = visitor.post("/providers/builtin/pause", {"why": "x", "proof": ""})
+        assert answer.status == 403
+        assert "page_token" in answer.text
+
+
+def test_nothing_is_done_while_a_worker_would_park_the_record(
+    guarded: Settings, redis_client: redis.Redis
+) -> None:
+    """While a worker of an earlier release lives, an act is refused, and nothing is told."""
+    roster = Roster(redis_client, Keys(guarded.namespace))
+    roster.beat(WorkerInfo("old", "host", 1, lanes=0, jobs=0, providers=(), heartbeat_at=0))
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        form = {"proof": visitor.proof(), "why": "x"}
+        answer = visitor.post("/providers/builtin/pause", form)
+    assert answer.status == 409
+    assert "earlier release" in answer.text
+    assert told(guarded) == []
+    with Stores(guarded) as stores:
+        assert stores.instances.pauses() == {}

@@ -1,0 +1,189 @@
+"""The parts that providers of services are made of: options, tools, deadlines, words, entries."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from memorybus.errors import ConfigError, MissingProvider, Permanent
+from memorybus.events import Delegated, MemoryWritten, TurnCompleted
+from memorybus.testing import FakeClock
+from memorybus_providers.base import HookContext, ProviderConfig
+from memorybus_providers.remote import own_options, private_file, replaced, said
+from memorybus_providers.remote.deadline import SHARE, SharedDeadline
+from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.remote.texts import moment
+from memorybus_providers.remote.tool_calls import Tool, ToolSet
+
+
+class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments."""
+
+    query: str
+
+
+TOOLS: ToolSet[Look] = ToolSet(
+    {"look": Tool(Look, "Look.", reads=True), "keep": Tool(Look, "Keep.")}
+)
+
+
+class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A service's options."""
+
+    base_url: str = "http://there"
+
+
+class Connection:
+    """A client that counts how often it is closed."""
+
+    closed = 0
+
+    def close(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+class There(RemoteProvider[Connection]):
+    """A provider of a service without hooks."""
+
+    kind = "there"
+    capabilities = able(TOOLS, frozenset({TurnCompleted}))
+    package = "msgspec"
+    schema = ()
+    toolset = TOOLS
+
+    def connect(self) -> Connection:
+        """Return a client."""
+        return Connection()
+
+    def run(self, call: Any, ctx: HookContext) -> dict[str, Any]:
+        """Repeat the question."""
+        return {"asked": call.query}
+
+
+class Lacking(There):
+    """One whose client is not installed."""
+
+    def connect(self) -> Connection:
+        """Import what is not there."""
+        raise ImportError("No module named 'there'")
+
+
+def config(tmp_path: Path, **options: Any) -> ProviderConfig:
+    """Return an instance's configuration."""
+    return ProviderConfig(name="there", home=tmp_path, options=options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said_of"),
+    [
+        ({"base_url": "ftp://there"}, "base_url"),
+        ({"prefix": "Ours", "timeout": 0.0}, "prefix .*; timeout must be positive"),
+        ({"timeout": "long"}, "timeout"),
+        ({"strange": 1}, "strange"),
+    ],
+)
+def test_options_that_break_a_rule_are_named(
+    tmp_path: Path, options: dict[str, Any], said_of: str
+) -> None:
+    """All that is wrong is said at once, with the instance's name."""
+    with pytest.raises(ConfigError, match=f"provider there: .*{said_of}"):
+        own_options.read(config(tmp_path, **options), Options)
+
+
+def test_options_have_their_defaults(tmp_path: Path) -> None:
+    """What is not given is as the service's struct says."""
+    assert own_options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
+
+
+def test_a_shell_is_opened_once_and_closed_twice(tmp_path: Path) -> None:
+    """Before and after it has no client, and says so."""
+    provider = There(config(tmp_path))
+    assert provider.is_available(provider.config)
+    with pytest.raises(Permanent, match="not open"):
+        _ = provider.client
+    provider.open()
+    client = provider.client
+    provider.open()
+    assert provider.client is client
+    provider.shutdown()
+    provider.shutdown()
+    assert client.closed == 1
+
+
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path: Path) -> None:
+    """The advice is a command."""
+    with pytest.raises(MissingProvider, match=r"pip install 'memorybus\[there\]'"):
+        Lacking(config(tmp_path)).open()
+
+
+def test_tools_are_told_read_and_refused() -> None:
+    """A call that does not fit is answered with what is wrong, never with an error."""
+    assert TOOLS.reading == {"look"}
+    assert [one["name"] for one in TOOLS.schemas()] == ["look", "keep"]
+    assert TOOLS.schemas()[0]["parameters"]["required"] == ["query"]
+    assert TOOLS.parsed("look", {"query": "tea"}) == Look("tea")
+    assert "look" in str(TOOLS.parsed("look", {"q": 1}))
+    assert TOOLS.parsed("burn", {}) == "there is no tool 'burn'; there are look, keep"
+
+
+def test_requests_of_a_hook_share_its_deadline() -> None:
+    """An inner block has no more time than the outer one; outside there is no end."""
+    clock = FakeClock()
+    deadline = SharedDeadline(clock)
+    with deadline.within(10.0):
+        clock.advance(4.0)
+        assert deadline.left() == pytest.approx(10.0 * SHARE - 4.0)
+        with deadline.within(100.0):
+            assert deadline.left() == pytest.approx(10.0 * SHARE - 4.0)
+        clock.advance(5.0)
+        assert deadline.left() < 0
+    assert deadline.left() == float("inf")
+
+
+def test_words_have_a_side_and_a_name() -> None:
+    """Nobody said what the host wrote; a blank side said nothing."""
+    turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
+    assert said.in_turn(turn) == [said.Said(True, "Ada", "Hello.")]
+    assert said.in_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
+    told = said.in_delegation(Delegated(task="count", result="nine"))
+    assert said.lines(told) == "Task: count\nResult: nine"
+
+
+@pytest.mark.parametrize(
+    ("held", "gone"),
+    [
+        (["a cat", "a dog"], ["a cat"]),
+        (["a cat", "a cat"], ["a cat", "a cat"]),
+        (["a cat", "two cats"], []),
+        (["a dog"], []),
+    ],
+)
+def test_an_old_text_means_one_text_or_none(held: list[str], gone: list[str]) -> None:
+    """Where different entries hold it none is touched; one may be there several times."""
+    write = MemoryWritten(action="remove", store="user", old_text=" cat ")
+    assert replaced.replaced(write, held, str) == gone
+    addition = MemoryWritten(action="add", store="user", content="x", old_text="cat")
+    assert replaced.replaced(addition, held, str) == []
+
+
+def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
+    """What others may read is refused, and what is not there is named by its option."""
+    file = tmp_path / "secret"
+    file.write_text("s")
+    file.chmod(stat.S_IRUSR)
+    assert private_file.read(file, "we", "option") == "s"
+    file.chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        private_file.read(file, "we", "option")
+    with pytest.raises(ConfigError, match="option cannot be read"):
+        private_file.read(tmp_path / "none", "we", "option")
+
+
+@pytest.mark.parametrize(
+    ("text", "at"), [("1700", 1700), ("", 0), (None, 0), ("-1", 0), ("²", 0), ("9" * 16, 0)]
+)
+def test_a_time_that_is_none_is_zero(text: str | None, at: int) -> None:
+    """What others wrote beside a text is data."""
+    assert moment(text) == at

@@ -1,0 +1,38 @@
+"""What an instance spends beside the calls of its hooks: so much a day, over all workers (G10)."""
+
+from memorybus.errors import Unavailable
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from redis import Redis, RedisError
+
+
+class SharedSpending:
+    """Counts in Redis, for `ProviderConfig.spend`. May be called from several threads.
+
+    Args:
+        redis: the log's.
+        keys: of the log.
+        provider: the instance whose account is used: copies of it use the same.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
+        """Count nothing yet."""
+        self._redis, self._keys, self._provider = redis, keys, provider
+
+    def __call__(self, what: str, a_day: int) -> bool:
+        """Count one use; say whether there was one left of those of this day (UTC).
+
+        Args:
+            what: the sort: a plain word of the provider's own.
+            a_day: how many there are; none if 0.
+
+        Raises:
+            Unavailable: Redis is away.
+        """
+        if a_day <= 0:
+            return False
+        call = scripts.spend(self._keys.spent(self._provider, what), 0, a_day)
+        try:
+            return not scripts.run(self._redis, call).seconds
+        except RedisError as error:
+            raise Unavailable(f"what {self._provider} may spend is not known: {error}") from error
