@@ -75,6 +75,7 @@ BOUNDS: dict[str, Bound] = {
     "drain_with_traces_over_without": Bound(0.95, least=True),
     "drain_with_traces_off_over_without": Bound(0.98, least=True),
     "page_overview_ms": Bound(200.0),
+    "page_view_ms": Bound(300.0),
     "page_provider_ms": Bound(300.0),
     "page_history_ms": Bound(300.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
