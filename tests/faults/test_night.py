@@ -1,8 +1,10 @@
 """A night: a backend refuses, somebody is woken, sees why, mends it and retries; nothing is lost.
 
-Worker, Redis, Prometheus, the page and all commands are real; docs/operations.md tells this story.
+Worker, Redis, Prometheus, the page, `top` and all commands are real; docs/operations.md tells this
+story.
 """
 
+import asyncio
 import html
 import http
 import json
@@ -18,6 +20,7 @@ from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import Prometheus, program, prometheus
 from helpers.stories.replaying import cli
 from helpers.stories.scenario import environ
+from helpers.stories.screens import screen
 from helpers.web.pages import HASH, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -68,6 +71,7 @@ def said(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> str:
     return child.output()
 
 
+@pytest.mark.servers
 @pytest.mark.timeout(200)
 def test_a_backend_refuses_at_night(
     settings: Settings, spawn: Spawn, backend: Backend, tmp_path: Path
@@ -100,10 +104,19 @@ def assert_explained(spawn: Spawn, settings: Settings, watched: Prometheus) -> N
     scraped = f'memorybus_dead_letters{{provider="{NAME}"}}'
     wait_until(lambda: watched.value(scraped) == waiting, "Prometheus has scraped the same")
     assert f"{NAME} ({waiting} events, {REFUSED} keys)" in said(spawn, settings, "check", code=2)
+    asyncio.run(seen_in_a_terminal(settings, waiting))
     (group,) = json.loads(said(spawn, settings, "dlq", "ls", "--group", "error", "--json"))
     assert (group["keys"], group["events"]) == (REFUSED, waiting)
     (first, *_) = json.loads(said(spawn, settings, "dlq", "ls", "--json"))
     assert "the backend answered 402" in said(spawn, settings, "dlq", "show", first["event"])
+
+
+async def seen_in_a_terminal(settings: Settings, waiting: int) -> None:
+    """See the same in `memorybus top`: what is wrong, and why."""
+    async with screen(settings) as shown:
+        await shown.shows(f"{NAME} ({waiting} events, {REFUSED} keys)")
+        await shown.press("3")
+        await shown.shows("402")
 
 
 def retry_from_the_page(settings: Settings) -> None:

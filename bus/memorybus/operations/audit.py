@@ -10,6 +10,9 @@ from memorybus.redis.keys import session_key
 OPERATORS = Scope(agent="memorybus", user="operators")
 """Whose these events are: of no agent and of no person."""
 
+SESSION = "operators"
+"""The session in which all of them are."""
+
 LOG_TIMEOUT = 3.0
 """Seconds that we wait for Redis to take one; what it did not take is spooled."""
 
@@ -32,8 +35,11 @@ def tell(settings: Settings, act: OperatorActed) -> None:
                 "finish the upgrade, or use the command line"
             )
     with MemoryBus.connect(settings) as bus:
-        name = f"operators:{bus.new_id()}"  # a key of its own: no act waits for another
-        key = session_key(OPERATORS, name)
-        session = SessionRef(id=name, root=name)
-        bus.publish(act, key=key, scope=OPERATORS, session=session, durable=True)
+        bus.publish(
+            act,
+            key=session_key(OPERATORS, SESSION),
+            scope=OPERATORS,
+            session=SessionRef(id=SESSION, root=SESSION),
+            durable=True,
+        )
         bus.flush("logged", timeout=LOG_TIMEOUT)

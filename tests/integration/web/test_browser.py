@@ -19,9 +19,10 @@ from memorybus.surfaces.web.pages import PAGES
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 VIEWS = (
-    *(page.path for page in PAGES if "{" not in page.path),
+    *(page.path for page in PAGES if page.label),
     "/providers/builtin",
     "/history/builtin",
+    "/history/builtin/diff",
     "/signin",
 )
 

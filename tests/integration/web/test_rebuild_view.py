@@ -18,7 +18,7 @@ def test_a_rebuild_a_rollback_and_a_drop_from_the_page(
     spawn: Spawn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """G8: the page shows the plan, begins each, and tells what it came to; then another serves."""
+    """G8: the page shows the plan, does each, compares both, and tells what it came to."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     settings = make_settings(url=redis_url, page_token=HASH, **recorded("Transactional"))
     fill(settings, "ab", 5)
@@ -30,6 +30,8 @@ def test_a_rebuild_a_rollback_and_a_drop_from_the_page(
         assert "nothing to roll back to" in plan
         _do(visitor, "rebuild", f"{NAME}@1 serves {NAME};")
         assert live_name(NAME, stores.instances.live()) == f"{NAME}@1"
+        both = visitor.get(f"/history/{NAME}/diff?q=a+1")
+        assert "Both recall the same" in both.text, both.text
         _do(visitor, "rollback", f"{NAME} serves {NAME}")
         assert live_name(NAME, stores.instances.live()) == NAME
         _do(visitor, "drop", "dropped: ")

@@ -1,9 +1,12 @@
 """The page on a real server and a real Redis: who may look, who may act, what programs ask."""
 
+import io
 import json
+import logging
 
 import pytest
 from helpers.making import MakeSettings
+from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
@@ -56,6 +59,29 @@ def test_answers_bind_the_browser(settings: Settings) -> None:
             assert "unsafe" not in policy
             assert headers["x-frame-options"] == "DENY"
             assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_error_of_ours_quotes_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails has a page that quotes nothing and binds the browser; the log is masked."""
+
+    def fail(_: object) -> None:
+        raise KeyError("redis://ann:secret@host says <b>hello</b>")
+
+    monkeypatch.setattr("memorybus.surfaces.web.looks.Looks.look", fail)
+    said = io.StringIO()
+    with served(settings) as visitor:
+        log = logging.StreamHandler(said)
+        logging.getLogger("uvicorn.error").addHandler(log)
+        answer = visitor.get("/")
+        wait_until(lambda: "KeyError" in said.getvalue(), "the log has it")
+        logging.getLogger("uvicorn.error").removeHandler(log)
+    assert answer.status == 500
+    assert "memorybus</title>" in answer.text
+    assert "hello" not in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "secret" not in said.getvalue()
 
 
 def test_programs_ask_for_health(settings: Settings) -> None:

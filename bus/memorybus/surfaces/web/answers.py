@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent
+from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent, NoWorker
 from memorybus.surfaces.views import shown
 from memorybus.surfaces.web.access import Person
 from memorybus.surfaces.web.page import Asked, Page
@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (LogUnavailable, 503),
+    (NoWorker, 503),
     (MissingEvent, 404),
     (ConfigError, 409),
 )
@@ -41,6 +42,7 @@ def environment() -> Environment:
         "since": shown.since,
         "count": shown.count,
         "duration": shown.duration,
+        "short": shown.short,
     }
     return found
 

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from memorybus.errors import MemoryBusError
 from memorybus.surfaces.web import acting, answers, forms, health, live, signing
@@ -23,14 +23,13 @@ from memorybus.surfaces.web.site import Site
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def build(site: Site, pages: tuple[Page, ...]) -> Starlette:
-    """Return the application of these pages."""
+def build(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
+    """Return the application of these pages, behind its guard."""
     made = App(site, pages)
-    return Starlette(
-        routes=made.routes(),
-        middleware=[Middleware(Guard, names=site.settings.page_hosts)],
-        lifespan=made.alive,
+    app = Starlette(
+        routes=made.routes(), lifespan=made.alive, exception_handlers={Exception: made.broken}
     )
+    return Guard(app, site.settings.page_hosts)
 
 
 class App:
@@ -68,6 +67,12 @@ class App:
             yield
         finally:
             looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def broken(self, request: Request, _: Exception) -> Response:
+        """Return the page of an error that is ours: it quotes nothing, and the log has it all."""
+        said = "an error of memorybus; the log of the page's process says more"
+        return self._told(request, None, said, 500)
 
     async def _remember(self) -> None:
         while True:

@@ -1,6 +1,7 @@
 """Runs the page until it is told to stop."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ from memorybus.surfaces.web.guard import is_loopback
 from memorybus.surfaces.web.pages import PAGES
 from memorybus.surfaces.web.past import Past
 from memorybus.surfaces.web.site import Site
+from memorybus.text.redact import mask_record
 
 GRACE = 3
 """Seconds that requests may take to end when we are told to stop."""
@@ -78,6 +80,7 @@ def server(site: Site) -> uvicorn.Server:
         timeout_graceful_shutdown=GRACE,
         lifespan="on",
     )
+    logging.getLogger("uvicorn.error").addFilter(mask_record)
     return _Server(config, site)
 
 

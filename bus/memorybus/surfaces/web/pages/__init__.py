@@ -11,6 +11,7 @@ from memorybus.surfaces.web.pages import (
     event,
     events,
     history,
+    history_diff,
     kept,
     memories,
     overview,
@@ -37,6 +38,7 @@ PAGES: Final[tuple[Page, ...]] = (
     change.PAGE,
     history.PAGE,
     history.PLAN,
+    history_diff.PAGE,
     workers.PAGE,
 )
 """All views, in the order of the navigation."""

@@ -35,12 +35,14 @@
     const found = await answer.json();
     const series = found[figure.dataset.chart];
     const names = Object.keys(series);
+    const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
     const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 } };
     const options = {
       width: figure.clientWidth - 20,
       height: 180,
       series: [{}, ...names.map((label, at) => ({ label, stroke: colour(COLOURS[at % COLOURS.length]), width: 2 }))],
-      axes: [axis, { ...axis, size: 60 }],
+      axes: [{ ...axis, values: (_, splits) => splits.map(clock) }, { ...axis, size: 60 }],
+      legend: { live: false },
       scales: { x: { range: () => [Date.now() / 1000 - 3600, Date.now() / 1000] }, y: { range: (_, low, high) => [0, Math.max(1, high ?? 1)] } },
     };
     const data = [found.at, ...names.map((name) => series[name])];
