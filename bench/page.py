@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
+from memorybus.health.looks import KEPT
 from memorybus.health.metrics.server import Address
 from memorybus.surfaces.web import serving
-from memorybus.surfaces.web.looks import KEPT
 from stage import Stage, wait_for
 
 _PROVIDERS = 5
@@ -37,7 +37,7 @@ def measure(size: Size) -> Figures:
         settings = stage.with_providers({f"noop{n}": _NOOP for n in range(_PROVIDERS)})
         Filler(stage, spread(settings.partitions, 64)).fill(events)
         most = stage.with_providers({f"noop{n}": _NOOP for n in range(1, _PROVIDERS)})
-        with stage.worker(most), _served(settings) as where:
+        with stage.worker(most), served(settings) as where:
             for number in range(1, _PROVIDERS):
                 stage.await_applied(f"noop{number}")
             _ask(where, "/")
@@ -64,7 +64,8 @@ def _ask(where: Address, path: str) -> float:
 
 
 @contextmanager
-def _served(settings: Settings) -> Iterator[Address]:
+def served(settings: Settings) -> Iterator[Address]:
+    """Serve the page on a thread; yield its address."""
     listener = serving.listening(Address("127.0.0.1", 0))
     server = serving.server(serving.made(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))

@@ -50,6 +50,7 @@ PARTS = (
     "scraped",
     "traced",
     "page",
+    "page_views",
     "peers",
 )
 

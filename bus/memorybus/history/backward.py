@@ -117,8 +117,9 @@ class Back:
         if end != END:
             last = f"({end}"
         while found := reader.back(partition, last, count):
+            sieve = self._sieves.of(partition)
             for entry, fields in found:
-                event = reader.sifted(partition, entry, fields, self._sieves.of(partition))
+                event = reader.sifted(partition, entry, fields, sieve)
                 if event is not None:
                     yield event
             last = f"({found[-1][0].decode()}"

@@ -99,7 +99,8 @@ def test_a_search_can_be_stopped(
         tab.page.get_by_role("button", name="Stop").click()
         tab.page.get_by_role("link", name="Older events").wait_for()
         assert tab.page.get_by_role("button", name="Stop").count() == 0
-        assert tab.complaints == []
+        # htmx tells the console of a request that the button ended
+        assert [one for one in tab.complaints if not one.startswith("htmx:")] == []
 
 
 def test_the_tail_follows(guarded: Settings, browser: Browser) -> None:

@@ -35,7 +35,7 @@ def _visitor(settings: Settings) -> Iterator[Visitor]:
 
 def said(text: str) -> list[str]:
     """Return what the rows of a table say."""
-    rows = re.findall(r"<tr><td><a href.*?</tr>", text, re.DOTALL)
+    rows = re.findall(r"<tr><td[^>]*><a href.*?</tr>", text, re.DOTALL)
     return [html.unescape(re.findall(r"<td[^>]*>(.*?)</td>", row)[-1]) for row in rows]
 
 

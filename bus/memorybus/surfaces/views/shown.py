@@ -27,6 +27,11 @@ def since(at_ms: int, now_ms: int) -> str:
     return duration((now_ms - at_ms) / 1000) if at_ms else ""
 
 
+def short(at: str | None) -> str:
+    """Return a time of ISO 8601 as tables have it: ``2026-05-31 18:00:00``; "" for none."""
+    return (at or "")[:19].replace("T", " ")
+
+
 def count(number: float | None) -> str:
     """Return a number with thin spaces between its thousands; "" for none."""
     if number is None:

@@ -42,6 +42,7 @@ def environment() -> Environment:
         "since": shown.since,
         "count": shown.count,
         "duration": shown.duration,
+        "short": shown.short,
     }
     return found
 

@@ -14,6 +14,10 @@ _LONGEST = 300
 """Characters of what was said that a row shows."""
 
 
+_TYPE = 24
+"""Characters of a type; only one that nobody knows is longer."""
+
+
 def place_of(event: LoggedEvent) -> str:
     """Return an event's place as links name it."""
     return mark_text(Mark(event.position.partition, event.position.entry)) or ""
@@ -27,7 +31,7 @@ def row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
         "place": place_of(event),
         "id": envelope.id,
         "at": iso(envelope.at),
-        "type": event_name(envelope.event),
+        "type": one_line(event_name(envelope.event), _TYPE),
         "session": envelope.session.id,
         "user": envelope.scope.user,
         "said": one_line(said, _LONGEST) if said else summary(envelope.event, _LONGEST),
