@@ -17,10 +17,12 @@ from memorybus.surfaces.cli.app import main
 from memorybus_workers.archiving.archiver import run_once
 
 from helpers.archive.sealed_log import QUICK
+from helpers.hermes.hermes_state import HermesState
 from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.replaying import begun
-from helpers.stories.scenario import NAME, environ, recorded, thread_worker, wait_applied
+from helpers.stories.scenario import NAME, environ, recorded, wait_applied, worker
 
 LONG = "2026-11-24-a-session-of-somebody-with-a-long-name"
 COPY = "a-copy-with-a-rather-long-name"
@@ -69,17 +71,16 @@ class Everything(NamedTuple):
             ("provider", "resume", NAME),
             ("provider", "set", NAME, "concurrency=3"),
             ("provider", "retry-now", NAME, "--parked"),
-            ("provider", "remove", COPY),
             ("provider", "test", "holographic", "--wait", "0"),
             ("dlq", "ls"),
             ("dlq", "ls", "--group", "error"),
             ("dlq", "ls", "--group", "provider"),
-            ("dlq", "show", self.event),
+            ("dlq", "show", self.event, "--provider", NAME),
             ("dlq", "retry", "--all"),
             ("dlq", "discard", "--all", "--reason", "x"),
             ("replay", "ls"),
             ("replay", "--provider", NAME, "--into", "another"),
-            ("replay", "drop", COPY),
+            ("replay", "--cancel", COPY),
             ("rebuild", "ls"),
             ("rebuild", NAME),
             ("diff", NAME, "holographic", "--query", QUESTION),
@@ -99,7 +100,7 @@ class Everything(NamedTuple):
             ("events", "search", "brass"),
             ("sessions", "tree"),
             ("forget", "--user", "default"),
-            ("export", str(self.directory / "out.jsonl"), "--user", "default", "--force"),
+            ("export", str(self.directory / "out.jsonl"), "--user", "default"),
             ("ingest", str(self.conversation())),
             ("hermes", "install", "--home", str(self.hermes()), "--python", sys.executable),
             ("hermes", "status", "--home", str(self.hermes())),
@@ -120,9 +121,12 @@ class Everything(NamedTuple):
         return path
 
     def hermes(self) -> Path:
-        """Return a Hermes home without anything."""
+        """Return a Hermes home in which somebody has talked."""
         path = self.directory / "hermes"
-        path.mkdir(exist_ok=True)
+        if not path.exists():
+            with HermesState(path) as state:
+                state.session("a-session-of-hermes")
+                state.turn("a-session-of-hermes", QUESTION, "Under the pot.")
         return path
 
     def run(self, *words: str, columns: str = "", terminal: bool = False) -> Said:
@@ -143,13 +147,14 @@ class Everything(NamedTuple):
 
 @contextmanager
 def everything(
-    redis_client: Any, make_settings: MakeSettings, directory: Path
+    redis_client: Any, make_settings: MakeSettings, directory: Path, spawn: Spawn
 ) -> Iterator[Everything]:
-    """Fill a bus; workers run meanwhile."""
+    """Fill a bus; a worker runs meanwhile."""
     found = recorded("KeyedSide")
     found["providers"] = (NAME, "holographic")
     settings = make_settings(**QUICK, **found)
-    with thread_worker(settings):
+    running = worker(spawn, settings, jobs=1)
+    try:
         with MemoryBus.connect(settings) as bus:
             for session in ("chat-17", LONG):
                 said = bus.session(session, warm=False)
@@ -166,3 +171,5 @@ def everything(
         begun(settings, COPY)
         yield Everything(settings, directory, desk.letters([NAME])[0].stored.letter.event_id)
         desk.close()
+    finally:
+        running.terminate()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.processes.terminals import Terminal
 from helpers.providers.locked import KEY
+from helpers.stories.described import troubles
 from memorybus.config.secrets_file import SECRETS_NAME
 from memorybus.config.settings import FILE_NAME, load
 
@@ -64,6 +65,7 @@ def test_a_script_sets_up_several_at_once(run: Run, short_dir: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
+    assert not list(troubles(("provider", "setup"), done.stdout))
     assert [(one["name"], one["written"]) for one in report] == [("builtin", True), ("safe", True)]
     assert all(step["ok"] for one in report for step in one["steps"])
     settings = load(environ={}, directory=short_dir)
@@ -83,6 +85,7 @@ def test_what_does_not_work_is_not_written(run: Run, short_dir: Path) -> None:
     assert done.returncode == 1
     assert "HTTP 401: wrong key" in done.stderr
     assert "nothing was written" in done.stderr
+    assert done.stdout == ""
     assert not (short_dir / FILE_NAME).exists()
     assert not (short_dir / SECRETS_NAME).exists()
     assert list(short_dir.glob("memorybus-*")) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
 from helpers.stories.everything import COPY, LONG, everything
 from memorybus.surfaces.views.output import Output
 from rich.cells import cell_len
@@ -41,14 +42,18 @@ def ids(text: str) -> set[str]:
 
 @pytest.mark.timeout(300)
 def test_tables_fit_a_terminal_and_are_whole_in_a_pipe(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, too_wide: list[str]
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
+    spawn: Spawn,
+    too_wide: list[str],
 ) -> None:
     """At 80 columns no table is wider and no id is folded; piped, no line is folded or padded.
 
     COLUMNS says how wide a pipe is, if it is set.
     """
     wrong: list[str] = []
-    with everything(redis_client, make_settings, tmp_path) as bus:
+    with everything(redis_client, make_settings, tmp_path, spawn) as bus:
         for words in bus.commands():
             piped = bus.run(*words)
             seen = bus.run(*words, columns="80", terminal=True)

@@ -12,6 +12,7 @@ from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts
+from helpers.stories.described import troubles
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import TESTS, home, log_length, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
@@ -166,6 +167,14 @@ def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) ->
     assert why in ran.output
     assert "sk-1" not in ran.output
     assert place.path.read_text() == FILE
+
+
+def test_adding_and_removing_tell_programs_what_is_documented(place: Place) -> None:
+    """With --json both print what docs/cli.schema.json says, as a plan and when it is done."""
+    for words in (("provider", "add", *NEW), ("provider", "remove", "late", "--reason", "x")):
+        for more in ((), ("--execute",)):
+            said = place.done(*words, *more, "--json")
+            assert not list(troubles(words, said)), said
 
 
 def test_a_pause_and_its_end_are_planned_first(place: Place) -> None:

@@ -1,5 +1,6 @@
 """What operators want of providers at work: other limits of calls, and another try at once."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,11 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.health.providers import ProviderStatus
+from memorybus.log.entry import LoggedEvent
 from memorybus.operations.stores import Stores
 from memorybus_workers.calls import retry
 from memorybus_workers.lanes import halts
+from memorybus_workers.lanes.lane import Lane
 
 LONG = 3_600.0
 """Seconds that no test waits for."""
@@ -83,6 +86,34 @@ def test_what_waits_goes_on_at_once(
         wait_applied(redis_client, settings)
         assert told(settings).dead_letters == 0
     assert len(texts(home(settings))) == 4
+
+
+@pytest.mark.usefixtures("endless_waits")
+def test_a_lane_that_stands_still_goes_on_at_once(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G7: a lane whose turns failed is tried again at once, too, once somebody says so."""
+    real = Lane.read
+
+    def read(lane: Lane, most: int) -> Sequence[LoggedEvent]:
+        if flag.exists():
+            raise ZeroDivisionError("a mistake of ours")
+        return real(lane, most)
+
+    monkeypatch.setattr(Lane, "read", read)
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", "one")
+        assert bus.flush(timeout=25)
+        wait_until(lambda: "stands still" in repr(read_status(settings).alarms), "it is told")
+        flag.unlink()
+        ran(spawn, settings, "provider", "retry-now", NAME, "--execute")
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["one"]
 
 
 def test_parked_ones_go_on_too_if_that_is_wanted(

@@ -2,8 +2,11 @@
 
 import io
 
+import pytest
+from helpers.stories import statuses
 from memorybus.health.finding import Check
-from memorybus.health.monitor import Status
+from memorybus.health.log_figures import LogFigures
+from memorybus.health.monitor import Status, published_since
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.status import status_tables
 from msgspec import convert
@@ -148,3 +151,29 @@ def test_a_failed_check_carries_its_fix():
     assert "→ run: memorybus up" in printed(check_line(bad))
     assert "→" not in printed(check_line(good))
     assert printed(check_line(soon)).startswith("! memory")
+
+
+def test_rates_and_the_time_to_go_are_told():
+    """What is published and applied a second, and how long the backlog takes at that rate."""
+    behind = {**STATUS["providers"][0], "rate": 1234.5, "backlog": 9_000, "seconds_left": 7_300.0}
+    text = shown(STATUS | {"providers": [behind], "published_rate": 3.25})
+
+    assert "events published, 3.2 a second\n" in text
+    assert "1,234" in text
+    assert " 2 h " in text
+
+
+def test_limits_that_somebody_set_are_told():
+    """Limits that hold instead of the settings' stand in a line, as the command takes them."""
+    tuned = {**STATUS["providers"][0], "limits": {"concurrency": 4, "calls_per_second": 0.5}}
+
+    text = shown(STATUS | {"providers": [tuned]})
+    assert "builtin: concurrency=4 calls_per_second=0.5 (memorybus provider set)" in text
+
+
+@pytest.mark.parametrize(("grown", "rate"), [(10, 5.0), (0, 0.0), (-7, 0.0)])
+def test_a_rate_is_what_came_between_two_looks(grown, rate):
+    """A log that was lost meanwhile has no negative rate."""
+    before, now = (statuses.status(log=LogFigures(published=100 + n)) for n in (0, grown))
+
+    assert published_since(before, now, 2.0).published_rate == rate

@@ -44,7 +44,7 @@ class Grid(Table):
         natural = options.update(width=1_000_000)
         needed = -_GAP
         for column in self.columns:
-            cells = [Text.from_markup(str(column.header)), *column.cells]
+            cells = [Text(str(column.header)), *column.cells]
             widest = max(Measurement.get(console, natural, cell).maximum for cell in cells)
             folds = str(column.header) in self._texts
             needed += _GAP + (min(widest, _LEAST) if folds else widest)

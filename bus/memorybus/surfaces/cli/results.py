@@ -1,0 +1,547 @@
+"""What each command prints with ``--json``: the types of which docs/cli.md and its schema are made.
+
+No command imports this: it takes what all of them take together. A result that no module has as a
+struct is described here; the tests of ``tests/integration/cli`` hold the commands to all of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+
+import msgspec
+
+from memorybus.archive.verification import FileReport
+from memorybus.config.origins import Known
+from memorybus.events import Position
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Status
+from memorybus.health.verdict import Verdict
+from memorybus.history.whereabouts import Whereabouts
+from memorybus.log.removal import Removed
+from memorybus.operations.archive.archive import Listed
+from memorybus.operations.archive.repair import Repaired
+from memorybus.operations.copies.copies import Copy
+from memorybus.operations.copies.filling import CopyProgress
+from memorybus.operations.copies.generations import Generation
+from memorybus.operations.copies.replay import Planned
+from memorybus.operations.dead_letters.selection import KeyPlan
+from memorybus.operations.evaluation import JudgedAnswer
+from memorybus.operations.events.story import Fate
+from memorybus.operations.export import Exported
+from memorybus.operations.forget import InstanceErasure
+from memorybus.operations.ingest.ingest import IngestReport
+from memorybus.operations.ingest.new_events import Imported
+from memorybus.operations.memories.browsing import KeptMemory, Memories, People
+from memorybus.operations.providers.inventory import ListedProvider
+from memorybus.operations.providers.lifecycle import Addition, Pause
+from memorybus.operations.providers.move import Move
+from memorybus.operations.providers.removal import Removal
+from memorybus.operations.providers.steering import LimitsChange, RetryNow
+from memorybus.operations.rebuild.diff import RecallDifference
+from memorybus.operations.rebuild.drop import Drop
+from memorybus.operations.rebuild.plan import Prepared
+from memorybus.operations.rebuild.rebuild import Rebuilt
+from memorybus.operations.rebuild.verify import Verified
+from memorybus.operations.telling import Sent
+from memorybus.operations.up import Ready
+from memorybus.recall.asking import ProviderAnswer
+from memorybus.registry.description import TrialStep
+from memorybus.surfaces.hermes.install.install import PythonCheck
+from memorybus.surfaces.hermes.install.status import HermesStatus
+from memorybus.surfaces.hermes.reconcile.reconcile import ReconcileReport
+
+
+class Failed(TypedDict):
+    """What any command prints that fails: the error's kind, what and why, and what to do."""
+
+    error: str
+    message: str
+    next: NotRequired[str]
+
+
+class Demonstrated(TypedDict):
+    """What the demo did, see `memorybus demo`; seconds in `caught_up`, by provider."""
+
+    published: int
+    applied: dict[str, int]
+    caught_up: dict[str, float]
+    recalled: str
+    silent: list[str]
+    left: dict[str, list[str]]
+    seconds: float
+
+
+class WorkersReady(TypedDict):
+    """The line of `memorybus worker` when all are ready; `metrics` where they are served."""
+
+    ready: bool
+    worker: str
+    workers: list[str]
+    metrics: NotRequired[str]
+
+
+class Serving(TypedDict):
+    """The line of `memorybus serve` when it listens; `acts` says whether one may act there."""
+
+    url: str
+    acts: bool
+
+
+class Recalled(TypedDict):
+    """A memory; times are ISO 8601, UTC."""
+
+    provider: str
+    text: str
+    session: str
+    at: str | None
+    source: str
+    truncated: bool
+    speaker: str
+    event: str
+    until: str | None
+    before: str
+    score: float
+    matched: list[str]
+    meaning: float | None
+    parts: dict[str, float]
+
+
+class Recollected(TypedDict):
+    """What is remembered: the block, and the memories in it."""
+
+    text: str
+    results: list[Recalled]
+
+
+class Prompted(TypedDict):
+    """What a prompt would be given; milliseconds."""
+
+    block: str
+    answers: list[ProviderAnswer]
+    items: list[Recalled]
+    trivial: bool
+    waited_ms: float
+    patience_ms: float
+
+
+class Evaluated(TypedDict):
+    """How well recall answered a file of questions; null where none tells."""
+
+    questions: int
+    found: float | None
+    characters: float | None
+    characters_for_nothing: float | None
+    p50_ms: float | None
+    answers: list[JudgedAnswer]
+
+
+class AmendmentPlanned(TypedDict):
+    """What would be done to a memory: the events that would be published, and what they do."""
+
+    executed: bool
+    memory: KeptMemory
+    content: str
+    events: list[dict[str, Any]]
+    effects: dict[str, str]
+    stays: list[str]
+
+
+class MemoryAmended(TypedDict):
+    """What was done to a memory; `behind` are instances that lack so many events."""
+
+    executed: bool
+    events: list[str]
+    logged: bool
+    behind: dict[str, int]
+
+
+class ErasurePlanned(TypedDict):
+    """What would be erased."""
+
+    executed: bool
+    events: int
+    sessions: int
+    letters: int
+    instances: list[str]
+
+
+class Erased(TypedDict):
+    """What an erasure did; `remains` and `problems` say what is left."""
+
+    executed: bool
+    tombstone: str
+    events: int
+    sessions: int
+    letters: int
+    log: Removed
+    instances: list[InstanceErasure]
+    remains: list[str]
+    problems: list[str]
+
+
+class Examined(TypedDict):
+    """What was checked, and whether all is well."""
+
+    ok: bool
+    checks: list[Check]
+
+
+class Event(TypedDict):
+    """An event with its place; its own fields as its type has them."""
+
+    position: Position
+    id: str
+    key: str
+    type: str
+    at: str | None
+    session: dict[str, Any]
+    scope: dict[str, Any]
+    event: dict[str, Any]
+
+
+class EventWhole(Event):
+    """An event, where it lies, and what became of it at each instance."""
+
+    lies: Whereabouts
+    outcomes: list[Fate]
+
+
+class EventsFound(TypedDict):
+    """A page of a search; `next` goes into --before."""
+
+    events: list[Event]
+    next: str | None
+    looked: int
+    back_to: str | None
+    unread: list[str]
+
+
+class SessionRow(TypedDict):
+    """A session, and which it came from."""
+
+    session: str
+    agent: str
+    user: str
+    workspace: str
+    depth: int
+    parent: str | None
+    root: str
+    reason: str | None
+    title: str
+    turns: int
+    epoch: int
+    started_at: str | None
+    last_at: str | None
+    ended: bool
+    links: list[str]
+
+
+class LetterKey(TypedDict):
+    """A dead letter; in a list the first one of its key, with how many events wait."""
+
+    provider: str
+    partition: int
+    key: str
+    event: str
+    type: str
+    session: str
+    error: str | None
+    reason: str
+    tries: int
+    first_at: str | None
+    last_at: str | None
+    edited: bool
+    events: int
+
+
+class LetterError(TypedDict):
+    """A kind of refusal: how many keys it holds up, with all that waits."""
+
+    error: str
+    provider: str
+    reason: str
+    keys: int
+    refused: int
+    events: int
+    first_at: str | None
+    last_at: str | None
+
+
+class LetterProvider(TypedDict):
+    """A provider's dead letters."""
+
+    provider: str
+    keys: int
+    events: int
+    errors: int
+
+
+class Letter(TypedDict):
+    """One dead letter: why it was refused, and the event itself."""
+
+    provider: str
+    partition: int
+    key: str
+    event: str
+    type: str
+    session: str
+    error: str | None
+    reason: str
+    tries: int
+    first_at: str | None
+    last_at: str | None
+    edited: dict[str, Any] | None
+    entry: str
+    n: int
+    at: str | None
+    worker: str
+    traceback: str
+    published: Event | None
+    missing: str | None
+
+
+class LettersActed(TypedDict):
+    """What is, or would be, done with dead letters; what came of it if it was done."""
+
+    action: Literal["retry", "edit", "discard"]
+    executed: bool
+    events: int
+    then: int
+    keys: list[KeyPlan]
+    finished: NotRequired[bool]
+    settled: NotRequired[int]
+    left: NotRequired[int]
+    refused: NotRequired[list[str]]
+
+
+class Tool(TypedDict):
+    """A tool as a model is offered it; `parameters` is a JSON schema."""
+
+    name: str
+    provider: str
+    tool: str
+    writes: bool
+    description: str
+    parameters: dict[str, Any]
+
+
+class Tried(TypedDict):
+    """How an instance was tried."""
+
+    provider: str
+    ok: bool
+    steps: list[TrialStep]
+
+
+class SetUp(TypedDict):
+    """An instance that was set up, and how it was tried."""
+
+    name: str
+    kind: str
+    file: str
+    secrets_file: str
+    variables: list[str]
+    steps: list[TrialStep]
+    written: bool
+
+
+class HermesHad(TypedDict):
+    """A memory provider that Hermes has configured."""
+
+    plugin: str
+    source: str
+    active: bool
+    settings: dict[str, str]
+    secrets: list[str]
+
+
+class HermesInstalled(TypedDict):
+    """What was put into a Hermes home."""
+
+    home: str
+    changed: list[str]
+    python: PythonCheck
+    active: str
+    providers: list[HermesHad]
+    taken_over: list[SetUp]
+
+
+class HermesUninstalled(TypedDict):
+    """Whether anything was taken out of a Hermes home."""
+
+    home: str
+    removed: bool
+
+
+class Sealed(TypedDict):
+    """What was sealed; `errors` by partition, `busy` those left to another archiver."""
+
+    place: str
+    events: int
+    elsewhere: bool
+    errors: dict[str, str]
+    busy: list[int]
+
+
+class Segments(TypedDict):
+    """Where the archive is, and its segments."""
+
+    where: str
+    segments: list[Listed]
+
+
+class ArchiveVerified(TypedDict):
+    """The files of the archive: how many are sound, which are damaged, what else was noted."""
+
+    ok: bool
+    sound: int
+    damaged: list[FileReport]
+    noted: list[FileReport]
+
+
+class ArchiveExported(TypedDict):
+    """How many events were written, and where to."""
+
+    where: str
+    events: int
+
+
+class PageToken(TypedDict):
+    """A token, null if it was given, and its hash for the settings."""
+
+    token: str | None
+    page_token: str
+
+
+class RollbackPlanned(TypedDict):
+    """What a rollback would do."""
+
+    provider: str
+    to: str
+    executed: bool
+
+
+class CopyFilled(TypedDict):
+    """The last line of a replay: the copy has everything."""
+
+    finished: bool
+    provider: str
+    into: str
+    applied: int
+    parked: int
+    home: str | None
+
+
+class CopyDropped(TypedDict):
+    """A copy that is, or would be, dropped; `waits` says for what."""
+
+    name: str
+    provider: str
+    purpose: str
+    state: str
+    done: int
+    total: int | None
+    parked: int
+    home: str | None
+    made_at: str | None
+    made_by: str
+    reason: str
+    executed: bool
+    gone: bool
+    waits: str
+
+
+class Result(NamedTuple):
+    """What a command prints.
+
+    Attributes:
+        kinds: one of these; a list type stands for a JSON array.
+        lines: whether it prints one on each line.
+    """
+
+    kinds: tuple[Any, ...]
+    lines: bool = False
+
+
+RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
+    {
+        "archive export": Result((ArchiveExported,)),
+        "archive import": Result((Imported,)),
+        "archive ls": Result((Segments,)),
+        "archive repair": Result((Repaired,)),
+        "archive run": Result((Sealed,)),
+        "archive verify": Result((ArchiveVerified,)),
+        "check": Result((Verdict,)),
+        "config page-token": Result((PageToken,)),
+        "config show": Result((list[Known],)),
+        "demo": Result((Demonstrated,)),
+        "diff": Result((list[RecallDifference],)),
+        "dlq discard": Result((LettersActed,)),
+        "dlq edit": Result((LettersActed,)),
+        "dlq ls": Result((list[LetterKey], list[LetterError], list[LetterProvider])),
+        "dlq retry": Result((LettersActed,)),
+        "dlq show": Result((Letter,)),
+        "doctor": Result((Examined,)),
+        "events get": Result((EventWhole,)),
+        "events ls": Result((list[Event],)),
+        "events search": Result((EventsFound,)),
+        "events tail": Result((Event,), lines=True),
+        "export": Result((Exported,)),
+        "forget": Result((ErasurePlanned, Erased)),
+        "hermes install": Result((HermesInstalled,)),
+        "hermes reconcile": Result((ReconcileReport,)),
+        "hermes status": Result((HermesStatus,)),
+        "hermes uninstall": Result((HermesUninstalled,)),
+        "ingest": Result((IngestReport,)),
+        "memories correct": Result((AmendmentPlanned, MemoryAmended)),
+        "memories delete": Result((AmendmentPlanned, MemoryAmended)),
+        "memories list": Result((Memories,)),
+        "memories people": Result((People,)),
+        "notify test": Result((Sent,), lines=True),
+        "provider add": Result((Addition,)),
+        "provider ls": Result((list[ListedProvider],)),
+        "provider move": Result((Move,)),
+        "provider pause": Result((Pause,)),
+        "provider remove": Result((Removal,)),
+        "provider resume": Result((Pause,)),
+        "provider retry-now": Result((RetryNow,)),
+        "provider set": Result((LimitsChange,)),
+        "provider setup": Result((list[SetUp],)),
+        "provider test": Result((Tried,)),
+        "rebuild": Result((Prepared, Rebuilt, RollbackPlanned, Drop)),
+        "rebuild ls": Result((list[Generation],)),
+        "recall": Result((Recollected, Prompted, Evaluated)),
+        "replay": Result((Planned, CopyProgress, CopyFilled, CopyDropped), lines=True),
+        "replay ls": Result((list[Copy],)),
+        "serve": Result((Serving,), lines=True),
+        "sessions tree": Result((list[SessionRow],)),
+        "status": Result((Status,)),
+        "tools call": Result((dict[str, Any],)),
+        "tools ls": Result((list[Tool],)),
+        "up": Result((Ready,), lines=True),
+        "verify": Result((Verified,)),
+        "worker": Result((WorkersReady,), lines=True),
+    }
+)
+"""By command; `status --watch` prints its result on a line for each look."""
+
+
+def schema() -> dict[str, Any]:
+    """Return one JSON schema: ``commands`` names each one's result, ``$defs`` has the types."""
+    kinds = [kind for _, result in _sorted() for kind in result.kinds]
+    found, defs = msgspec.json.schema_components([*kinds, Failed])
+    rest: Iterator[dict[str, Any]] = iter(found)
+    commands = {}
+    for name, result in _sorted():
+        several = [next(rest) for _ in result.kinds]
+        commands[name] = several[0] if len(several) == 1 else {"anyOf": several}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "commands": commands,
+        "failed": next(rest),
+        "$defs": {name: defs[name] for name in sorted(defs)},
+    }
+
+
+def _sorted() -> list[tuple[str, Result]]:
+    return sorted(RESULTS.items())
