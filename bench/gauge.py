@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -201,3 +201,17 @@ def p99(values: Sequence[float]) -> float:
 def medians(runs: Sequence[Figures]) -> Figures:
     """Return the median of each figure over several runs."""
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def in_turns(sides: Mapping[str, Callable[[], float]], rounds: int) -> Figures:
+    """Measure the rates of all sides in each round, forth and back: what drifts hits all alike.
+
+    Returns:
+        For each side the mean of the faster half of its runs: whatever else the machine does only
+        slows, and it may do so for minutes.
+    """
+    names = list(sides)
+    runs: dict[str, list[float]] = {name: [] for name in names}
+    for name in (names + names[::-1]) * rounds:
+        runs[name].append(sides[name]())
+    return {name: statistics.mean(sorted(found)[-rounds:]) for name, found in runs.items()}

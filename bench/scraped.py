@@ -1,19 +1,19 @@
 """What a drain loses while it is watched: a worker with metrics, scraped every second.
 
 The same full log, worked off by a real worker under its supervisor, which serves the metrics: with
-``--metrics`` and a scraper beside it, and without, in turns; who begins changes with each round.
+``--metrics`` and a scraper beside it, and without, in turns.
 Both run on the cores that the server, the supervisor and this suite have, too.
 """
 
 import http.client
+import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from statistics import median
+from contextlib import contextmanager
 
 from drain import NOOP, drain_seconds
 from filling import Filler, spread
-from gauge import Figures, Size
+from gauge import Figures, Size, in_turns
 from stage import Stage, free_port
 
 _EVERY = 1.0
@@ -30,25 +30,24 @@ def measure(size: Size) -> Figures:
     with Stage() as stage:
         count = _TIMES * size.drained
         Filler(stage, spread(stage.settings.partitions, 64)).fill(count)
-        rounds = [_round(stage, number, count) for number in range(size.runs)]
-    plain, scraped = zip(*rounds, strict=True)
+        stage.settle()
+        names = (f"noop{number}" for number in itertools.count())
+        sides = {
+            "plain": lambda: count / drain_seconds(stage, next(names), NOOP, _SUPERVISED),
+            "scraped": lambda: count / _scraped_seconds(stage, next(names)),
+        }
+        rates = in_turns(sides, size.long_runs + 1)
     return {
-        "drain_with_metrics_over_without": median(s / p for p, s in rounds),
-        "drain_with_metrics_per_s": median(scraped),
-        "drain_without_metrics_per_s": median(plain),
+        "drain_with_metrics_over_without": rates["scraped"] / rates["plain"],
+        "drain_with_metrics_per_s": rates["scraped"],
+        "drain_without_metrics_per_s": rates["plain"],
     }
 
 
-def _round(stage: Stage, number: int, count: int) -> tuple[float, float]:
-    """Drain once without and once with metrics; return events per second of each."""
-    rates = {}
-    for watched in (False, True) if number % 2 else (True, False):
-        port = free_port()
-        options = (*_SUPERVISED, *(("--metrics", str(port)) if watched else ()))
-        with _scraping(port) if watched else nullcontext():
-            seconds = drain_seconds(stage, f"noop{number}{watched}", NOOP, options)
-        rates[watched] = count / seconds
-    return rates[False], rates[True]
+def _scraped_seconds(stage: Stage, name: str) -> float:
+    port = free_port()
+    with _scraping(port):
+        return drain_seconds(stage, name, NOOP, (*_SUPERVISED, "--metrics", str(port)))
 
 
 @contextmanager

@@ -3,20 +3,20 @@
 Three logs on one server, alike but for their envelopes' traces: none; those of agents that sample
 one trace in a hundred; those of agents that sample none. The first is worked off by a worker as it
 comes, the others by one that exports by OTLP to a collector which takes everything (this suite's,
-a thread), in turns; who begins changes with each round.
+a thread), in turns.
 """
 
+import itertools
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
-from statistics import median
+from importlib import import_module
 
 from drain import NOOP, drain_seconds
 from filling import Filler, spread
-from gauge import Figures, LeftOut, Size
+from gauge import Figures, LeftOut, Size, in_turns
 from stage import NOTHING, Stage
 
 _TIMES = 2
@@ -30,17 +30,21 @@ _FIGURES = {"traced": "drain_with_traces", "untraced": "drain_with_traces_off"}
 
 def measure(size: Size) -> Figures:
     """Return ratios, events per second of each, and what the collector got."""
-    if find_spec("opentelemetry.exporter") is None:
-        raise LeftOut("OpenTelemetry is not here: pip install 'memorybus[otel]'")
+    try:
+        import_module("opentelemetry.exporter.otlp.proto.http")
+    except ImportError as error:
+        raise LeftOut(f"{error}; install it: pip install 'memorybus[otel]'") from error
     count = _TIMES * size.drained
     with Stage() as stage, _collecting() as collector:
         logs = {name: _filled(stage.beside(name), share, count) for name, share in _SAMPLED.items()}
-        rounds = [_round(logs, collector.variables, number, count) for number in range(size.runs)]
+        stage.settle()
+        sides = {name: _drain(log, name, collector.variables, count) for name, log in logs.items()}
+        rates = in_turns(sides, size.long_runs + 1)
         figures = {"traces_exported_bytes": float(collector.taken)}
     for name, figure in _FIGURES.items():
-        figures[f"{figure}_over_without"] = median(one[name] / one["plain"] for one in rounds)
-        figures[f"{figure}_per_s"] = median(one[name] for one in rounds)
-    figures["drain_without_traces_per_s"] = median(one["plain"] for one in rounds)
+        figures[f"{figure}_over_without"] = rates[name] / rates["plain"]
+        figures[f"{figure}_per_s"] = rates[name]
+    figures["drain_without_traces_per_s"] = rates["plain"]
     return figures
 
 
@@ -61,21 +65,11 @@ def _traces(share: float) -> Iterator[str]:
         yield f"00-{rng.getrandbits(128):032x}-{rng.getrandbits(64):016x}-{flags:02x}"
 
 
-def _round(
-    logs: Mapping[str, Stage], exporting: Mapping[str, str], number: int, count: int
-) -> dict[str, float]:
-    """Drain each log once; return events per second."""
-    names = list(logs)[:: 1 if number % 2 else -1]
-    return {
-        name: count
-        / drain_seconds(
-            logs[name],
-            f"{name}{number}",
-            NOOP,
-            added=NOTHING if _SAMPLED[name] is None else exporting,
-        )
-        for name in names
-    }
+def _drain(stage: Stage, log: str, exporting: Mapping[str, str], count: int) -> Callable[[], float]:
+    """Return what drains a log with a fresh instance, and returns events per second."""
+    added = NOTHING if _SAMPLED[log] is None else exporting
+    names = (f"{log}{number}" for number in itertools.count())
+    return lambda: count / drain_seconds(stage, next(names), NOOP, added=added)
 
 
 class _Collector(ThreadingHTTPServer):

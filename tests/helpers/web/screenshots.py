@@ -4,10 +4,14 @@ The people in them are those of `memorybus demo`; one provider has no worker, so
 wrong to be seen.
 """
 
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 from memorybus.agent.client import MemoryBus
@@ -15,10 +19,11 @@ from memorybus.config.settings import Settings
 from memorybus.operations.demo.demo import PLAY, played
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
+from memorybus.recall.asking import WhoAsks, asked_prompt
 
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import thread_worker
+from helpers.stories.scenario import environ, thread_worker
 from helpers.web.browser import Browser, chromium
 from helpers.web.pages import HASH, TOKEN, served
 
@@ -28,20 +33,29 @@ WAITS = "postgres"
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """One picture: its file, which view it shows, its size in pixels, in light or dark."""
+    """One picture: its file, which view it shows, its size in pixels, in light or dark.
+
+    With a selector it is taken once that is there.
+    """
 
     name: str
     path: str
     width: int = 1100
     height: int = 640
     scheme: str = "light"
+    waits: str = ""
 
+
+CHART, BLOCK = ".chart canvas", "#block"
+ASKED = urlencode({"user": PLAY.user, "agent": PLAY.agent})
 
 ALL = (
-    Picture("page-overview.png", "/"),
-    Picture("page-overview-phone.png", "/", 390, 780, "dark"),
+    Picture("page-overview.png", "/", waits=CHART),
+    Picture("page-overview-phone.png", "/", 390, 780, "dark", waits=CHART),
     Picture("page-provider.png", "/providers/holographic"),
     Picture("page-history.png", "/history/holographic"),
+    Picture("page-recall.png", f"/recall?{ASKED}&{urlencode({'q': PLAY.question})}", waits=BLOCK),
+    Picture("page-memories.png", f"/memories/kept?{ASKED}&provider=holographic", waits=".memory"),
 )
 
 
@@ -52,8 +66,9 @@ def main() -> None:
         settings = Settings(
             url=url, data_dir=Path(home), partitions=8, page_token=HASH, providers=(*SERVED, WAITS)
         )
-        with thread_worker(settings, SERVED):
+        with thread_worker(settings, SERVED), _recalling(settings):
             _play(settings)
+            _recalled(settings)
             take(settings, browser, ALL)
 
 
@@ -64,8 +79,8 @@ def take(settings: Settings, browser: Browser, pictures: Sequence[Picture]) -> N
             with browser.tab(visitor.address, one.scheme, one.width, one.height) as tab:
                 tab.sign_in("ann", TOKEN)
                 tab.open(one.path)
-                if one.path == "/":
-                    tab.page.locator(".chart canvas").first.wait_for()
+                if one.waits:
+                    tab.page.locator(one.waits).first.wait_for()
                 tab.page.screenshot(path=PICTURES / one.name)
 
 
@@ -84,6 +99,24 @@ def _play(settings: Settings) -> None:
             lambda: sum(lane.n for lane in stores.lanes.states(SERVED[1])) == heads,
             "all is applied",
         )
+
+
+def _recalled(settings: Settings) -> None:
+    """Ask until recalls are answered in time: their process takes a second to begin."""
+    who = WhoAsks(PLAY.agent, PLAY.user)
+    wait_until(lambda: asked_prompt(settings, PLAY.question, who).block, "it is recalled", 60)
+
+
+@contextmanager
+def _recalling(settings: Settings) -> Iterator[None]:
+    """Run a worker that answers recalls: the one on our thread does not."""
+    told = msgspec.structs.replace(settings, providers=SERVED)
+    command = [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", "1"]
+    with subprocess.Popen(command, env=os.environ | environ(told), stdout=subprocess.DEVNULL) as it:
+        try:
+            yield
+        finally:
+            it.terminate()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Traces on a real server, through real workers: from an agent's span to its memories."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,12 +14,14 @@ from helpers.services.fake_http import serving
 from helpers.stories.scenario import PATIENT, environ, home, recorded, thread_worker
 from helpers.tracing.collector import FakeCollector, Received
 from helpers.tracing.spans import Kept, context_of, is_linked, kept, traceparent
+from memorybus.agent.aio import AsyncMemoryBus
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Sampler, TraceIdRatioBased
+from opentelemetry.trace import Tracer
 
 KINDS = (
     "Blind",
@@ -104,6 +107,23 @@ def test_an_append_tells_of_what_it_sends(redis_url: str, make_settings: MakeSet
         for _ in range(2):
             told(settings, TEXT)
         assert sum(map(counts, spans.of("append"))) == len(spans.of("publish")) == 3
+
+
+def test_asyncio_goes_on_with_the_trace(settings: Settings) -> None:
+    """What a coroutine publishes and asks is below its own span, though a thread does it."""
+
+    async def turn(tracer: Tracer) -> int:
+        async with AsyncMemoryBus.connect(settings) as bus:
+            session = await bus.session(SESSION, warm=False)
+            with tracer.start_as_current_span("turn") as span:
+                await session.turn_completed(TEXT, "ok")
+                await session.prefetch("What is the parrot called?", wait=0)
+            return span.get_span_context().span_id
+
+    with kept() as spans:
+        parent = asyncio.run(turn(spans.tracer))
+        below = [spans.of("publish")[-1], spans.one("recall")]
+    assert [span.parent.span_id for span in below if span.parent] == [parent, parent]
 
 
 @pytest.mark.parametrize(("sampler", "last"), [(DEFAULT_ON, "13"), (TraceIdRatioBased(0), "02")])

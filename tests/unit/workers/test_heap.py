@@ -1,6 +1,8 @@
 """A worker gives memory back now and then."""
 
 import platform
+import subprocess
+import sys
 
 from memorybus.testing import FakeClock
 from memorybus_workers.processes.heap import EVERY, Heap, hold_together, trimmer
@@ -26,3 +28,13 @@ def test_asking_the_c_library_is_safe() -> None:
 def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece() -> None:
     """Where the C library is glibc, both settings are taken."""
     assert hold_together() is (platform.libc_ver()[0] == "glibc")
+
+
+def test_what_is_there_at_the_beginning_is_spared() -> None:
+    """Objects that a worker has when it begins are not looked at by the garbage collector."""
+    program = (
+        "import gc; from memorybus_workers.processes.heap import keep_for_good as keep; keep(); "
+        "print(gc.get_freeze_count() > len(gc.get_objects()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"True\n"

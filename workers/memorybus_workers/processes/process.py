@@ -16,6 +16,7 @@ from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 
 from memorybus_workers.processes.exporting import exporting
+from memorybus_workers.processes.heap import keep_for_good
 from memorybus_workers.processes.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -117,6 +118,11 @@ def _say_apart(provider: str) -> None:
     say({"apart": provider})
 
 
+def _ready(name: str) -> None:
+    keep_for_good()
+    say({"ready": True, "worker": name})
+
+
 def run_worker(
     settings: Settings,
     providers: Sequence[str],
@@ -151,5 +157,5 @@ def run_worker(
     if with_parent:
         when_parent_ends(ending.orphaned)
     with exporting():
-        worker.run(lambda name: say({"ready": True, "worker": name}))
+        worker.run(_ready)
     return FAILED if worker.failed else 0

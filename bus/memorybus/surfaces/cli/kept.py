@@ -189,7 +189,7 @@ def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) ->
     from memorybus.events import OperatorActed
     from memorybus.operations import audit
     from memorybus.operations.memories import amending, browsing
-    from memorybus.surfaces.views.kept import plan_json, plan_table
+    from memorybus.surfaces.views.kept import plan_json, plan_text
 
     name = asked.provider or browsing.first_keeper(settings)
     memory = amending.brought_memory(
@@ -200,7 +200,7 @@ def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) ->
         if output.json:
             output.result({"executed": False, **plan_json(plan)})
         else:
-            output.show(plan_table(plan))
+            output.show(plan_text(plan))
             output.note("nothing was done; add --yes to do it")
         return 0
     about = {"event": plan.memory.event, "provider": name}

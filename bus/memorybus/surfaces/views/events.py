@@ -57,7 +57,7 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
         case MemoryWritten():
             return _write(event)
         case SessionSwitched(new_id=new_id, parent=parent, reason=reason, retracted=gone):
-            back = f", {len(gone)} events are taken back" if gone else ""
+            back = f", {len(gone)} taken back" if gone else ""
             return f"{reason}: {parent} → {new_id}{back}"
         case ContextCompressing(messages=messages, compression_count=count):
             return f"compression {count}, {len(messages)} messages leave the window"

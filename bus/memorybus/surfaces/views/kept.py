@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 from rich.table import Table
+from rich.text import Text
 
 from memorybus.operations.memories.amending import Amendment
 from memorybus.operations.memories.browsing import KeptMemory, Person
 from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.views.render import add_row, grid, line
+from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import event_name, iso
 
 
@@ -38,22 +40,24 @@ def kept_table(memories: Iterable[KeptMemory]) -> Table:
     return table
 
 
-def plan_table(plan: Amendment) -> Table:
+def plan_text(plan: Amendment) -> Text:
     """Return what would be done to a memory, and what each provider makes of it."""
-    table = grid("what", "")
-    add_row(table, plan.memory.kind or "memory", _text(plan.memory))
+    rows = [(plan.memory.kind or "memory", _text(plan.memory))]
     if plan.content:
-        add_row(table, "right is", plan.content)
+        rows.append(("right is", plan.content))
     if plan.brought is not None:
         brought = f"{event_name(plan.brought.event)} {plan.brought.id}"
-        add_row(table, "brought by", f"{brought}: {summary(plan.brought.event)}")
-    for draft in plan.drafts:
-        add_row(table, "would publish", f"{event_name(draft.event)}: {summary(draft.event)}")
-    for name, effect in plan.effects.items():
-        add_row(table, name, effect)
-    for what in plan.stays:
-        add_row(table, "stays", what)
-    return table
+        rows.append(("brought by", f"{brought}: {summary(plan.brought.event)}"))
+    drafts = (draft.event for draft in plan.drafts)
+    rows += (("publishes", f"{event_name(event)}: {summary(event)}") for event in drafts)
+    rows += plan.effects.items()
+    rows += (("stays", what) for what in plan.stays)
+    width = max(len(one_line(name)) for name, _ in rows)
+    text = Text()
+    for name, value in rows:
+        text.append(f"{one_line(name):<{width}}  ", style="bold").append(f"{one_line(value)}\n")
+    text.rstrip()
+    return text
 
 
 def plan_json(plan: Amendment) -> dict[str, Any]:
