@@ -308,6 +308,8 @@ def test_the_status_has_its_stable_shape(up, run):
         "copies": [],
         "spools": {"host", "spool"},
         "canary_at": None,
+        "settings_file": "",
+        "published_rate": None,
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 
