@@ -21,7 +21,7 @@ from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError
-from memorybus.events import Scope
+from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import ErasedThere, InspectionFailed, InstanceInspector
 from memorybus.log.removal import Removed, remove
@@ -86,13 +86,18 @@ class Found(msgspec.Struct, frozen=True):
 
     Attributes:
         events: how many events.
-        sessions: in which scopes and sessions.
+        sessions: in which scopes and sessions, one for each epoch.
         newest: when the newest one happened, milliseconds; 0 for none.
     """
 
     events: int
-    sessions: frozenset[tuple[Scope, str]]
+    sessions: frozenset[tuple[Scope, SessionRef]]
     newest: int
+
+    @property
+    def session_count(self) -> int:
+        """Return how many sessions there are."""
+        return len({(scope, session.id) for scope, session in self.sessions})
 
 
 class ErasurePlan(msgspec.Struct, frozen=True):
@@ -175,11 +180,11 @@ def planned(settings: Settings, whose: Whose) -> ErasurePlan:
 
 
 def _found(stores: Stores, query: Query) -> Found:
-    events, newest, sessions = 0, 0, set[tuple[Scope, str]]()
+    events, newest, sessions = 0, 0, set[tuple[Scope, SessionRef]]()
     for event in stores.history.scan(query):
         envelope = event.envelope
         events, newest = events + 1, max(newest, envelope.at)
-        sessions.add((msgspec.structs.replace(envelope.scope, platform=""), envelope.session.id))
+        sessions.add((msgspec.structs.replace(envelope.scope, platform=""), envelope.session))
     return Found(events, frozenset(sessions), newest)
 
 
@@ -227,7 +232,7 @@ class Eraser:
         return Erasure(
             tombstone=tombstone,
             events=plan.found.events,
-            sessions=len(plan.found.sessions),
+            sessions=plan.found.session_count,
             letters=len(plan.letters),
             log=log,
             instances=instances,

@@ -10,13 +10,13 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
-from memorybus.events import Scope
+from memorybus.events import Scope, SessionRef
 from memorybus.recall import retracted
-from memorybus.recall.model import GENERATION, prompt_slot
+from memorybus.recall.model import GENERATION, prompt_slot, slot_of
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.cluster import by_shard
 from memorybus.redis.connect import connect_jobs, connect_redis, translated
-from memorybus.redis.keys import Keys, recall_slot
+from memorybus.redis.keys import Keys
 
 _PAGE = 500
 _SPREAD = 512
@@ -50,13 +50,13 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
 
 
 def purge_sessions(
-    settings: Settings, sessions: Collection[tuple[Scope, str]], instances: Collection[str]
+    settings: Settings, sessions: Collection[tuple[Scope, SessionRef]], instances: Collection[str]
 ) -> None:
     """Delete what is warm in sessions, and make unreadable what is under way for their owners.
 
     Args:
         settings: which log.
-        sessions: the sessions' scopes and ids.
+        sessions: the sessions with their scopes; each epoch has results of its own.
         instances: of which instances.
 
     Raises:
@@ -64,7 +64,7 @@ def purge_sessions(
     """
     keys = Keys(settings.namespace)
     owners = {scope for scope, _ in sessions}
-    slots = {recall_slot(scope, session) for scope, session in sessions}
+    slots = {slot_of(scope, session) for scope, session in sessions}
     slots |= {prompt_slot(scope) for scope in owners}
     redis = connect_redis(settings)
     try:

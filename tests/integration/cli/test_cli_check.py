@@ -4,7 +4,7 @@ import json
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.stories.scenario import recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ

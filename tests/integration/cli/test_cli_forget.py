@@ -66,6 +66,14 @@ def spoken(settings: Settings, user: str, *said: str) -> None:
         assert bus.flush("logged", 10)
 
 
+def recalled(settings: Settings, user: str) -> set[str]:
+    """Ask as a person's session; return the key of what is warm then."""
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session(f"s-{user}", user=user, warm=False)
+        assert SECRET in session.prefetch(f"Where is the {SECRET}?", wait=20)
+    return {Keys(settings.namespace).warm(session.slot)}
+
+
 def applied(client: redis.Redis, settings: Settings) -> None:
     """Wait until all providers have all events."""
     for name in settings.providers:
@@ -98,9 +106,10 @@ def test_a_person_is_erased_everywhere_and_nobody_else(
     spoken(settings, "ann", f"I saw a {SECRET}.", "And a quince.")
     spoken(settings, "bob", "I saw a pear.")
     applied(redis_client, settings)
+    warm = recalled(settings, "ann")
+    assert warm & set(in_redis(redis_client, settings))
     code, plan = run(settings, "--user", "ann")
-    assert (code, plan["executed"], plan["events"]) == (0, False, 5)
-    assert in_redis(redis_client, settings)
+    assert (code, plan["executed"], plan["events"], plan["sessions"]) == (0, False, 5, 1)
 
     code, done = run(settings, "--user", "ann", "--yes", "--reason", "she asked")
 

@@ -2,7 +2,7 @@
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus

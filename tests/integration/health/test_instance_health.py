@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM

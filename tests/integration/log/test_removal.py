@@ -1,8 +1,8 @@
 """Single entries are taken out of the log: only what is sealed, and nobody calls it a loss."""
 
 import redis
-from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.making import MakeSettings
 from memorybus.history.history import History
 from memorybus.log.continuity import gaps_of
 from memorybus.log.entry import LoggedEvent

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer

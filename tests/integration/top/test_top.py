@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 import redis
-from conftest import MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, recorded, say, thread_worker, wait_applied

@@ -428,7 +428,7 @@ def carried_out(
         ]
         logged = bus.flush("logged", max(wait, 1.0))
     behind = _awaited(settings, wait, clock) if logged else {}
-    sessions = {(one.scope, f"{one.session.epoch}:{one.session.id}") for one in plan.drafts}
+    sessions = {(one.scope, one.session) for one in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
     return Amended(tuple(ids), logged, behind)
 

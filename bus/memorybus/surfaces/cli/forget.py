@@ -67,12 +67,12 @@ def run_forget(
 def _show_plan(output: Output, plan: "ErasurePlan") -> None:
     found = plan.found
     if output.json:
-        what = {"events": found.events, "sessions": len(found.sessions)}
+        what = {"events": found.events, "sessions": found.session_count}
         asked = {"letters": len(plan.letters), "instances": list(plan.instances)}
         output.result({"executed": False, **what, **asked})
         return
     output.show(
-        f"would hide {found.events} events of {len(found.sessions)} sessions for good, and discard "
+        f"would hide {found.events} events of {found.session_count} sessions for good, and discard "
         f"{len(plan.letters)} dead letters"
     )
     output.show(visible(f"would ask to erase: {', '.join(plan.instances)}"))
