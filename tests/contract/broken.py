@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_providers import ledger
 from memorybus_providers.base import (
     Capabilities,
+    MemoryOwner,
     MemoryProvider,
     Progress,
     Recollection,
@@ -588,6 +590,12 @@ class Forgetting(Sound):
         for row in self.db.execute(query, (scope.agent, scope.user)):
             yield StoredMemory(*row)
 
+    def owners(self, after: Any = None) -> Iterator[MemoryOwner]:
+        query = "select distinct agent, user, workspace from notes order by agent, user, workspace"
+        for row in self.db.execute(query):
+            if after is None or row > after:
+                yield MemoryOwner(*row)
+
 
 spoilt(AGREES, forget=lambda self, scope: Residue())
 spoilt(AGREES, export=lambda self, scope: iter(()))
@@ -682,6 +690,21 @@ class ExportsEverybody(Forgetting):
 class ExportsFromACopy(Forgetting):
     def export(self, scope: Any) -> Iterator[StoredMemory]:
         return iter((StoredMemory("I saw a wolpertinger."),))
+
+
+OWNERS = "owners_are_those_of_whom_something_is_kept"
+
+
+@breaks(OWNERS)
+class NamesOneOnly(Forgetting):
+    def owners(self, after: Any = None) -> Iterator[MemoryOwner]:
+        return islice(super().owners(after), 1)
+
+
+@breaks(OWNERS)
+class NamesThemFromTheBeginning(Forgetting):
+    def owners(self, after: Any = None) -> Iterator[MemoryOwner]:
+        return super().owners()
 
 
 # -- bulk calls ---------------------------------------------------------------------------------

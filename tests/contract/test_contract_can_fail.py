@@ -75,7 +75,12 @@ def test_a_sound_retraction_passes(rule: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [rule for rule in RULES if any(w in rule for w in ("forgotten", "erasure", "export"))]
+    "rule",
+    [
+        rule
+        for rule in RULES
+        if any(w in rule for w in ("forgotten", "erasure", "export", "owners"))
+    ],
 )
 def test_a_sound_erasure_passes(rule: str, tmp_path: Path) -> None:
     """A provider that erases by owner, out of its file too, satisfies the rules."""

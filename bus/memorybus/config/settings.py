@@ -233,7 +233,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """
         variables = (*self.secret_variables, *self.notify.variables)
         named = (self.notify.url, *(os.environ.get(name, "").strip() for name in variables))
-        return frozenset(secrets_in(msgspec.structs.asdict(self))).union(filter(None, named))
+        return frozenset(filter(None, (*secrets_in(msgspec.structs.asdict(self)), *named)))
 
     @property
     def socket_path(self) -> Path:

@@ -42,6 +42,7 @@ SHAPE = {
         "busiest",
         "busiest_backlog",
         "work",
+        "limits",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at", "version"],
     "jobs": [
@@ -90,6 +91,8 @@ SHAPE = {
     "log": ["published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"],
     "spools": ["host", "spool"],
     "canary_at": None,
+    "settings_file": str,
+    "published_rate": float,
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

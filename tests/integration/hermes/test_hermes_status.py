@@ -155,8 +155,9 @@ def test_a_person_is_asked_what_to_take_over(tmp_path: Path, short_dir: Path) ->
     try:
         terminal.see("Hermes's memory provider is recorder")
         terminal.type("")
-        terminal.see("more options")
-        terminal.type("")
+        for asked in ("calls_per_second", "daily_budget", "more options"):
+            terminal.see(asked)
+            terminal.type("")
         terminal.see("Write it?")
         terminal.type("y")
         terminal.see("http://***@localhost:9")

@@ -34,7 +34,7 @@ WAYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*SERIAL, "Lane.commit"),
     ),
     "KeyedSide": (
-        ("Pool._run", "ParallelApplier._run"),
+        ("Pool._run", "ParallelApplier._run", "ParallelApplier._run_one"),
         (*RUNNER, "ParallelApplier.work", "Lane.commit"),
     ),
 }

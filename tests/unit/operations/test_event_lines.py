@@ -62,6 +62,7 @@ def test_an_event_comes_back_as_it_was(event: Event) -> None:
 def test_every_type_has_a_line(kind: type[Event]) -> None:
     """Every event type that is published can be exported."""
     needed = {"new_id": "n", "provider": "p", "tool": "t", "event_id": "0" * 32, "action": "add"}
+    needed |= {"act": "pause provider", "operator": "ann"}
     if kind.__name__ == "DeadLetterResolved":
         needed["action"] = "discard"
     names = {field.name for field in msgspec.structs.fields(kind) if field.required}
