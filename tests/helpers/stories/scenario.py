@@ -84,7 +84,20 @@ def recalling(settings: Settings, worker: psutil.Process) -> psutil.Process:
     """Ask for a recall of the first provider; return the process that a worker starts for it."""
     with connect_jobs(settings) as jobs:
         RecallQueue(jobs, settings, settings.providers[0]).put("s")
-    return wait_until(worker.children, "a recall process is started")[0]
+    return wait_until(lambda: _recalls(worker), "a recall process is started")[0]
+
+
+def _recalls(worker: psutil.Process) -> list[psutil.Process]:
+    """Return a worker's recall processes; one that is only forked still looks like the worker."""
+    return [child for child in worker.children() if "jobs" in words_of(child)]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return a process's command line; nothing if it has ended."""
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
 
 
 @contextmanager

@@ -11,7 +11,14 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.scenario import environ, home, recalling, recorded, wait_applied
+from helpers.stories.scenario import (
+    environ,
+    home,
+    recalling,
+    recorded,
+    wait_applied,
+    words_of,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
@@ -34,14 +41,6 @@ def shares(settings: Settings) -> list[int]:
 def workers(child: Child) -> list[psutil.Process]:
     """Return the worker processes of a supervisor."""
     return [p for p in psutil.Process(child.pid).children() if "worker" in words_of(p)]
-
-
-def words_of(process: psutil.Process) -> list[str]:
-    """Return a process's command line; nothing if it has ended."""
-    try:
-        return process.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
 
 
 def publish(settings: Settings, first: int, count: int = 20, sessions: int = 8) -> None:

@@ -276,6 +276,19 @@ def test_a_bus_that_is_not_there_is_said(make_settings: MakeSettings) -> None:
     asyncio.run(story())
 
 
+def test_a_look_that_comes_after_the_end_is_dropped(running: Settings) -> None:
+    """G9: the reader's thread may still look while the screen is left; that is no error."""
+
+    async def story() -> None:
+        async with screen(running) as shown:
+            await shown.shows("rec")
+            app = shown.app
+        app.on_top_app_arrived(app.Arrived(app._reader.read()))
+        app._tick()
+
+    asyncio.run(story())
+
+
 def test_what_is_held_does_not_change(running: Settings) -> None:
     """G10: somebody who reads a row keeps it."""
 

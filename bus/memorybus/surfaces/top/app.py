@@ -144,7 +144,7 @@ class TopApp(App[None]):
         """Begin to look."""
         self.query_one("#errors").display = False
         self._reader.start()
-        self.set_interval(1.0, self._show_head)
+        self.set_interval(1.0, self._tick)
         self.action_show("overview")
 
     def on_unmount(self) -> None:
@@ -179,7 +179,12 @@ class TopApp(App[None]):
         return self.query_one(f"#{names[self.view]}", Grid)
 
     def on_top_app_arrived(self, arrived: Arrived) -> None:
-        """Take in what was seen; what was seen before stays if Redis does not answer."""
+        """Take in what was seen; what was seen before stays if Redis does not answer.
+
+        A look that ends while the screen is being left has no views to fill any more.
+        """
+        if not self.is_running:
+            return
         seen = arrived.seen
         if seen.look.status is not None:
             self._seen_at = self._clock.monotonic()
@@ -227,6 +232,11 @@ class TopApp(App[None]):
         if seen is not None and seen.cut:
             text.append("\nOnly the first of each lane are shown.", "yellow")
         self.query_one("#detail", Static).update(text)
+
+    def _tick(self) -> None:
+        """Show how old the news is, until the screen is left."""
+        if self.is_running:
+            self._show_head()
 
     def _show_head(self) -> None:
         silent = self._clock.monotonic() - self._seen_at
