@@ -174,7 +174,7 @@ def test_a_bad_line_lets_nothing_of_its_file_in(
     code, did = told(capsys, "ingest", str(good), "--user", "eve")
     assert (code, did["refused"][0]["why"]) == (
         1,
-        "its events say whose they are; leave out --user and --agent",
+        "its events name their user and agent; leave out --user and --agent",
     )
 
 

@@ -44,7 +44,7 @@ def test_a_rebuild_says_what_it_leaves_out(
     assert counted["left_out"] == {"except_session": 0, "except_user": 3}
     assert main([*words, "--until", "2020-01-01"]) == 0
     told = capsys.readouterr()
-    assert "outside its time (--until, or added late)  6" in told.out
+    assert "outside the chosen time (--until, or added late)  6" in told.out
     assert "2020-01-01T00:00:00.000Z" in told.out, "the moment that a time without a zone means"
     assert "--except-session leaves nothing out" in told.err
 
@@ -92,7 +92,7 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
         ),
         (("rebuild", "--drop", "builtin", "--set", "memory_limit=9"), "leave out --set"),
         (("rebuild", "--rollback", "builtin", "--except-user", "ann"), "leave out --set"),
-        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel fills nothing"),
+        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel goes with none"),
     ],
 )
 def test_an_option_that_nobody_takes_changes_nothing(

@@ -38,7 +38,7 @@ from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.surfaces.cli import main
-from memorybus.surfaces.cli.history.rebuild import _at_work
+from memorybus.surfaces.cli.history.rebuild import _locked_rebuilder
 from memorybus.surfaces.views.output import Output
 from memorybus_workers.hosting import drop as dropping
 
@@ -195,7 +195,7 @@ def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
     wanted = RebuildRequest(provider=NAME, by="ann")
 
     def interrupted() -> None:
-        with _at_work(Output(json=False), settings, wanted, "rebuild") as work:
+        with _locked_rebuilder(Output(json=False), settings, wanted, "rebuild") as work:
             work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
             if serving:
                 work.stores.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))

@@ -328,7 +328,7 @@ def test_the_command_plans_first(
     words = ("replay", "--provider", "rec", "--into", "copy")
     child = cli(spawn, settings, *words)
     assert child.wait() == 0, child.output()
-    assert "nothing is done yet" in child.output()
+    assert "nothing was done" in child.output()
     assert "TurnCompleted" in child.output()
     with Stores(settings) as stores:
         assert stores.instances.all() == {}

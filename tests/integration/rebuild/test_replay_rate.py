@@ -83,4 +83,4 @@ def test_another_rate_holds_from_then_on(
 def test_a_rate_is_a_number(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
     """G8: what no record can hold is refused before anything is asked."""
     assert main(["replay", "--provider", "builtin", "--into", "copy", "--rate", rate]) == 2
-    assert "It must be a number, and not negative." in " ".join(capsys.readouterr().err.split())
+    assert "It must be a number, 0 or greater." in " ".join(capsys.readouterr().err.split())

@@ -17,7 +17,7 @@ from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.cli import main
-from memorybus.surfaces.views.rebuild import named
+from memorybus.surfaces.views.rebuild import describe_drop
 from memorybus.testing import FakeClock
 
 GONE = InstancePause(f"dropped: {NEXT} serves {NAME}", state="dropped")
@@ -105,8 +105,11 @@ def test_a_drop_says_what_stays_in_a_backend(
         )
         drop = generation_drop.droppable(stores, NAME)
     assert drop.shared == {NEXT: "collection=two"}
-    assert f"of {NEXT} (collection=two): delete it there" in named(drop)
-    assert named(msgspec.structs.replace(drop, shared={})) == f"{NEXT} with all state; {NAME} stays"
+    assert f"of {NEXT} (collection=two): delete it there" in describe_drop(drop)
+    assert (
+        describe_drop(msgspec.structs.replace(drop, shared={}))
+        == f"{NEXT} with all state; {NAME} stays"
+    )
 
 
 @pytest.mark.parametrize("first", [None, GONE])

@@ -280,7 +280,7 @@ def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
     def refuses(words):
         raise kind("no such thing")
 
-    monkeypatch.setattr(app, "build", lambda: refuses)
+    monkeypatch.setattr(app, "build_app", lambda: refuses)
 
     assert main(["status"]) == USAGE
     assert capsys.readouterr().err == "error: no such thing\n"
@@ -288,14 +288,14 @@ def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
 
 def test_hostile_errors_are_made_harmless(capsys):
     """An error message may quote a user's text; it never steers the terminal."""
-    failures.complain(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
+    failures.print_error(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
 
     assert capsys.readouterr().err == "error: no [bold]session[/bold] \\x1b[2J\n"
 
 
 def test_advice_follows_the_kind_of_error(capsys):
     """An unreachable log names the command that starts one."""
-    failures.complain(LogUnavailable("gone"))
+    failures.print_error(LogUnavailable("gone"))
 
     assert "memorybus up" in capsys.readouterr().err
 
@@ -306,7 +306,7 @@ def test_an_interrupt_is_130(monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(app, "build", lambda: lambda words: interrupted())
+    monkeypatch.setattr(app, "build_app", lambda: lambda words: interrupted())
 
     assert main(["status"]) == 130
 

@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError
 from memorybus.operations.providers.setup import Target, Wish
 from memorybus.registry.description import KindOffer, OptionField
 from memorybus.surfaces.cli.providers import setup_answers
-from memorybus.surfaces.cli.providers.dialogue import Dialogue, chosen, shown
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, option_text, parse_choice
 from rich.console import Console
 
 FIELDS = (
@@ -47,7 +47,7 @@ def asked(person: Person, tmp_path: Path, now: dict[str, Any] | None = None, **s
     """Ask for the options of an instance."""
     settings = Settings(secrets_file=str(tmp_path / "secrets.toml"))
     wish = Wish(Target("work", "far"), said, {})
-    return setup_answers.asked(person.dialogue, settings, FIELDS, now or {}, wish)
+    return setup_answers.ask_options(person.dialogue, settings, FIELDS, now or {}, wish)
 
 
 def test_what_is_left_at_its_default_is_not_written(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_required_option_is_asked_until_it_is_there() -> None:
     wish = Wish(Target("work", "far"), {}, {})
     fields = (OptionField("who", "whose", required=True),)
 
-    found = setup_answers.asked(person.dialogue, Settings(), fields, {}, wish)
+    found = setup_answers.ask_options(person.dialogue, Settings(), fields, {}, wish)
 
     assert found.options == {"who": "x"}
     assert "who is required" in person.screen.getvalue()
@@ -134,7 +134,9 @@ def test_an_end_of_input_ends_the_dialogue(tmp_path: Path) -> None:
 def wishes(*changes: str, secrets: tuple[str, ...] = (), lines: str = "", two: bool = False) -> Any:
     """Return what flags say."""
     wanted = [Target("work", "far"), *([Target("home", "far")] if two else [])]
-    return setup_answers.given(wanted, {"far": OFFER}, changes, secrets, io.StringIO(lines))
+    return setup_answers.wishes_from_flags(
+        wanted, {"far": OFFER}, changes, secrets, io.StringIO(lines)
+    )
 
 
 def test_flags_are_read_by_the_schema() -> None:
@@ -183,14 +185,14 @@ def test_flags_that_say_nothing_are_refused(
 )
 def test_a_choice_is_numbers_or_names(answer: str, names: list[str]) -> None:
     """Several are parted by commas or spaces."""
-    assert chosen(answer, ["a", "b"]) == names
+    assert parse_choice(answer, ["a", "b"]) == names
 
 
 @pytest.mark.parametrize("answer", ["", " , ", "0", "3"])
 def test_a_choice_that_is_none_is_refused(answer: str) -> None:
     """The list has as many as it has."""
     with pytest.raises(ConfigError):
-        chosen(answer, ["a", "b"])
+        parse_choice(answer, ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -198,4 +200,4 @@ def test_a_choice_that_is_none_is_refused(answer: str) -> None:
 )
 def test_a_value_is_shown_as_it_is_answered(value: Any, text: str) -> None:
     """What stands in brackets may be typed."""
-    assert shown(value) == text
+    assert option_text(value) == text

@@ -11,23 +11,23 @@ from memorybus.operations.copies.counting import Excepting
 from memorybus.operations.moments import moment_of, moment_text
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
-from memorybus.surfaces.cli.progress import EVERY, Seldom, note_on_interrupt
+from memorybus.surfaces.cli.progress import LINE_INTERVAL, LineSchedule, note_on_interrupt
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.plan import lasting
+from memorybus.surfaces.views.plan import time_text
 from memorybus.testing import FakeClock
 
 
 def test_progress_comes_seldom_and_at_the_end() -> None:
     """Off a terminal there is a line at once, one every few seconds, and the last."""
     clock = FakeClock()
-    seldom = Seldom(clock)
+    schedule = LineSchedule(clock)
     said = []
     for look in range(100):
-        said.append(seldom.due(last=look == 99))
+        said.append(schedule.is_due(last=look == 99))
         clock.advance(0.2)
     assert said[0]
     assert said[-1]
-    assert sum(said) == 1 + (100 * 0.2) // EVERY
+    assert sum(said) == 1 + (100 * 0.2) // LINE_INTERVAL
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_progress_comes_seldom_and_at_the_end() -> None:
 )
 def test_a_short_time_is_not_nothing(seconds: float, said: str) -> None:
     """A plan never takes 0.0 s."""
-    assert lasting(seconds) == said
+    assert time_text(seconds) == said
 
 
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])

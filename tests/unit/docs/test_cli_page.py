@@ -6,7 +6,7 @@ from typing import Any
 import cli_page
 import pytest
 from cyclopts import App
-from memorybus.surfaces.cli.app import build
+from memorybus.surfaces.cli.app import build_app
 from memorybus.surfaces.cli.results import RESULTS, schema
 
 NO_JSON = {"completion", "top"}
@@ -24,7 +24,7 @@ def commands(app: App, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 def test_every_command_is_described() -> None:
     """Whoever adds a command says what it prints."""
-    assert set(commands(build())) - NO_JSON == set(RESULTS)
+    assert set(commands(build_app())) - NO_JSON == set(RESULTS)
 
 
 def test_the_page_is_current() -> None:

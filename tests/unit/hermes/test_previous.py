@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli.hermes.takeover import described, native_options, report, ways
+from memorybus.surfaces.cli.hermes.takeover import (
+    describe_previous,
+    native_options,
+    previous_json,
+    takeover_kinds,
+)
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install.previous import PreviousProvider, read
 
@@ -111,10 +116,10 @@ def test_no_secret_is_shown() -> None:
     facts = {"base_url": "http://ann:hunter2hunter2@h:8000"}
     one = PreviousProvider("honcho", "honcho.json", settings=facts, secrets={"A_KEY": KEY})
 
-    for text in (described(one), json.dumps(report(one)), repr(one)):
+    for text in (describe_previous(one), json.dumps(previous_json(one)), repr(one)):
         assert KEY not in text
         assert "hunter2" not in text
-    assert "A_KEY" in described(one)
+    assert "A_KEY" in describe_previous(one)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_no_secret_is_shown() -> None:
 )
 def test_there_are_one_or_two_ways(plugin: str, settings: dict[str, str], found: list[str]) -> None:
     """Hosted always; by the bus's own provider where that reaches the same backend."""
-    assert ways(PreviousProvider(plugin, "x", settings=settings)) == found
+    assert takeover_kinds(PreviousProvider(plugin, "x", settings=settings)) == found
 
 
 def test_hindsight_without_an_address_is_where_its_plugin_looks(home: HermesHome) -> None:

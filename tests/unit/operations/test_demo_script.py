@@ -3,7 +3,7 @@
 from collections import Counter
 
 from memorybus.operations.demo.demo import PLAY, played
-from memorybus.surfaces.views.demo import words_of
+from memorybus.surfaces.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
 WRITES = [step for step in STEPS if step.event == "memory"]
@@ -59,7 +59,7 @@ def test_nothing_is_said_twice():
 
 def test_every_step_can_be_shown():
     """No step is without words."""
-    assert all(words_of(step) for step in STEPS)
+    assert all(describe_step(step) for step in STEPS)
 
 
 class NamedSession:

@@ -5,7 +5,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import DeadLetterResolved
 from memorybus.operations.events.story import Fate, Passage, fate_of
 from memorybus.registry.lanes import LanePassage
-from memorybus.surfaces.views.found import told
+from memorybus.surfaces.views.found import describe_fate
 
 LETTER = DeadLetter(
     event_id="0" * 32, entry="5-0", n=5, key="k", type="TurnCompleted", reason="bad", attempts=3
@@ -75,7 +75,7 @@ def test_what_became_of_an_event(seen: Passage, outcome: str, said: str) -> None
     """A lane that passed an event applied it, unless it is parked, discarded or not meant."""
     fate = fate_of(seen)
     assert fate.outcome == outcome
-    assert told(fate) == said
+    assert describe_fate(fate) == said
 
 
 def test_what_is_parked_is_told_before_what_was_decided() -> None:

@@ -124,25 +124,25 @@ def test_what_changed_between_two_looks():
 def test_what_was_done_is_told_by_what_was_asked():
     """G6: what a discard gave up is never counted as applied, nor the other way round."""
     result = selection.ActionResult(settled=3, left=2, refused=[])
-    assert dead_letters.outcome("retry", result, 0) == (
+    assert dead_letters.describe_outcome("retry", result, 0) == (
         "3 events applied; 2 events of the same keys still wait"
     )
-    assert dead_letters.outcome("discard", result, 1) == (
+    assert dead_letters.describe_outcome("discard", result, 1) == (
         "1 event discarded, 2 events applied; 2 events of the same keys still wait"
     )
 
 
 def test_a_discard_of_what_was_never_tried_is_warned_of():
     """G6: by key or all, a discard also gives up events that only wait: that is said before."""
-    assert "2 of them were never tried" in dead_letters.untried("discard", LETTERS[:3])
-    assert dead_letters.untried("discard", [LETTERS[0], LETTERS[3]]) == ""
-    assert dead_letters.untried("retry", LETTERS) == ""
+    assert "2 of them were never tried" in dead_letters.untried_warning("discard", LETTERS[:3])
+    assert dead_letters.untried_warning("discard", [LETTERS[0], LETTERS[3]]) == ""
+    assert dead_letters.untried_warning("retry", LETTERS) == ""
 
 
 def test_a_plan_counts_what_its_action_does():
     """A retry takes all that waits; only after a discard or an edit others are tried, or wait."""
     heads = {
-        action: [str(column.header) for column in dead_letters.plan(action, []).columns][2:]
+        action: [str(column.header) for column in dead_letters.plan_table(action, []).columns][2:]
         for action in ("retry", "discard", "edit")
     }
     assert heads == {
@@ -154,15 +154,15 @@ def test_a_plan_counts_what_its_action_does():
 
 def test_groups_count_what_waits():
     """G6: an error group says how many keys it holds up, and how much waits behind."""
-    errors = dead_letters.rows("error", LETTERS)
+    errors = dead_letters.group_rows("error", LETTERS)
     assert [(row["provider"], row["keys"], row["refused"], row["events"]) for row in errors] == [
         ("p", 2, 2, 4),
         ("q", 1, 1, 1),
     ]
     assert errors[0]["reason"] == "no row …"
-    keys = dead_letters.rows("key", LETTERS)
+    keys = dead_letters.group_rows("key", LETTERS)
     assert [(row["key"], row["events"]) for row in keys] == [("k", 3), ("j", 1), ("k", 1)]
-    providers = dead_letters.rows("provider", LETTERS)
+    providers = dead_letters.group_rows("provider", LETTERS)
     assert providers[0] == {"provider": "p", "keys": 2, "events": 4, "errors": 1}
 
 
@@ -173,15 +173,15 @@ def test_hostile_records_are_shown_harmlessly():
     one = Dead(evil, 0, StoredLetter("1-1", letter, Amendment(edited={"user": evil})))
     behind = dead(2, evil)
     shown = [
-        dead_letters.table("key", dead_letters.rows("key", [one])),
-        dead_letters.table("error", dead_letters.rows("error", [one])),
+        dead_letters.table("key", dead_letters.group_rows("key", [one])),
+        dead_letters.table("error", dead_letters.group_rows("error", [one])),
         dead_letters.letter_text(
             dead_letters.letter_json(one, LetterEvent(None, evil + GONE), None), 1, evil
         ),
         dead_letters.letter_text(
             dead_letters.letter_json(behind, LetterEvent(None, GONE), None), 1, evil
         ),
-        dead_letters.plan("discard", selection.steps("discard", [one], [one])),
+        dead_letters.plan_table("discard", selection.steps("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

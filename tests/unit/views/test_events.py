@@ -36,7 +36,7 @@ def printed(*renderables: object, width: int = 160) -> str:
 
 
 SUMMARIES = [
-    (CanarySent(), "memorybus doctor looks whether events come through"),
+    (CanarySent(), "memorybus doctor checks whether events come through"),
     (
         OperatorActed(act="retry", operator="ann", reason="mended", about={"of": "mem0"}),
         "ann: retry mem0: mended",

@@ -3,7 +3,7 @@
 from io import StringIO
 
 import pytest
-from memorybus.surfaces.views.status import Fitted
+from memorybus.surfaces.views.status import FittedToScreen
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -13,7 +13,7 @@ def lines_of(count: int, rows: int) -> list[str]:
     """Return what a terminal of so many rows shows of so many lines."""
     console = Console(file=StringIO(), width=80, height=rows, force_terminal=True)
     text = Text("\n".join(f"line {number}" for number in range(1, count + 1)))
-    screen = console.render_lines(Fitted(text), console.options.update(height=rows))
+    screen = console.render_lines(FittedToScreen(text), console.options.update(height=rows))
     shown = ["".join(segment.text for segment in line).rstrip() for line in screen]
     return [line for line in shown if line]
 
@@ -42,7 +42,7 @@ def test_a_watch_leaves_nothing_behind() -> None:
 
     with Live(console=console, auto_refresh=False, screen=True) as live:
         for look in ("one\n" * 40, "two\n"):
-            live.update(Fitted(Text(look)), refresh=True)
+            live.update(FittedToScreen(Text(look)), refresh=True)
 
     said = file.getvalue()
     assert said.count("\n") <= 3 * 5

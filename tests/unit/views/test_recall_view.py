@@ -4,7 +4,7 @@ import io
 
 import pytest
 from memorybus.recall.model import RecalledItem
-from memorybus.surfaces.views.recall import age, explained, recalled_table
+from memorybus.surfaces.views.recall import age, memory_details, recalled_table
 from rich.console import Console
 
 NOW = 1_800_000_000_000
@@ -63,7 +63,7 @@ def test_an_explanation_names_what_matched_and_the_event():
         parts={"words": 2.125, "speaker": 2.0},
     )  # fmt: skip
 
-    shown = printed(explained(1, one), width=120)
+    shown = printed(memory_details(1, one), width=120)
 
     assert "1. holographic · Ana · 2027-01-15T08:00:00.000Z · chat" in shown
     assert "matched  inspector, comes" in shown
@@ -74,7 +74,7 @@ def test_an_explanation_names_what_matched_and_the_event():
 
 def test_what_a_provider_does_not_tell_is_left_out():
     """A memory of a provider that explains nothing shows no empty reasons."""
-    shown = printed(explained(1, RecalledItem("mem0", "Likes tea.", "", None)))
+    shown = printed(memory_details(1, RecalledItem("mem0", "Likes tea.", "", None)))
 
     assert shown.split() == ["1.", "mem0", "Likes", "tea."]
 
@@ -84,4 +84,4 @@ def test_hostile_text_steers_no_terminal():
     bad = "\x1b[31mred"
     one = RecalledItem("p", bad, bad, NOW, bad, speaker=bad, matched=(bad,), parts={bad: 1.0})
 
-    assert "\x1b" not in printed(explained(1, one)) + printed(recalled_table([one], NOW))
+    assert "\x1b" not in printed(memory_details(1, one)) + printed(recalled_table([one], NOW))

@@ -1,7 +1,7 @@
 """The root command, errors and exit codes.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted (Ctrl-C), 141 the reader
-of a pipe went away, 143 ended by SIGTERM. `check` has the codes of monitoring plugins.
+of a pipe went away, 143 ended by SIGTERM. `check` returns the codes of monitoring plugins instead.
 """
 
 import io
@@ -32,7 +32,7 @@ from memorybus.surfaces.cli import (
     tools,
     top,
 )
-from memorybus.surfaces.cli.failures import FAILED, failed, wants_json
+from memorybus.surfaces.cli.failures import FAILED, report_failure, wants_json
 from memorybus.surfaces.cli.hermes import commands as hermes
 from memorybus.surfaces.cli.history import archive, rebuild, replay, verify
 from memorybus.surfaces.cli.options import CARE
@@ -49,7 +49,7 @@ in one terminal and `memorybus ingest FILE`, `memorybus recall QUESTION` in anot
 """
 
 
-def build() -> App:
+def build_app() -> App:
     """Return the command line with all its groups."""
     app = App(
         name="memorybus",
@@ -104,25 +104,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     try:
         signals.unwind_on_stop()
-        code = build()(words)
+        code = build_app()(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return signals.INTERRUPTED
     except (CycloptsError, MemoryBusError, OSError) as error:
-        return _failed(error, words)
+        return _report_failure(error, words)
     return code if isinstance(code, int) else OK
 
 
-def _failed(error: Exception, words: Sequence[str]) -> int:
-    """Report an error and return the exit code: that of plugins if one called us wrongly."""
+def _report_failure(error: Exception, words: Sequence[str]) -> int:
+    """Report an error and return its exit code; wrong usage of `check` has a plugin's code."""
     as_json = wants_json(words)
-    if isinstance(error, CycloptsError) and check.is_meant(words):
-        return check.misused(error, as_json=as_json)
-    return failed(error, as_json=as_json)
+    if isinstance(error, CycloptsError) and check.is_check(words):
+        return check.report_misuse(error, as_json=as_json)
+    return report_failure(error, as_json=as_json)
 
 
 def _streams_are_open() -> bool:
-    """Say whether there is anywhere to print to; a closed stderr is only a silent one."""
+    """Say whether stdout is open; a closed stderr is replaced by one that discards its text."""
     out: object = sys.stdout
     if sys.stderr is None:
         sys.stderr = io.StringIO()

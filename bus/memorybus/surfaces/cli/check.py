@@ -25,7 +25,7 @@ def run_check(*, common: Common = DEFAULT) -> int:
     """Say in one line whether all is well, as Nagios, Icinga and their like want it.
 
     It reads and changes nothing. Exit codes: 0 all is well, 1 a warning, 2 something critical (so
-    is a Redis that is away or refuses us), 3 nobody knows: settings or options are wrong.
+    is a Redis that is away or refuses us), 3 unknown, because settings or options are wrong.
 
     For example:
 
@@ -44,22 +44,22 @@ def run_check(*, common: Common = DEFAULT) -> int:
             found = unreachable(error, spool_status(settings))
     except MemoryBusError as error:
         found = unknown(error)
-    return _tell(common.output(), found)
+    return _print_verdict(common.output(), found)
 
 
-def is_meant(words: Sequence[str]) -> bool:
-    """Say whether a command line is of this command, even if it cannot be parsed."""
+def is_check(words: Sequence[str]) -> bool:
+    """Say whether a command line calls `check`, even if it cannot be parsed."""
     return list(words[:1]) == [NAME]
 
 
-def misused(error: CycloptsError, *, as_json: bool) -> int:
-    """Say that the options are wrong, which a plugin's code 2 would call critical; return 3."""
+def report_misuse(error: CycloptsError, *, as_json: bool) -> int:
+    """Report wrong options as "unknown" and return 3: a plugin's code 2 would mean "critical"."""
     from memorybus.health.verdict import unknown
 
-    return _tell(Output(json=as_json), unknown(error))
+    return _print_verdict(Output(json=as_json), unknown(error))
 
 
-def _tell(output: Output, found: "Verdict") -> int:
+def _print_verdict(output: Output, found: "Verdict") -> int:
     if output.json:
         output.result(found)
     else:

@@ -11,11 +11,11 @@ from memorybus.config.settings import FILE_NAME, layers
 from memorybus.errors import ConfigError
 from memorybus.ids import NewSecret, new_secret
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
-from memorybus.surfaces.views.render import grid, read_from
+from memorybus.surfaces.views.render import grid, settings_source
 from memorybus.surfaces.views.safe import visible
 
 SHORTEST = 16
-"""Characters of a token that somebody chose."""
+"""The fewest characters of a token that a person chose."""
 
 
 def register(app: App) -> None:
@@ -29,8 +29,8 @@ def register(app: App) -> None:
 def run_config_show(*, common: Common = DEFAULT) -> int:
     """Show every setting with its value and its origin; credentials are masked.
 
-    The origin is `default`, the file that was read, a variable or an option. Later ones of these
-    go before earlier ones.
+    The origin is `default`, the file that was read, a variable or an option; each of these
+    overrides those before it.
 
     For example:
 
@@ -40,7 +40,7 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
     from memorybus.config.origins import known
 
     output = common.output()
-    found = known(layers(**common.given()))
+    found = known(layers(**common.overrides()))
     if output.json:
         output.result(found)
         return 0
@@ -50,20 +50,20 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
         style = "dim" if one.origin == "default" else ""
         table.add_row(*(Text(visible(cell), style=style) for cell in cells))
     output.show(table)
-    output.note(f"settings: {read_from(settings_file())}")
+    output.note(f"settings: {settings_source(settings_file())}")
     return 0
 
 
 def run_config_page_token(
     *,
     stdin: Annotated[
-        bool, Parameter(negative="", help="Read the token from standard input; else one is made.")
+        bool, Parameter(negative="", help="Read the token from standard input; else make one.")
     ] = False,
     common: Common = DEFAULT,
 ) -> int:
     """Make a token for `memorybus serve`, and its hash for the settings. Nothing is written.
 
-    Who has the token signs in at the page, and may act there. The settings hold its hash alone.
+    Whoever has the token can sign in to the page and act there. The settings hold only its hash.
 
     For example:
 
@@ -75,7 +75,7 @@ def run_config_page_token(
     json
         Print one JSON object: token (null with --stdin), page_token.
     """
-    hashed, new_secret = _page_tokens()
+    hashed, new_secret = _load_token_functions()
     token = sys.stdin.readline().strip() if stdin else new_secret()
     if len(token) < SHORTEST:
         raise ConfigError(f"a token has at least {SHORTEST} characters")
@@ -90,7 +90,7 @@ def run_config_page_token(
     return 0
 
 
-def _page_tokens() -> tuple[Callable[[str], str], NewSecret]:
+def _load_token_functions() -> tuple[Callable[[str], str], NewSecret]:
     try:
         from memorybus.surfaces.web.access import hashed
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""``memorybus dlq``: what a provider refused, looked at and dealt with."""
+"""``memorybus dlq``: show the events that a provider refused; retry, edit or discard them."""
 
 import sys
 from contextlib import closing
@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from memorybus.errors import InvalidEvent
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
-from memorybus.surfaces.views.events import as_json
+from memorybus.surfaces.views.events import event_json
 from memorybus.surfaces.views.safe import visible
 
 WAIT = 60.0
@@ -22,21 +22,21 @@ _NEXT = (
 )
 
 
-def some_text(_: Any, text: str | None) -> None:
-    """Validate a text that must say something, if one is given."""
+def check_text(_: Any, text: str | None) -> None:
+    """Validate that a text, if one is given, is not blank."""
     if text is not None and not text.strip():
-        raise ValueError("It says nothing.")
+        raise ValueError("It must not be empty.")
 
 
 Provider = Annotated[str | None, Parameter(help="Only dead letters of this provider instance.")]
 Event = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
 Key = Annotated[
-    str | None, Parameter(help="All that wait under this order key, as `dlq ls` prints it.")
+    str | None, Parameter(help="All that wait with this order key, as `dlq ls` prints it.")
 ]
-Error = Annotated[str | None, Parameter(help="Those refused like this: a group of `dlq ls`.")]
-Everything = Annotated[bool, Parameter(name="--all", negative="", help="All of them.")]
-Reason = Annotated[str, Parameter(help="Why; it is recorded.", validator=some_text)]
-Maybe = Annotated[str | None, Parameter(help="Why.", validator=some_text)]
+Error = Annotated[str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")]
+Everything = Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")]
+Reason = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
+OptionalReason = Annotated[str | None, Parameter(help="Why.", validator=check_text)]
 Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without this, only say what would be done.")
 ]
@@ -62,10 +62,10 @@ def run_dlq_ls(
     group: Annotated[
         Literal["error", "key", "provider"], Parameter(help="One line for each of these.")
     ] = "key",
-    limit: Annotated[int, Parameter(help="The first so many.", validator=positive)] = SHOWN,
+    limit: Annotated[int, Parameter(help="At most this many lines.", validator=positive)] = SHOWN,
     common: Common = DEFAULT,
 ) -> int:
-    """List what providers refused for good, and how much waits behind it.
+    """List the events that providers refused for good, and how many wait behind them.
 
     For example:
 
@@ -77,7 +77,7 @@ def run_dlq_ls(
 
     output = common.output()
     with closing(open_desk(common.settings())) as desk:
-        found = dead_letters.rows(group, letters_of(desk, provider))
+        found = dead_letters.group_rows(group, letters_of(desk, provider))
     if output.json:
         output.result(found[:limit])
     elif found:
@@ -115,7 +115,9 @@ def run_dlq_show(
             letters, selection.LetterSelection(event=event, provider=provider)
         )[0]
         published = desk.event(dead)
-    shown = dead_letters.letter_json(dead, published, published.event and as_json(published.event))
+    shown = dead_letters.letter_json(
+        dead, published, published.event and event_json(published.event)
+    )
     if output.json:
         output.result(shown)
     else:
@@ -133,15 +135,15 @@ def run_dlq_retry(
     error: Error = None,
     everything: Everything = False,
     provider: Provider = None,
-    reason: Maybe = None,
+    reason: OptionalReason = None,
     execute: Execute = False,
     wait: Wait = WAIT,
     common: Common = DEFAULT,
 ) -> int:
-    """Apply again what waits, a key at a time and in order, until one is refused again.
+    """Apply dead letters again, one key at a time and in order, until one is refused again.
 
-    An event stands for its key. The owners of the lanes do it. Exit code 1 if something is refused
-    again or not done in time.
+    An event's id selects all that wait with its key. The workers that own the lanes carry it out.
+    Exit code 1 if an event is refused again, or if not all is done in time.
 
     For example:
 
@@ -168,7 +170,7 @@ def run_dlq_discard(
     wait: Wait = WAIT,
     common: Common = DEFAULT,
 ) -> int:
-    """Give events up for a provider; what waits behind them is applied.
+    """Give up events for a provider; the events that wait behind them are applied.
 
     The events stay in the log, which records who discarded them and why.
 
@@ -195,9 +197,9 @@ def run_dlq_edit(
     wait: Wait = WAIT,
     common: Common = DEFAULT,
 ) -> int:
-    """Put another event in the place of one, for the provider that refused it, and retry its key.
+    """Replace an event for the provider that refused it, and retry its key.
 
-    The log keeps what was published, and records the edit.
+    The log keeps the event as it was published, and records the edit.
 
     For example:
 

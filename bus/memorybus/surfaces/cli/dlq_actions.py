@@ -1,6 +1,6 @@
-"""The acts of ``memorybus dlq``: show a plan, or carry it out and say what came of it.
+"""The actions of ``memorybus dlq``: show a plan, or carry it out and show the result.
 
-It is loaded when such a command runs, not with the command line.
+This module is imported when such a command runs, not with the command line.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from memorybus.operations.dead_letters.selection import (
 )
 from memorybus.surfaces.cli.options import Common, operator
 from memorybus.surfaces.views import dead_letters
-from memorybus.surfaces.views.dead_letters import counted
+from memorybus.surfaces.views.dead_letters import count_text
 from memorybus.surfaces.views.output import NOTHING_DONE
 from memorybus.surfaces.views.safe import one_line
 
@@ -37,15 +37,15 @@ SHOWN = 50
 
 
 class DeadLetterAct:
-    """One retry, edit or discard: select, show what would follow, and do it with `--execute`."""
+    """One retry, edit or discard: select dead letters, show the plan, execute it if asked to."""
 
     def __init__(self, common: Common, *, execute: bool, wait: float) -> None:
         """Read the settings.
 
         Args:
             common: where the bus is.
-            execute: do it.
-            wait: seconds to wait for the owners.
+            execute: carry the plan out; otherwise only show it.
+            wait: seconds to wait for the workers that own the lanes.
         """
         self._output = common.output()
         self._settings = common.settings()
@@ -59,7 +59,7 @@ class DeadLetterAct:
         reason: str,
         event: dict[str, Any] | None = None,
     ) -> int:
-        """Return the exit code.
+        """Show the plan, or execute it and show the result; return the exit code.
 
         Args:
             action: what to do.
@@ -75,29 +75,29 @@ class DeadLetterAct:
             if event is not None:
                 check_edit(desk, planned.chosen[0], event, self._settings)
             if not self._execute or not planned.chosen:
-                return self._would(planned)
+                return self._show_plan(planned)
             decision = OperatorDecision(action, reason, operator(), SYSTEM.now_ms(), event or {})
-            return self._did(planned, self._carried_out(desk, planned, decision))
+            return self._show_result(planned, self._carry_out(desk, planned, decision))
 
-    def _would(self, planned: LetterPlan) -> int:
+    def _show_plan(self, planned: LetterPlan) -> int:
         action, steps = planned.action, planned.steps
         if self._output.json:
-            self._output.result(_shown_json(action, steps, executed=False))
+            self._output.result(_plan_json(action, steps, executed=False))
             return 0
         if not steps:
             self._output.show("no dead letters")
             return 0
-        events = counted(planned.events, "event")
-        self._output.show(f"would {action} {events} of {counted(len(steps), 'key')}")
-        self._output.show(dead_letters.plan(action, steps[:SHOWN]))
+        events = count_text(planned.events, "event")
+        self._output.show(f"would {action} {events} of {count_text(len(steps), 'key')}")
+        self._output.show(dead_letters.plan_table(action, steps[:SHOWN]))
         if len(steps) > SHOWN:
-            self._output.note(f"{counted(len(steps) - SHOWN, 'more key')}, not shown")
-        if warning := dead_letters.untried(action, planned.chosen):
+            self._output.note(f"{count_text(len(steps) - SHOWN, 'more key')}, not shown")
+        if warning := dead_letters.untried_warning(action, planned.chosen):
             self._output.note(warning, "yellow")
         self._output.note(NOTHING_DONE)
         return 0
 
-    def _carried_out(
+    def _carry_out(
         self, desk: DeadLetters, planned: LetterPlan, decision: OperatorDecision
     ) -> ActOutcome:
         acts = LetterActs(desk, self._settings, SYSTEM, new_id)
@@ -107,11 +107,11 @@ class DeadLetterAct:
                 planned, decision, self._wait, lambda done: bar.update(task, completed=done)
             )
 
-    def _did(self, planned: LetterPlan, came: ActOutcome) -> int:
+    def _show_result(self, planned: LetterPlan, came: ActOutcome) -> int:
         result, waited = came.result, came.waited
         if self._output.json:
             self._output.result(
-                _shown_json(planned.action, planned.steps, executed=True)
+                _plan_json(planned.action, planned.steps, executed=True)
                 | {
                     "finished": waited.left == 0,
                     "settled": result.settled,
@@ -120,21 +120,21 @@ class DeadLetterAct:
                 }
             )
         else:
-            said = dead_letters.outcome(planned.action, result, came.discarded)
+            said = dead_letters.describe_outcome(planned.action, result, came.discarded)
             self._output.show(said)
-        self._complain(came)
+        self._note_failures(came)
         return 1 if result.refused or waited.left else 0
 
-    def _complain(self, came: ActOutcome) -> None:
+    def _note_failures(self, came: ActOutcome) -> None:
         for dead in came.result.refused[:SHOWN]:
             letter = dead.stored.letter
             why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
             self._output.note(why, "red")
         if came.waited.left:
-            self._output.note(dead_letters.unfinished(came.waited), "red")
+            self._output.note(dead_letters.describe_unfinished(came.waited), "red")
 
 
-def _shown_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:
+def _plan_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:
     return {
         "action": action,
         "executed": executed,

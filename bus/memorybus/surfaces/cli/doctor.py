@@ -22,12 +22,12 @@ def run_doctor(
     ] = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Check everything, to the point of publishing a canary and seeing it come through.
+    """Check everything, and publish a canary event to see that it reaches every lane.
 
-    Every provider's lane passes the canary; no backend is called for it, unless with --deep: that
-    leaves four events in the log, and costs what calls of the backends cost.
+    Every provider's lane passes the canary on without calling its backend. With --deep the backends
+    are called, too: that leaves four events in the log, and costs what those calls cost.
 
-    Exit code 1 if a check fails; each says what to do.
+    Exit code 1 if a check fails; each failed check says what to do.
 
     For example:
 

@@ -14,12 +14,12 @@ from memorybus.surfaces.cli.options import (
     DEFAULT,
     LOOK,
     Common,
-    a_time,
-    absolute,
+    check_time,
     not_negative,
     positive,
+    to_absolute_time,
 )
-from memorybus.surfaces.views.events import as_json, event_line, event_text, said_json
+from memorybus.surfaces.views.events import event_json, event_line, event_text, fields_json
 from memorybus.surfaces.views.output import Output
 from memorybus.text.times import stamp
 
@@ -32,7 +32,7 @@ _ID = re.compile(r"[0-9a-fA-F]{32}")
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
 
 
-def known_type(_: Any, given: str | None) -> None:
+def check_event_type(_: Any, given: str | None) -> None:
     """Validate the name of an event type, in any case, if one is given."""
     names = {name.lower(): name for name in TYPE_NAMES}
     if given is None or given.lower() in names:
@@ -43,31 +43,34 @@ def known_type(_: Any, given: str | None) -> None:
     raise ValueError(f"Event types: {', '.join(TYPE_NAMES)}.")
 
 
-def known_id(_: Any, given: str) -> None:
+def check_event_id(_: Any, given: str) -> None:
     """Validate the id of an event: 32 hexadecimal digits."""
     if not _ID.fullmatch(given):
         raise ValueError("An event's id is 32 hexadecimal digits, as `events ls --json` shows it.")
 
 
 Session = Annotated[
-    str | None, Parameter(help="Only sessions of this id, or this lineage's root: everybody's.")
+    str | None,
+    Parameter(help="Only this session id, or all with this lineage root; of every user."),
 ]
 Type = Annotated[
     str | None,
-    Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=known_type),
+    Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=check_event_type),
 ]
 Since = Annotated[
     str | None,
     Parameter(
         help="Only what happened since then: ISO 8601, or 2h, 7d.",
-        validator=a_time,
-        converter=absolute,
+        validator=check_time,
+        converter=to_absolute_time,
     ),
 ]
 Until = Annotated[
     str | None,
     Parameter(
-        help="Only what happened before: ISO 8601, or 2h, 7d.", validator=a_time, converter=absolute
+        help="Only what happened before: ISO 8601, or 2h, 7d.",
+        validator=check_time,
+        converter=to_absolute_time,
     ),
 ]
 All = Annotated[
@@ -89,7 +92,9 @@ def run_events_ls(
     *,
     session: Session = None,
     type: Type = None,  # noqa: A002  the option's name
-    limit: Annotated[int, Parameter(help="The newest so many.", validator=positive)] = 50,
+    limit: Annotated[
+        int, Parameter(help="At most this many, the newest.", validator=positive)
+    ] = 50,
     show_all: All = False,
     common: Common = DEFAULT,
 ) -> int:
@@ -107,9 +112,9 @@ def run_events_ls(
     unread: list[str] = []
     history = journal.checked_history(settings)
     found = journal.newest(history, wanted, limit, unread=unread)
-    tell_unread(output, unread)
+    note_unread(output, unread)
     if output.json:
-        output.result([as_json(event) for event in found])
+        output.result([event_json(event) for event in found])
     else:
         for event in found:
             output.show(event_line(event.envelope))
@@ -123,7 +128,7 @@ def run_events_tail(
     session: Session = None,
     type: Type = None,  # noqa: A002  the option's name
     limit: Annotated[
-        int, Parameter(help="Begin with the newest so many; 0 for none.", validator=not_negative)
+        int, Parameter(help="Begin with this many, the newest; 0 for none.", validator=not_negative)
     ] = 10,
     show_all: All = False,
     common: Common = DEFAULT,
@@ -143,25 +148,25 @@ def run_events_tail(
     heads = history.log.heads()
     unread: list[str] = []
     found = journal.newest(history, wanted, limit, heads, unread)
-    tell_unread(output, unread)
-    for event in _chained(found, history.log, journal.ReadUpTo.at(heads), wanted):
+    note_unread(output, unread)
+    for event in _with_following(found, history.log, journal.ReadUpTo.at(heads), wanted):
         if output.json:
-            output.json_line(as_json(event))
+            output.json_line(event_json(event))
         else:
             output.show(event_line(event.envelope))
     return 0
 
 
 def run_events_get(
-    event: Annotated[str, Parameter(help="Its id.", validator=known_id)],
+    event: Annotated[str, Parameter(help="Its id.", validator=check_event_id)],
     /,
     *,
     common: Common = DEFAULT,
 ) -> int:
     """Show one event whole, and what became of it at each provider.
 
-    When and where it happened, whose it is, what it says, where it lies; then whether each provider
-    has applied it, how much is before it, or why it is parked.
+    It shows the event's time, session, user, content and storage place; then, for each provider,
+    whether it has applied the event, how many events are before it, or why it is parked.
 
     For example:
 
@@ -172,7 +177,7 @@ def run_events_get(
     from memorybus.operations.dead_letters.acts import open_desk
     from memorybus.operations.events.story import story_of
     from memorybus.operations.stores import Stores
-    from memorybus.surfaces.views.found import fates_text, lies_at
+    from memorybus.surfaces.views.found import describe_location, fates_text
 
     output, settings = common.output(), common.settings()
     with Stores(settings) as stores, closing(open_desk(settings)) as desk:
@@ -180,34 +185,39 @@ def run_events_get(
         story = story_of(stores, desk, found)
     if output.json:
         more = {"lies": story.where, "outcomes": story.fates}
-        output.result(as_json(found) | msgspec.to_builtins(more))
+        output.result(event_json(found) | msgspec.to_builtins(more))
     else:
-        said = said_json(found.envelope.event)
-        output.show(event_text(found.envelope, found.position, lies_at(story.where), said))
+        said = fields_json(found.envelope.event)
+        output.show(
+            event_text(found.envelope, found.position, describe_location(story.where), said)
+        )
         output.show(fates_text(story.fates))
     return 0
 
 
 def run_events_search(
     *words: str,
-    session: Annotated[str | None, Parameter(help="Only in this session: everybody's.")] = None,
+    session: Annotated[
+        str | None, Parameter(help="Only sessions of this id, of every user.")
+    ] = None,
     user: Annotated[str | None, Parameter(help="Only this person's.")] = None,
     type: Type = None,  # noqa: A002  the option's name
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, Parameter(help="A page: at most so many.", validator=positive)] = 20,
+    limit: Annotated[int, Parameter(help="At most this many on a page.", validator=positive)] = 20,
     before: Annotated[
-        str | None, Parameter(help="Go on where a search stopped; it says this at its end.")
+        str | None,
+        Parameter(help="Go on where an earlier search stopped, with the text that it printed."),
     ] = None,
     show_all: All = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Search events, the newest first: all words have to be in what an event says.
+    """Search events, the newest first: an event is found if its text has all the words.
 
-    Several words in quotes are a phrase. It reads back until a page is found: the newest events, a
-    session, or the last hours cost the same however long the history is; words that nobody said
-    cost all of it. Ctrl-C stops it, shows what it found, and how to go on. Exit code 1 if a part
-    of the past cannot be read.
+    Several words in quotes are a phrase. The search reads backwards until a page is full. The
+    newest events, a session, or the last hours cost the same however long the history is; words
+    that no event has make it read the whole history. Ctrl-C stops it, shows what it found, and how
+    to go on. Exit code 1 if a part of the past cannot be read.
 
     For example:
 
@@ -216,7 +226,7 @@ def run_events_search(
     - `memorybus events search --session chat-17`
     """
     from memorybus.operations.events.search import SearchedEvents, mark_of
-    from memorybus.surfaces.cli.events_search import EventsSearch
+    from memorybus.surfaces.cli.events_search import SearchCommand
 
     wanted = SearchedEvents(
         words=words,
@@ -227,10 +237,10 @@ def run_events_search(
         until=None if until is None else stamp(until),
         canaries=show_all,
     )
-    return EventsSearch(common, wanted, mark_of(before)).run(limit)
+    return SearchCommand(common, wanted, mark_of(before)).run(limit)
 
 
-def _chained(
+def _with_following(
     found: "Iterable[LoggedEvent]",
     log: "EventLog",
     places: "journal.ReadUpTo",
@@ -242,7 +252,7 @@ def _chained(
     yield from (event for event in journal.follow(log, places) if wanted.wants(event))
 
 
-def tell_unread(output: Output, unread: Sequence[str]) -> None:
-    """Print what of the past could not be read; the rest is shown."""
+def note_unread(output: Output, unread: Sequence[str]) -> None:
+    """Print which parts of the past could not be read; the rest is shown."""
     for why in unread:
         output.note(f"a part of the past is left out: {why}", "yellow")

@@ -1,6 +1,6 @@
 """``memorybus events search``: one page of a search, its progress, and how to go on.
 
-It is loaded when the command runs, not with the command line.
+This module is imported when the command runs, not with the command line.
 """
 
 from contextlib import closing
@@ -9,19 +9,19 @@ from memorybus.history.backward import Mark
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_text
 from memorybus.operations.events.words import SearchWords
-from memorybus.surfaces.cli.events import tell_unread
+from memorybus.surfaces.cli.events import note_unread
 from memorybus.surfaces.cli.options import Common
-from memorybus.surfaces.views.events import as_json
+from memorybus.surfaces.views.events import event_json
 from memorybus.surfaces.views.found import found_lines
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import iso
 
 INTERRUPTED = 130
-QUIETLY = 5_000
-"""Events that are looked at before anything is said about it."""
+SILENT_EVENTS = 5_000
+"""How many events a search reads before it shows its progress."""
 
 
-class EventsSearch:
+class SearchCommand:
     """One page of a search."""
 
     def __init__(self, common: Common, wanted: SearchedEvents, before: Mark | None) -> None:
@@ -38,7 +38,7 @@ class EventsSearch:
         self._before = before
 
     def run(self, limit: int) -> int:
-        """Return the exit code, after a page of so many events at most is shown.
+        """Show a page of at most `limit` events; return the exit code.
 
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
@@ -57,11 +57,11 @@ class EventsSearch:
         return code
 
     def _show(self, search: EventSearch) -> None:
-        tell_unread(self._output, search.unread)
+        note_unread(self._output, search.unread)
         if self._output.json:
             self._output.result(
                 {
-                    "events": [as_json(event) for event in search.found],
+                    "events": [event_json(event) for event in search.found],
                     "next": mark_text(search.mark),
                     "looked": search.looked,
                     "back_to": iso(search.reached),
@@ -72,9 +72,9 @@ class EventsSearch:
         words = SearchWords(self._wanted.words)
         for event in search.found:
             self._output.show(found_lines(event.envelope, words, self._output.out.width))
-        self._tell_end(search)
+        self._note_end(search)
 
-    def _tell_end(self, search: EventSearch) -> None:
+    def _note_end(self, search: EventSearch) -> None:
         looked = f"looked at {search.looked:,} events"
         back = iso(search.reached)
         if search.mark is not None:
@@ -85,7 +85,7 @@ class EventsSearch:
 
 
 class SearchBar:
-    """Tells how far a search is, once it takes a while."""
+    """Shows how far a search is, once it takes a while."""
 
     def __init__(self, output: Output) -> None:
         """Show nothing yet."""
@@ -94,13 +94,13 @@ class SearchBar:
         self._task = self._bar.add_task("searching", total=None)
 
     def show(self, search: EventSearch) -> bool:
-        """Show how far a search is; it is never enough."""
-        if search.looked >= QUIETLY:
+        """Show how far a search is; return False, so that the search goes on."""
+        if search.looked >= SILENT_EVENTS:
             self._bar.start()
             what = f"searching, back to {(iso(search.reached) or '')[:19]}"
             self._bar.update(self._task, completed=search.looked, description=what)
         return False
 
     def end(self) -> None:
-        """Show it no more."""
+        """Remove the bar."""
         self._bar.stop()

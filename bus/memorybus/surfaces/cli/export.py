@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, a_time, absolute
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, check_time, to_absolute_time
 from memorybus.surfaces.cli.progress import note_on_interrupt
 from memorybus.surfaces.views.output import Output
 from memorybus.text.times import stamp
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from memorybus.operations.export import Exported
 
 _SHOWN = 20
-"""Events that are left out and shown."""
+"""How many of the events that were left out are shown."""
 
 _INTERRUPTED = "interrupted: nothing was written"
 
 
-def _named(text: str) -> Parameter:
-    """Return an option that may be repeated; an empty list of people would mean everybody."""
+def _repeatable(text: str) -> Parameter:
+    """Return an option that may be repeated, but not given empty: that would mean everybody."""
     return Parameter(help=text, negative="", consume_multiple=False)
 
 
@@ -35,38 +35,41 @@ def run_export(
     ] = None,
     /,
     *,
-    user: Annotated[list[str], _named("This person's events; again for several.")],
-    agent: Annotated[list[str] | None, _named("Only this agent's; again.")] = None,
+    user: Annotated[list[str], _repeatable("This person's events; may be repeated.")],
+    agent: Annotated[list[str] | None, _repeatable("Only this agent's; may be repeated.")] = None,
     workspace: Annotated[
-        list[str] | None, _named("Only this workspace's, '' for none; again.")
+        list[str] | None, _repeatable("Only this workspace's, '' for none; may be repeated.")
     ] = None,
     since: Annotated[
         str | None,
         Parameter(
             help="Only what happened at this time or later: ISO 8601, UTC if no zone; or how long "
             "ago: 2h, 7d.",
-            converter=absolute,
-            validator=a_time,
+            converter=to_absolute_time,
+            validator=check_time,
         ),
     ] = None,
     until: Annotated[
         str | None,
         Parameter(
-            help="Only what happened before this time.", converter=absolute, validator=a_time
+            help="Only what happened before this time.",
+            converter=to_absolute_time,
+            validator=check_time,
         ),
     ] = None,
     provider: Annotated[
         str | None,
-        Parameter(help="What this provider, or this instance of one, keeps, in place of events."),
+        Parameter(help="Export what this provider or instance keeps, instead of events."),
     ] = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write a person's events as JSON lines that `memorybus ingest` reads.
 
-    They keep their ids, times and order, so that ingesting them twice adds nothing, in this log or
-    another. FILE is written whole or not at all, and only you can read it. What is forgotten is not
-    in it. Exit code 1 if a part of the past cannot be read. With --provider a worker tells what a
-    provider keeps now, a memory a line, with its times and the events that brought it, if known.
+    Events keep their ids, times and order, so that ingesting them twice adds nothing, in this log
+    or another. FILE is written whole or not at all, and only you can read it. Forgotten events are
+    not in it. Exit code 1 if a part of the past cannot be read. With --provider a worker lists what
+    the provider keeps now: one memory on each line, with its times and the events that it came
+    from, if they are known.
 
     For example:
 
@@ -79,7 +82,7 @@ def run_export(
 
     output = common.output()
     if output.json and file is None:
-        output.note("export: --json tells what was done; name a FILE for the events", "red")
+        output.note("export: --json prints what was done; name a FILE for the events", "red")
         return 2
     if provider is not None and (since or until):
         output.note("export: --since and --until choose events; leave out --provider", "red")

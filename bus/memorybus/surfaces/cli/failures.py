@@ -1,7 +1,7 @@
-"""How a command reports that it failed: prose on stderr; with ``--json`` also an object on stdout.
+"""How a command reports that it failed: text on stderr; with ``--json`` also an object on stdout.
 
 The object reads ``{"error": kind, "message": what and why, "next": what to do}``, on one line;
-``next`` is missing where the message says it.
+``next`` is missing where the message itself says what to do.
 """
 
 import os
@@ -25,17 +25,17 @@ from memorybus.text.redact import masked
 
 FAILED, USAGE, PIPE_CLOSED = 1, 2, 141
 
-_MISTAKEN = (AccessDenied, ConfigError, CycloptsError, MissingProvider)
+_USER_ERRORS = (AccessDenied, ConfigError, CycloptsError, MissingProvider)
 """Errors in what the user wrote: exit code 2."""
 
-_NEXT: tuple[tuple[type[Exception], str], ...] = (
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (AccessDenied, ""),
     (CycloptsError, "see the same command with --help"),
     (LogUnavailable, "start it with `memorybus up`, or find out more with `memorybus doctor`"),
     (SpoolFull, "see what waits with `memorybus status`, and let it drain with `memorybus up`"),
     (NoServerBinary, "or set MEMORYBUS_URL to a Redis that runs elsewhere"),
 )
-"""Advice by kind of error, the first that fits; "" where the message has its own."""
+"""What to do, by kind of error; the first entry that fits counts. "" if the message says it."""
 
 
 def wants_json(words: Sequence[str]) -> bool:
@@ -44,22 +44,22 @@ def wants_json(words: Sequence[str]) -> bool:
     return "--json" in options
 
 
-def failed(error: Exception, *, as_json: bool) -> int:
-    """Report an error to people, with `as_json` also to programs; return the exit code."""
+def report_failure(error: Exception, *, as_json: bool) -> int:
+    """Print an error on stderr, with `as_json` also as JSON on stdout; return the exit code."""
     if isinstance(error, OSError) and error.filename is None:
-        _forget_stdout()
+        _silence_stdout()
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED
     if as_json:
         _print_json(error)
     if not isinstance(error, CycloptsError):  # the parser has reported it already
-        complain(error)
-    return USAGE if isinstance(error, _MISTAKEN) else FAILED
+        print_error(error)
+    return USAGE if isinstance(error, _USER_ERRORS) else FAILED
 
 
-def complain(error: Exception) -> None:
-    """Print an error as one message, which ends with what to do next if we know that."""
-    text = Text.assemble(("error: ", "bold red"), visible(_said(error)))
+def print_error(error: Exception) -> None:
+    """Print an error as one message, followed by what to do next if that is known."""
+    text = Text.assemble(("error: ", "bold red"), visible(_message(error)))
     if advice := _advice(error):
         text.append(f"\n{advice}", style="dim")
     QuietPipeConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
@@ -67,26 +67,26 @@ def complain(error: Exception) -> None:
 
 def _print_json(error: Exception) -> None:
     advice = _advice(error)
-    report = {"error": type(error).__name__, "message": _said(error)}
+    report = {"error": type(error).__name__, "message": _message(error)}
     try:
         sys.stdout.write(
             json_text(report | ({"next": advice} if advice else {}), indent=None) + "\n"
         )
         sys.stdout.flush()
     except OSError:
-        _forget_stdout()
+        _silence_stdout()
 
 
 def _advice(error: Exception) -> str:
-    return next((advice for kind, advice in _NEXT if isinstance(error, kind)), "")
+    return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError):
         return masked(f"{error.filename or 'standard output'}: {error.strerror or error}")
     return masked(str(error))
 
 
-def _forget_stdout() -> None:
+def _silence_stdout() -> None:
     """Point stdout to nowhere, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``memorybus forget``: a person or an agent erased, and what that cannot reach."""
+"""``memorybus forget``: erase a person or an agent, and report what could not be erased."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,10 @@ def register(app: App) -> None:
 def run_forget(
     *,
     user: Annotated[str | None, Parameter(help="This person.")] = None,
-    agent: Annotated[str | None, Parameter(help="This agent; with --user, that pair.")] = None,
+    agent: Annotated[
+        str | None,
+        Parameter(help="This agent; with --user, only that person with this agent."),
+    ] = None,
     workspace: Annotated[str | None, Parameter(help="Only this workspace; '' for none.")] = None,
     reason: Annotated[str, Parameter(help="Why, for the record.")] = "",
     yes: Annotated[
@@ -34,12 +37,12 @@ def run_forget(
     ] = 60.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Erase a person or an agent: from history, providers, dead letters and what is warm.
+    """Erase a person or an agent from the history, providers, dead letters and warm answers.
 
-    Events up to now are hidden for good, so that no replay and no rebuild brings them back; each
-    provider erases what it keeps and says what it cannot reach. Run it again if anything is left to
-    do. What is said later is remembered: stop first whoever still speaks. Exit code 1 if something
-    could not be done.
+    Events up to now are hidden for good, so that no replay and no rebuild brings them back. Each
+    provider erases what it keeps and reports what it cannot erase. Run the command again if
+    anything is left to do. Later events are remembered as usual: first stop the agents that still
+    talk to this person. Exit code 1 if something could not be done.
 
     For example:
 
@@ -75,7 +78,7 @@ def _show_plan(output: Output, plan: "ErasurePlan") -> None:
         f"would hide {found.events} events of {found.session_count} sessions for good, and discard "
         f"{len(plan.letters)} dead letters"
     )
-    output.show(visible(f"would ask to erase: {', '.join(plan.instances)}"))
+    output.show(visible(f"would ask these to erase: {', '.join(plan.instances)}"))
     output.note("nothing was done; add --yes to do it")
 
 

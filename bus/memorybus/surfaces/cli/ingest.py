@@ -1,4 +1,4 @@
-"""Ingest with a progress bar: parse everything, publish, wait until Redis has it."""
+"""Ingest with a progress bar: parse every file, publish its events, wait until Redis has them."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,10 +28,10 @@ from memorybus.text.redact import masked
 
 FLUSH_STEP = 0.5
 PATIENCE = 20
-"""So many steps without Redis, and the rest counts as spooled (G10)."""
+"""After so many steps without Redis the remaining events are reported as spooled (G10)."""
 
 _INTERRUPTED = "interrupted: what was published stays; the same command publishes the rest"
-_THEIR_OWN = "its events say whose they are; leave out --user and --agent"
+_OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
 
 
 def ingest_all(
@@ -54,13 +54,13 @@ def ingest_all(
     done = IngestReport(level="logged", refused=tuple(refused))
     if sources:
         logged = before is not None
-        done = _conversations(settings, sources, user, agent, output, done, reachable=logged)
+        done = _ingest_conversations(settings, sources, user, agent, output, done, reachable=logged)
     for path in exports:
-        done = _events(settings, path, output, done, named=bool(user or agent))
+        done = _ingest_events(settings, path, output, done, named=bool(user or agent))
     return _with_growth(settings, done, before)
 
 
-def _conversations(
+def _ingest_conversations(
     settings: Settings,
     sources: Sequence[ParsedFile],
     user: str | None,
@@ -91,19 +91,19 @@ def _conversations(
     )
 
 
-def _events(
+def _ingest_events(
     settings: Settings, path: Path, output: Output, report: IngestReport, *, named: bool
 ) -> IngestReport:
-    """Add what a file of events brought; one that is not read whole brings nothing."""
+    """Publish a file of events, if all of it can be read, and add it to the report."""
     if named:
-        return _refusing(report, [RefusedInput(str(path), _THEIR_OWN)])
+        return _with_refused(report, [RefusedInput(str(path), _OWNERS_IN_FILE)])
     try:
         with output.progress("events") as bar:
             read = bar.add_task("read", total=None)
             count = sum(1 for _ in bar.track(event_lines.events_of(path), task_id=read))
     except TranscriptError as error:
-        return _refusing(report, [RefusedInput(str(path), str(error))])
-    return _published(settings, str(path), event_lines.events_of(path), count, output, report)
+        return _with_refused(report, [RefusedInput(str(path), str(error))])
+    return _publish(settings, str(path), event_lines.events_of(path), count, output, report)
 
 
 def ingest_from(
@@ -114,9 +114,9 @@ def ingest_from(
     agent: str | None,
     output: Output,
 ) -> IngestReport:
-    """Publish what another memory holds, of files or where it runs.
+    """Publish what another memory holds, read from its exported files or from its service.
 
-    A record that is not as its source documents it is left out by name.
+    A record that differs from its source's documented format is left out, and reported by name.
     """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     owner = Owner(scope, agent=agent, user=user)
@@ -124,18 +124,18 @@ def ingest_from(
     report = IngestReport(level="logged")
     for name in names:
         try:
-            found, skipped = _read(source, name, owner, output)
+            found, skipped = _read_foreign(source, name, owner, output)
         except ForeignError as error:
-            report = _refusing(report, [RefusedInput(masked(name), str(error))])
+            report = _with_refused(report, [RefusedInput(masked(name), str(error))])
             continue
         report = msgspec.structs.replace(report, skipped=report.skipped + skipped)
-        report = _refusing(report, found.refused)
+        report = _with_refused(report, found.refused)
         count = len(found.envelopes)
-        report = _published(settings, name, found.envelopes, count, output, report)
+        report = _publish(settings, name, found.envelopes, count, output, report)
     return _with_growth(settings, report, before)
 
 
-def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Enveloped, int]:
+def _read_foreign(source: str, name: str, owner: Owner, output: Output) -> tuple[Enveloped, int]:
     if not is_address(name):
         return read_file(source, Path(name), owner)
     known = SOURCES.get(source)
@@ -145,7 +145,7 @@ def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Envelop
         return read_address(source, name, key, owner, SYSTEM.now_ms(), lambda: bar.advance(task))
 
 
-def _published(
+def _publish(
     settings: Settings,
     name: str,
     envelopes: Iterable[Envelope],
@@ -153,20 +153,20 @@ def _published(
     output: Output,
     report: IngestReport,
 ) -> IngestReport:
-    """Publish the events of a file that the log never had, and add them to the report."""
+    """Publish those events of a file that are new to the log, and add them to the report."""
     try:
         with note_on_interrupt(output, _INTERRUPTED), output.progress("events") as bar:
             task = bar.add_task("publish", total=count)
             done = publish_new(settings, envelopes, lambda: bar.advance(task), execute=True)
     except (TranscriptError, LogUnavailable) as error:
-        return _refusing(report, [RefusedInput(name, str(error))])
+        return _with_refused(report, [RefusedInput(name, str(error))])
     report = msgspec.structs.replace(
         report,
         files=report.files + 1,
         events=report.events + done.events,
         level=report.level if done.logged else "spooled",
     )
-    return _refusing(report, _refused_events(name, done))
+    return _with_refused(report, _refused_events(name, done))
 
 
 def _refused_events(name: str, done: Imported) -> list[RefusedInput]:
@@ -176,7 +176,7 @@ def _refused_events(name: str, done: Imported) -> list[RefusedInput]:
     return named + more
 
 
-def _refusing(report: IngestReport, refused: Sequence[RefusedInput]) -> IngestReport:
+def _with_refused(report: IngestReport, refused: Sequence[RefusedInput]) -> IngestReport:
     return msgspec.structs.replace(report, refused=(*report.refused, *refused))
 
 
@@ -197,7 +197,7 @@ def events_in_log(settings: Settings) -> int | None:
 
 
 def _wait_logged(bus: MemoryBus, bar: Progress) -> bool:
-    """Wait for as long as events go out; give up when Redis has not been there for a while."""
+    """Wait while events are being sent; return False after `PATIENCE` steps without Redis."""
     bar.add_task("send to Redis", total=None)
     idle = 0
     while idle < PATIENCE:
@@ -208,7 +208,7 @@ def _wait_logged(bus: MemoryBus, bar: Progress) -> bool:
 
 
 def _with_growth(settings: Settings, report: IngestReport, before: int | None) -> IngestReport:
-    """Return the report of what was published with how much the log has grown."""
+    """Return the report with the number of events by which the log has grown."""
     if not report.files:
         return msgspec.structs.replace(report, level=None)
     after = events_in_log(settings) if report.level == "logged" else None

@@ -1,4 +1,4 @@
-"""``memorybus memories``: of whom something is kept, and what; one put right or taken back."""
+"""``memorybus memories``: list what providers keep about whom; correct or delete one memory."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -6,7 +6,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from memorybus.config.settings import Settings
-from memorybus.surfaces.cli.events import known_id
+from memorybus.surfaces.cli.events import check_event_id
 from memorybus.surfaces.cli.options import (
     DEFAULT,
     MEMORIES,
@@ -15,33 +15,39 @@ from memorybus.surfaces.cli.options import (
     operator,
     positive,
 )
-from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
+from memorybus.surfaces.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
 
 if TYPE_CHECKING:
     from memorybus.surfaces.views.output import Output
 
 EventId = Annotated[
     str,
-    Parameter(help="The event that brought it, as `memories list` shows it.", validator=known_id),
+    Parameter(
+        help="The event that the memory came from, as `memories list` shows it.",
+        validator=check_event_id,
+    ),
 ]
-Keeps = Annotated[
-    str | None, Parameter(help="As this provider keeps it; the first that can say if none.")
+KeptBy = Annotated[
+    str | None,
+    Parameter(help="As this provider keeps it; by default the first that can list memories."),
 ]
-TheText = Annotated[
-    str, Parameter(help="If the event brought several memories: the one that holds this text.")
+ContainedText = Annotated[
+    str, Parameter(help="If several memories came from the event: the one that contains this text.")
 ]
 Reason = Annotated[str, Parameter(help="Why, for the record.")]
 Yes = Annotated[bool, Parameter(negative="", help="Do it; without, only say what would be done.")]
 Wait = Annotated[
-    float, Parameter(help="Seconds to wait until providers have it.", validator=positive)
+    float, Parameter(help="Seconds to wait until providers have applied it.", validator=positive)
 ]
-Holding = Annotated[str, Parameter(help="Only what holds this text, in any case.")]
-Limit = Annotated[int, Parameter(help="So many at most.", validator=positive)]
+Holding = Annotated[
+    str, Parameter(help="Only memories that contain this text, in upper or lower case.")
+]
+Limit = Annotated[int, Parameter(help="At most this many.", validator=positive)]
 
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    kept = App(name="memories", help="What providers keep, of whom.", group=MEMORIES)
+    kept = App(name="memories", help="What providers keep about whom.", group=MEMORIES)
     kept.command(run_people, name="people")
     kept.command(run_list, name="list")
     kept.command(run_correct, name="correct")
@@ -51,13 +57,13 @@ def register(app: App) -> None:
 
 def run_people(
     *,
-    holding: Annotated[str, Parameter(help="Only names that hold this text.")] = "",
+    holding: Annotated[str, Parameter(help="Only names that contain this text.")] = "",
     limit: Limit = 50,
     common: Common = DEFAULT,
 ) -> int:
-    """List of whom providers keep something, by agent, person and workspace.
+    """List the people about whom providers keep memories, by agent, person and workspace.
 
-    The providers are asked; one that cannot tell is named.
+    Each provider is asked; those that cannot list people are named.
 
     For example:
 
@@ -77,24 +83,25 @@ def run_people(
     told = list(dict.fromkeys(name for one in found.people for name in one.memories))
     if found.people:
         output.show(people_table(found.people, told))
-    _more(output, more=found.more, empty=not found.people)
+    _note_rest(output, more=found.more, empty=not found.people)
     return 0
 
 
 def run_list(
     *,
-    whose: ScopeOptions = NOBODY_NAMED,
+    whose: ScopeOptions = NO_SCOPE_OPTIONS,
     provider: Annotated[
-        str | None, Parameter(help="What this provider keeps; the first that can say if none.")
+        str | None,
+        Parameter(help="What this provider keeps; by default the first that can list memories."),
     ] = None,
     holding: Holding = "",
-    skip: Annotated[int, Parameter(help="Without the first so many.", validator=not_negative)] = 0,
+    skip: Annotated[int, Parameter(help="Skip this many.", validator=not_negative)] = 0,
     limit: Limit = 50,
     common: Common = DEFAULT,
 ) -> int:
-    """List what a provider keeps of a person: of those that the settings name, or the options.
+    """List what a provider keeps about a person: the one that the options or the settings name.
 
-    Each memory names the event that brought it, which `memorybus events get ID` shows.
+    Each memory names the event that it came from, which `memorybus events get ID` shows.
 
     For example:
 
@@ -106,7 +113,7 @@ def run_list(
     from memorybus.surfaces.views.kept import kept_table
 
     output, settings = common.output(), common.settings()
-    asked = whose.of(scope_of(settings))
+    asked = whose.filter_for(scope_of(settings))
     name = provider or browsing.first_keeper(settings)
     want = Want(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
     found = browsing.memories(settings, name, want, skip=skip, holding=holding, most=limit)
@@ -117,33 +124,34 @@ def run_list(
         output.show(kept_table(found.memories))
     else:
         output.note(f"{name} keeps nothing such for {asked}")
-    _more(output, more=found.more, empty=False)
+    _note_rest(output, more=found.more, empty=False)
     return 0
 
 
 def run_correct(
     event: EventId,
-    content: Annotated[str, Parameter(help="What is right.")],
+    content: Annotated[str, Parameter(help="The right text.")],
     /,
     *,
-    provider: Keeps = None,
-    text: TheText = "",
+    provider: KeptBy = None,
+    text: ContainedText = "",
     reason: Reason = "",
     yes: Yes = False,
     wait: Wait = 30.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Put right a memory that an event brought, as `memories list` shows it; a plan unless --yes.
+    """Correct a memory that `memories list` shows with its event; without --yes only show the plan.
 
-    It is put right by events, which a rebuild repeats: an entry of the agent's stores is replaced,
-    what was said is outdated by what is right. Exit code 1 if a provider has not applied them yet.
+    The correction is published as events, which a rebuild repeats: an entry of the agent's stores
+    is replaced; what was said in a conversation is superseded by the right text. Exit code 1 if a
+    provider has not applied them yet.
 
     For example:
 
     - `memorybus memories correct 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e "Ana lives in Paris."`
     - `memorybus memories correct EVENT "Ana lives in Paris." --text Berlin --reason "moved" --yes`
     """
-    asked = _Asked("correct", event, content, provider, text, reason, wait)
+    asked = _AmendmentRequest("correct", event, content, provider, text, reason, wait)
     return _amend(common.output(), common.settings(), asked, yes=yes)
 
 
@@ -151,29 +159,29 @@ def run_delete(
     event: EventId,
     /,
     *,
-    provider: Keeps = None,
-    text: TheText = "",
+    provider: KeptBy = None,
+    text: ContainedText = "",
     reason: Reason = "",
     yes: Yes = False,
     wait: Wait = 30.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Take back a memory, and all that its event brought; only a plan unless --yes.
+    """Delete a memory and all others from the same event; without --yes only show the plan.
 
-    It is taken back by an event, so that a rebuild does not bring it back. Log and archive keep
-    what was said: `memorybus forget` erases it.
+    The deletion is published as an event, so that a rebuild does not bring the memory back. Log and
+    archive still hold what was said; `memorybus forget` erases it there.
 
     For example:
 
     - `memorybus memories delete 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
     - `memorybus memories delete EVENT --reason "she asked" --yes --json`
     """
-    asked = _Asked("delete", event, "", provider, text, reason, wait)
+    asked = _AmendmentRequest("delete", event, "", provider, text, reason, wait)
     return _amend(common.output(), common.settings(), asked, yes=yes)
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """What is to be done to which memory."""
+class _AmendmentRequest(msgspec.Struct, frozen=True):
+    """What an operator wants done to which memory."""
 
     action: Literal["correct", "delete"]
     event: str
@@ -184,8 +192,8 @@ class _Asked(msgspec.Struct, frozen=True):
     wait: float
 
 
-def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) -> int:
-    """Show the plan, and carry it out if that is asked for."""
+def _amend(output: "Output", settings: Settings, asked: _AmendmentRequest, *, yes: bool) -> int:
+    """Show the plan, or carry it out with `yes`; return the exit code."""
     from memorybus.events import OperatorActed
     from memorybus.operations import audit
     from memorybus.operations.memories import amending, browsing
@@ -218,8 +226,8 @@ def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) ->
     return 1 if done.behind or not done.logged else 0
 
 
-def _more(output: "Output", *, more: bool, empty: bool) -> None:
+def _note_rest(output: "Output", *, more: bool, empty: bool) -> None:
     if empty:
-        output.note("nothing is kept of anybody, as far as can be told")
+        output.note("no provider that can list people keeps anything")
     if more:
-        output.note("there are more; narrow with --holding, or raise --limit")
+        output.note("there are more: narrow the list with --holding, or raise --limit")

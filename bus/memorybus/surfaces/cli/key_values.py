@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError
 _SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNORECASE)
 
 
-def given(words: Sequence[str]) -> dict[str, Any]:
+def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``key=value`` words: numbers, true, false and lists as in TOML.
 
     A number that JSON does not have, like ``inf``, stays a text.
@@ -25,15 +25,15 @@ def given(words: Sequence[str]) -> dict[str, Any]:
         if not (name and equals):
             raise ConfigError(f"--set {word!r} must read key=value")
         refuse_secret(name)
-        found[name] = _value(value)
+        found[name] = _parse_value(value)
     return found
 
 
 def refuse_secret(name: str) -> None:
-    """Refuse an option whose name says that its value is a secret.
+    """Refuse an option that holds a secret, judging by its name.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: the name looks like that of a secret.
     """
     if _SECRET.search(name):
         raise ConfigError(
@@ -42,14 +42,14 @@ def refuse_secret(name: str) -> None:
         )
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         found = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-    return text if _is_endless(found) else found
+    return text if _is_infinite(found) else found
 
 
-def _is_endless(found: Any) -> bool:
-    """Say whether a record could not hold a value: JSON has no inf and no nan."""
+def _is_infinite(found: Any) -> bool:
+    """Say whether a value is inf or nan, which JSON cannot hold."""
     return isinstance(found, float) and not math.isfinite(found)

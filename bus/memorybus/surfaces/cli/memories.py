@@ -16,15 +16,15 @@ from memorybus.surfaces.cli.options import (
     DEFAULT,
     MEMORIES,
     Common,
-    a_time,
-    absolute,
-    names,
+    check_names,
+    check_time,
     positive,
-    some_names,
+    split_names,
+    to_absolute_time,
 )
 from memorybus.surfaces.cli.scope_options import (
-    NOBODY_NAMED,
-    WIDER,
+    NO_SCOPE_OPTIONS,
+    WIDER_OPTIONS,
     ScopeFilter,
     ScopeOptions,
     scope_of,
@@ -39,56 +39,57 @@ if TYPE_CHECKING:
     from memorybus.recall.live import RecallAnswer
 
 
-AMPLE = 2_000
-"""Characters that are enough for any provider to show something."""
+AMPLE_BUDGET = 2_000
+"""A budget in characters that is large enough for any provider to show something."""
 
 
-def asked(_: Any, question: str | None) -> None:
-    """Validate a question, if there is one: an empty one would be answered with everything."""
+def check_question(_: Any, question: str | None) -> None:
+    """Validate that a question, if there is one, is not blank: that would recall everything."""
     if question is not None and not question.strip():
         raise ValueError("Ask something: the question is empty.")
 
 
 Session = Annotated[
-    str | None, Parameter(help="As this session would ask: for its agent, user and workspace.")
+    str | None, Parameter(help="Ask as this session: for its agent, user and workspace.")
 ]
 Providers = Annotated[
-    str | None, Parameter(help="Only this provider; several by comma.", validator=some_names)
+    str | None,
+    Parameter(help="Only this provider; separate several by commas.", validator=check_names),
 ]
 Budget = Annotated[
     int | None,
     Parameter(
-        help="Characters of the block (`text`) at most; single results are shown whole.",
+        help="At most this many characters in the block (`text`); results are listed whole.",
         validator=positive,
     ),
 ]
 Explain = Annotated[
-    bool, Parameter(help="Say why each memory was found, and which event brought it.", negative="")
+    bool, Parameter(help="Show why each memory was found, and the event it came from.", negative="")
 ]
 AsPrompt = Annotated[
     bool,
     Parameter(
         name="--prompt",
         negative="",
-        help="Show the very block that a prompt would be given now, and how each provider "
+        help="Show the block that a prompt would be given now, and how each provider "
         "answered: ready, in time, or too late.",
     ),
 ]
 Questions = Annotated[
     Path | None,
     Parameter(
-        help="Ask the questions of this file instead, and tell how much of what it expects came: "
-        'JSON lines, {"question": "…", "expected": ["…"], "user": "…"}.'
+        help="Ask the questions of this file instead, and report how much of what it expects was "
+        'recalled. JSON lines: {"question": "…", "expected": ["…"], "user": "…"}.'
     ),
 ]
 AsOf = Annotated[
     str | None,
     Parameter(
         name="--as-of",
-        help="What was known then: an ISO 8601 time, UTC if it names no zone; a date is its "
-        "first moment; or how long ago: 2h, 7d. What was said or put right later does not count.",
-        converter=absolute,
-        validator=a_time,
+        help="What was known at this time: ISO 8601, UTC if it names no zone, a date means its "
+        "first moment; or how long ago: 2h, 7d. Later statements and corrections are ignored.",
+        converter=to_absolute_time,
+        validator=check_time,
     ),
 ]
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
@@ -115,12 +116,12 @@ def run_ingest(
 ) -> int:
     """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.
 
-    The same file twice adds nothing. A file that cannot be read whole is reported and the others
-    go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`. What `memorybus export`
-    wrote says itself whose each event is. With --from, FILE is what another memory exported:
-    a record that is not as it documents it is left out by name, and the others go on. mem0,
-    hindsight, honcho and mentisdb are also read where they run: give an address; a key is in
-    MEM0_API_KEY, HINDSIGHT_API_KEY or HONCHO_API_KEY.
+    Ingesting a file again adds nothing. A file that cannot be read whole is reported, and the
+    others are ingested (exit code 1). Without --user, LoCoMo's user is `speaker_a`. A file of
+    `memorybus export` names the owner of each event itself. With --from, FILE is what another
+    memory exported; a record that differs from its documented format is left out and named. mem0,
+    hindsight, honcho and mentisdb can also be read from their running service: give its address in
+    place of FILE, and its key in MEM0_API_KEY, HINDSIGHT_API_KEY or HONCHO_API_KEY.
 
     For example:
 
@@ -172,9 +173,9 @@ def _refusal(refusal: "ingest.RefusedInput") -> str:
 
 
 def run_recall(
-    question: Annotated[str | None, Parameter(validator=asked)] = None,
+    question: Annotated[str | None, Parameter(validator=check_question)] = None,
     *,
-    whose: ScopeOptions = NOBODY_NAMED,
+    whose: ScopeOptions = NO_SCOPE_OPTIONS,
     session: Session = None,
     provider: Providers = None,
     budget: Budget = None,
@@ -185,11 +186,11 @@ def run_recall(
     evaluate: Questions = None,
     common: Common = DEFAULT,
 ) -> int:
-    """Ask what is remembered for one agent, person and workspace: those of the settings.
+    """Ask what is remembered for one agent, person and workspace, by default those of the settings.
 
-    An operator asks for more by name: --all-users, --all-agents, --all-workspaces. With --explain
-    each memory says why it was found, and which event brought it. With --evaluate no QUESTION is
-    given: those of the file are asked, and what came is compared with what was expected.
+    --all-users, --all-agents and --all-workspaces widen the question. --explain shows for each
+    memory why it was found, and which event it came from. With --evaluate give no QUESTION: those
+    of the file are asked, and the answers are compared with what the file expects.
 
     For example:
 
@@ -211,22 +212,24 @@ def run_recall(
         if question is None or provider or as_of:
             output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
             return 2
-        return _prompted(output, settings, question, whose.of(own), session, given, timeout)
+        return _show_prompt(
+            output, settings, question, whose.filter_for(own), session, given, timeout
+        )
     known_by = None if as_of is None else stamp(as_of)
-    named = names(provider) or None
-    ask = _Question(question or "", whose.of(own), session, named, timeout, known_by)
+    named = split_names(provider) or None
+    ask = _Question(question or "", whose.filter_for(own), session, named, timeout, known_by)
     if evaluate is not None:
         return _evaluate(output, settings, evaluate, ask, given)
-    found = _recalled(settings, ask, given)
+    found = _recall(settings, ask, given)
     for name, reason in found.missing.items():
         output.note(f"{name} did not answer: {reason}", "yellow")
     _show_answer(output, found, explain=explain)
     if not found.text and not found.missing:
-        output.note(_nothing(settings, ask, found, given))
+        output.note(_explain_nothing(settings, ask, found, given))
     return 1 if found.missing and not found.results else 0
 
 
-def _prompted(
+def _show_prompt(
     output: Output,
     settings: Settings,
     question: str,
@@ -235,16 +238,16 @@ def _prompted(
     budget: int,
     timeout: float,
 ) -> int:
-    """Show what a prompt would be given; exit code 1 if nobody could be asked."""
+    """Show what a prompt would be given; return 1 if no provider could be asked."""
     from memorybus.recall.asking import WhoAsks, asked_prompt
-    from memorybus.surfaces.views.prompt import asked_json, asked_table
+    from memorybus.surfaces.views.prompt import prompt_json, prompt_table
 
     who = WhoAsks(asked.agent, asked.user, asked.workspace, session or "")
     found = asked_prompt(settings, question, who, budget=budget, timeout=timeout)
     if output.json:
-        output.result(asked_json(found))
+        output.result(prompt_json(found))
     else:
-        output.show(asked_table(found))
+        output.show(prompt_table(found))
         output.show(Text(f"\n{visible(found.block)}") if found.block else "")
         if not found.block:
             output.note("the prompt asks nothing" if found.trivial else "it would be given nothing")
@@ -252,18 +255,18 @@ def _prompted(
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """What is asked, whatever the budget."""
+    """A question with its scope; the budget is given when it is asked."""
 
     question: str
-    asked: ScopeFilter
+    whose: ScopeFilter
     session: str | None
     providers: tuple[str, ...] | None
     timeout: float
     as_of: int | None = None
 
 
-def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
-    """Ask the workers without publishing anything, hence without opening a spool."""
+def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
+    """Ask the workers. Nothing is published, so that no spool has to be opened."""
     from memorybus.recall.live import recall_now
 
     try:
@@ -271,7 +274,7 @@ def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer"
             settings,
             SYSTEM,
             ask.question,
-            **msgspec.structs.asdict(ask.asked),
+            **msgspec.structs.asdict(ask.whose),
             session=ask.session,
             providers=ask.providers,
             budget=budget,
@@ -279,11 +282,13 @@ def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer"
             as_of=ask.as_of,
         )
     except MissingProvider as error:
-        raise MissingProvider(f"{error}{_nearest(ask.providers or (), settings)}") from error
+        raise MissingProvider(
+            f"{error}{_suggest_providers(ask.providers or (), settings)}"
+        ) from error
 
 
 def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, budget: int) -> int:
-    """Ask the questions of a file and show what came of what was expected."""
+    """Ask the questions of a file and show how much of what it expects was recalled."""
     from memorybus.operations import evaluation
     from memorybus.surfaces.views.evaluation import evaluation_text, missed_table
 
@@ -292,9 +297,9 @@ def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, bu
     def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
         given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
         named = {name: value for name, value in given.items() if value is not None}
-        whose = msgspec.structs.replace(ask.asked, **named)
-        asked = msgspec.structs.replace(ask, question=one.question, asked=whose)
-        return _recalled(settings, asked, budget)
+        whose = msgspec.structs.replace(ask.whose, **named)
+        asked = msgspec.structs.replace(ask, question=one.question, whose=whose)
+        return _recall(settings, asked, budget)
 
     with output.progress("questions") as bar:
         judged = evaluation.judged(questions, answer, SYSTEM)
@@ -310,18 +315,18 @@ def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, bu
     return 1 if any(one.silent for one in answers) else 0
 
 
-def _nearest(wanted: Sequence[str], settings: Settings) -> str:
+def _suggest_providers(wanted: Sequence[str], settings: Settings) -> str:
     unknown = (name for name in wanted if name not in settings.providers)
     near = [n for name in unknown for n in get_close_matches(name, settings.providers, n=1)]
     return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
 
 
-def _nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
-    """Say why there is no text: nothing is remembered, or the budget is too small to show it."""
-    if not found.results and budget < AMPLE:
-        found = _recalled(settings, ask, AMPLE)
+def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
+    """Return why there is no text: nothing is remembered, or the budget is too small for it."""
+    if not found.results and budget < AMPLE_BUDGET:
+        found = _recall(settings, ask, AMPLE_BUDGET)
     if not found.results:
-        return f"nothing is remembered about that for {ask.asked}; ask wider with {WIDER}"
+        return f"nothing is remembered about that for {ask.whose}; ask wider with {WIDER_OPTIONS}"
     return (
         f"something is remembered about that, but a budget of {budget} characters is too small "
         f"for a block; give a larger --budget"
@@ -329,13 +334,13 @@ def _nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: 
 
 
 def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:
-    from memorybus.surfaces.views.recall import explained, recalled_json, recalled_table
+    from memorybus.surfaces.views.recall import memory_details, recalled_json, recalled_table
 
     if output.json:
         results = [recalled_json(one) for one in found.results]
         output.result({"text": found.text, "results": results})
     elif explain:
         for number, one in enumerate(found.results, start=1):
-            output.show(explained(number, one))
+            output.show(memory_details(number, one))
     elif found.results:
         output.show(recalled_table(found.results, SYSTEM.now_ms()))

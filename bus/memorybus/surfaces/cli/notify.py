@@ -1,4 +1,4 @@
-"""``memorybus notify``: whether people are told that something is wrong."""
+"""``memorybus notify``: test the notices that tell people that something is wrong."""
 
 from cyclopts import App
 
@@ -7,16 +7,16 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    notify = App(name="notify", help="Tell people that something is wrong.", group=CARE)
+    notify = App(name="notify", help="Notices to people that something is wrong.", group=CARE)
     notify.command(run_test, name="test")
     app.command(notify)
 
 
 def run_test(*, common: Common = DEFAULT) -> int:
-    """Send a test notice by the webhook and the command of the settings, and say what became of it.
+    """Send a test notice by the webhook and the command of the settings, and show the result.
 
-    Workers tell by themselves once `[notify]` names a way; this shows beforehand that it works. It
-    needs no Redis. Exit code 1: a notice did not get through.
+    Workers send notices once `[notify]` names a webhook or a command; this tests both beforehand.
+    It needs no Redis. Exit code 1 if a notice could not be delivered.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""What commands have in common: their groups, options, validators, and who runs them."""
+"""What commands have in common: their groups, options, validators, and the operator's name."""
 
 import getpass
 import math
@@ -35,16 +35,16 @@ class Common:
         ),
     ] = None
     data_dir: Annotated[
-        Path | None, Parameter(help="Where spools, the embedded server and memories live.")
+        Path | None, Parameter(help="Directory of spools, the embedded server and memories.")
     ] = None
     namespace: Annotated[str | None, Parameter(help="Prefix of every Redis key.")] = None
 
     def settings(self) -> Settings:
         """Return the settings: file, environment, then these options."""
-        return load(**self.given())
+        return load(**self.overrides())
 
-    def given(self) -> dict[str, Any]:
-        """Return the settings that these options give; None for those that are not given."""
+    def overrides(self) -> dict[str, Any]:
+        """Return the settings that these options override; None for those not given."""
         return {
             "url": self.url,
             "data_dir": None if self.data_dir is None else self.data_dir.absolute(),
@@ -60,12 +60,12 @@ DEFAULT = Common()
 
 
 def settings_file() -> str:
-    """Return the settings file that commands read here, whole; "" if there is none."""
+    """Return the absolute path of the settings file that commands read here; "" if none."""
     path = config_path()
     return str(path.absolute()) if path else ""
 
 
-def absolute(_: Any, tokens: Sequence[Token]) -> str:
+def to_absolute_time(_: Any, tokens: Sequence[Token]) -> str:
     """Convert an argument that says how long ago (``2h``, ``7d``) to its time in ISO 8601."""
     text = tokens[0].value
     at = ago(text, SYSTEM.now_ms())
@@ -75,16 +75,16 @@ def absolute(_: Any, tokens: Sequence[Token]) -> str:
 def positive(_: Any, value: float | None) -> None:
     """Validate that a number, if one is given, is more than 0."""
     if value is not None and not 0 < value < math.inf:
-        raise ValueError("It must be a number, and more than 0.")
+        raise ValueError("It must be a number greater than 0.")
 
 
 def not_negative(_: Any, value: float | None) -> None:
     """Validate that a number, if one is given, is not negative."""
     if value is not None and not 0 <= value < math.inf:
-        raise ValueError("It must be a number, and not negative.")
+        raise ValueError("It must be a number, 0 or greater.")
 
 
-def a_time(_: Any, text: str | None) -> None:
+def check_time(_: Any, text: str | None) -> None:
     """Validate a time, if one is given."""
     try:
         stamp(text or 0)
@@ -94,19 +94,19 @@ def a_time(_: Any, text: str | None) -> None:
         ) from None
 
 
-def some_names(_: Any, text: str | None) -> None:
-    """Validate that a list, if one is given, has a name."""
-    if text is not None and not names(text):
-        raise ValueError("It names nothing.")
+def check_names(_: Any, text: str | None) -> None:
+    """Validate that a list, if one is given, has at least one name."""
+    if text is not None and not split_names(text):
+        raise ValueError("It must have at least one name.")
 
 
-def names(text: str | None) -> tuple[str, ...]:
-    """Return the names of a list with commas."""
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Return the names of a comma-separated list."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-_SERVING = ("concurrency", "capacity", "grace", "log", "log_level")
-"""The settings that `WorkerOptions` gives besides."""
+_WORKER_SETTINGS = ("concurrency", "capacity", "grace", "log", "log_level")
+"""The settings that `WorkerOptions` overrides in addition."""
 
 
 @Parameter(name="*")
@@ -120,40 +120,40 @@ class WorkerOptions(Common):
     concurrency: Annotated[
         int | None,
         Parameter(
-            help="Calls at once of one provider that allows several, in each process.",
+            help="Concurrent calls to a provider that allows several, in each process.",
             validator=positive,
         ),
     ] = None
     capacity: Annotated[
         float | None,
-        Parameter(help="Weight of each process when lanes are shared out.", validator=positive),
+        Parameter(help="Weight of each process when lanes are distributed.", validator=positive),
     ] = None
     grace: Annotated[
         float | None,
         Parameter(
-            help="Seconds that an orderly end may take before all ends at once.",
+            help="Seconds that an orderly shutdown may take before it is forced.",
             validator=positive,
         ),
     ] = None
 
     log: Annotated[
-        LogForm | None, Parameter(help="How log lines look, on stderr; text if nothing says so.")
+        LogForm | None, Parameter(help="Form of the log lines on stderr; text by default.")
     ] = None
     log_level: Annotated[
-        LogLevel | None, Parameter(help="The lowest level of log lines; info if nothing says so.")
+        LogLevel | None, Parameter(help="The lowest level of log lines; info by default.")
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """Return the settings that these options give; None for those that are not given."""
-        own = {name: getattr(self, name) for name in _SERVING}
-        return super().given() | own
+    def overrides(self) -> dict[str, Any]:
+        """Return the settings that these options override; None for those not given."""
+        own = {name: getattr(self, name) for name in _WORKER_SETTINGS}
+        return super().overrides() | own
 
 
-SERVING = WorkerOptions()
+DEFAULT_WORKER = WorkerOptions()
 
 
 def operator() -> str:
-    """Return who runs the command, as ``user@host``: it is recorded beside the reason of an act."""
+    """Return who runs the command, as ``user@host``; it is recorded with what they do."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

@@ -6,13 +6,13 @@ from cyclopts import App, Parameter
 
 from memorybus.processes import commands, signals
 from memorybus.surfaces.cli.options import (
+    DEFAULT_WORKER,
     RUN,
-    SERVING,
     WorkerOptions,
-    names,
+    check_names,
     not_negative,
     positive,
-    some_names,
+    split_names,
 )
 from memorybus.surfaces.views.output import Output
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from memorybus.operations import up
 
 PAUSE = 0.06
-"""Seconds between the demo's steps where a person looks on."""
+"""Seconds between the demo's steps when it runs at a terminal."""
 
 Providers = Annotated[
     str | None,
     Parameter(
-        help="Provider instances, by comma; those of the settings if none.", validator=some_names
+        help="Provider instances, comma-separated; by default those of the settings.",
+        validator=check_names,
     ),
 ]
 Jobs = Annotated[
     int | None,
     Parameter(
-        help="Processes that answer recalls, for each provider; 0 for none.",
+        help="Processes for each provider that answer recalls; 0 for none.",
         validator=not_negative,
     ),
 ]
@@ -40,7 +41,7 @@ Processes = Annotated[
 ]
 Metrics = Annotated[
     str | None,
-    Parameter(help="Serve metrics for Prometheus at HOST:PORT; a PORT alone is of 127.0.0.1."),
+    Parameter(help="Serve metrics for Prometheus at HOST:PORT; PORT alone means 127.0.0.1."),
 ]
 
 
@@ -56,8 +57,9 @@ def run_demo(
     providers: Annotated[
         str | None,
         Parameter(
-            help="Instances of your settings, or kinds, by comma; builtin and holographic if none.",
-            validator=some_names,
+            help="Instances of your settings, or kinds, comma-separated; by default builtin and "
+            "holographic.",
+            validator=check_names,
         ),
     ] = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -65,8 +67,9 @@ def run_demo(
     """See the whole system work, on a Redis of its own, in a few seconds.
 
     An agent plays a conversation over two sessions; a worker feeds the providers; a third session
-    asks a question and gets its memories from the warm cache. Nothing is left behind: what a server
-    got under the demo's own person is erased there, or it is told what could not be.
+    asks a question and gets its memories from the warm cache. Nothing is left behind: the demo
+    erases from memory services what it wrote there for its own invented person, and names what
+    could not be erased.
 
     For example:
 
@@ -84,7 +87,7 @@ def run_demo(
     from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
-    who = demo.chosen(load(), names(providers)) if providers else demo.TWO
+    who = demo.chosen(load(), split_names(providers)) if providers else demo.TWO
     if json:
         result = demo.run(lambda *_: None, lambda *_: None, providers=who)
         fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
@@ -103,13 +106,13 @@ def run_up(
     processes: Processes = 1,
     jobs: Jobs = None,
     metrics: Metrics = None,
-    common: WorkerOptions = SERVING,
+    common: WorkerOptions = DEFAULT_WORKER,
 ) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
-    With a configured url no Redis is started. A worker that dies is started again; one that
-    cannot run with these settings ends everything. Told to stop, its exit code is 0; told a second
-    time, it stops at once, with 130 (Ctrl-C) or 143 (SIGTERM).
+    If a url is configured, no Redis is started. A worker that dies is started again; a worker that
+    cannot run with these settings ends the command. The first Ctrl-C or SIGTERM ends it in order,
+    with exit code 0; a second one ends it at once, with 130 (Ctrl-C) or 143 (SIGTERM).
 
     For example:
 
@@ -121,22 +124,22 @@ def run_up(
 
     output = common.output()
     settings = common.settings()
-    served = names(providers) or settings.providers
+    served = split_names(providers) or settings.providers
     command = commands.worker_command(
         served, jobs, processes=processes, with_parent=True, metrics=metrics or ""
     )
     try:
-        up.run(settings, command, lambda news: _tell(output, news))
+        up.run(settings, command, lambda news: _show_news(output, news))
     except KeyboardInterrupt as end:
-        return _stopped(output, end)
+        return _report_stop(output, end)
     except SystemExit as end:
         if end.code != signals.TERMINATED:
             raise
-        return _stopped(output, end)
+        return _report_stop(output, end)
     return 0
 
 
-def _stopped(output: Output, end: BaseException) -> int:
+def _report_stop(output: Output, end: BaseException) -> int:
     code = signals.hurried(end)
     output.note("stopped at once" if code else "stopped")
     return code
@@ -148,17 +151,18 @@ def run_worker(
     processes: Processes = 1,
     jobs: Jobs = None,
     metrics: Metrics = None,
-    common: WorkerOptions = SERVING,
+    common: WorkerOptions = DEFAULT_WORKER,
 ) -> int:
-    """Run a worker against a Redis that is already up, and wait for it if it is not.
+    """Run a worker against a Redis that runs already; wait for Redis if it does not answer.
 
-    Any number of workers, on any number of hosts, share the lanes of shared providers; those of a
-    local one stay with the data directory that holds its state. With --processes several run under
-    one supervisor, which starts those again that die. When all are ready, one JSON line is printed,
-    with --json or without.
+    Any number of workers, on any number of hosts, share the lanes of shared providers; the lanes of
+    a local provider stay with the data directory that holds its state. With --processes a
+    supervisor runs several workers, and restarts those that die. When all are ready, one JSON line
+    is printed, with or without --json.
 
-    SIGTERM or Ctrl-C: the batch in hand is finished, lanes are given up, exit code 0. A second one,
-    or --grace seconds: at once, exit code 1; the next owners go on when the leases have expired.
+    On SIGTERM or Ctrl-C the worker finishes its batch, gives up its lanes, and ends with exit code
+    0. On a second signal, or after --grace seconds, it ends at once with exit code 1, and other
+    workers take the lanes over when the leases have expired.
 
     For example:
 
@@ -166,7 +170,7 @@ def run_worker(
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
     command = commands.worker_command(
-        names(providers),
+        split_names(providers),
         jobs,
         processes=processes,
         json=common.json,
@@ -175,11 +179,11 @@ def run_worker(
     commands.become(command, common.settings())
 
 
-def _tell(output: Output, news: "up.News") -> None:
+def _show_news(output: Output, news: "up.News") -> None:
     from memorybus.operations import up
 
     if isinstance(news, up.Ready):
-        _tell_ready(output, news)
+        _show_ready(output, news)
     elif isinstance(news, up.WorkerDied):
         why = f": {news.reason}" if news.reason else ""
         output.note(
@@ -191,7 +195,7 @@ def _tell(output: Output, news: "up.News") -> None:
         output.note(f"the Redis server had gone and was started again (pid {news.pid})", "yellow")
 
 
-def _tell_ready(output: Output, ready: "up.Ready") -> None:
+def _show_ready(output: Output, ready: "up.Ready") -> None:
     if output.json:
         output.json_line(ready)
         return

@@ -1,4 +1,4 @@
-"""What the commands of history share: checked stores, a bar, and what they say on Ctrl-C."""
+"""What the commands of history share: checked stores, a progress bar, a note on Ctrl-C."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from memorybus.operations.stores import Stores
 
 
-UNTOUCHED = "interrupted: nothing was changed"
+NOTHING_CHANGED = "interrupted: nothing was changed"
 
-EVERY = 5.0
-"""Seconds between lines of progress where nobody watches."""
+LINE_INTERVAL = 5.0
+"""Seconds between lines of progress where there is no terminal."""
 
 
 @contextmanager
 def checked_stores(settings: Settings) -> "Iterator[Stores]":
-    """Open the stores of the log that the settings mean.
+    """Open the stores of the log that the settings name, and check them.
 
     Raises:
-        WrongPartitionCount: it was born with another count.
+        WrongPartitionCount: the log was created with another number of partitions.
         LogUnavailable: Redis is away.
     """
     from memorybus.operations.stores import Stores
@@ -36,16 +36,18 @@ def checked_stores(settings: Settings) -> "Iterator[Stores]":
 
 
 @contextmanager
-def steps(
+def show_bar(
     output: Output, what: str, unit: str, interrupted: str
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar; the block reports the step, how much is done, and of how much (0: unknown).
+    """Show a progress bar, and yield a function that updates it.
+
+    The function takes the step, how much is done, and the total (0 if it is unknown).
 
     Args:
-        output: where to.
+        output: where the bar is shown.
         what: the first step.
-        unit: of what is counted.
-        interrupted: what Ctrl-C and SIGTERM say.
+        unit: what is counted.
+        interrupted: the note on Ctrl-C and SIGTERM.
     """
     with note_on_interrupt(output, interrupted), output.progress(unit) as bar:
         task = bar.add_task(what, total=None)
@@ -66,10 +68,10 @@ def note_on_interrupt(output: Output, text: str) -> Iterator[None]:
         raise
 
 
-def show_found(
+def show_list(
     output: Output, found: Sequence[Any], table: Callable[[], RenderableType], none: str
 ) -> int:
-    """Show what a command lists, or say that there is none; return the exit code."""
+    """Show what a command lists, or the text `none` if it is empty; return the exit code."""
     if output.json:
         output.result(found)
     elif found:
@@ -79,18 +81,18 @@ def show_found(
     return 0
 
 
-class Seldom:
-    """Says when the next line is due: at once, every `EVERY` seconds, and at the end."""
+class LineSchedule:
+    """Decides when to print a line: at once, every `LINE_INTERVAL` seconds, and at the end."""
 
     def __init__(self, clock: Clock) -> None:
-        """Let the first line be due at once."""
+        """Make the first line due at once."""
         self._clock = clock
         self._next = clock.monotonic()
 
-    def due(self, *, last: bool) -> bool:
-        """Say whether to speak now."""
+    def is_due(self, *, last: bool) -> bool:
+        """Say whether to print a line now; the last one is always due."""
         now = self._clock.monotonic()
         if now < self._next and not last:
             return False
-        self._next = now + EVERY
+        self._next = now + LINE_INTERVAL
         return True

@@ -1,7 +1,8 @@
-"""What each command prints with ``--json``: the types of which docs/cli.md and its schema are made.
+"""What each command prints with ``--json``: docs/cli.md and its schema are made from these types.
 
-No command imports this: it takes what all of them take together. A result that no module has as a
-struct is described here; the tests of ``tests/integration/cli`` hold the commands to all of it.
+No command imports this module, because it imports what all commands import together. A result that
+no other module defines as a struct is described here; the tests in ``tests/integration/cli`` check
+the commands against all of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +53,7 @@ from memorybus.surfaces.hermes.reconcile.reconcile import ReconcileReport
 
 
 class Failed(TypedDict):
-    """What any command prints that fails: the error's kind, what and why, and what to do."""
+    """What any command prints when it fails: the error's kind, its message, and what to do."""
 
     error: str
     message: str
@@ -60,7 +61,7 @@ class Failed(TypedDict):
 
 
 class Demonstrated(TypedDict):
-    """What the demo did, see `memorybus demo`; seconds in `caught_up`, by provider."""
+    """What the demo did, see `memorybus demo`; `caught_up` has seconds, by provider."""
 
     published: int
     applied: dict[str, int]
@@ -72,7 +73,7 @@ class Demonstrated(TypedDict):
 
 
 class WorkersReady(TypedDict):
-    """The line of `memorybus worker` when all are ready; `metrics` where they are served."""
+    """The line of `memorybus worker` when all are ready; `metrics` if they are served."""
 
     ready: bool
     worker: str
@@ -81,7 +82,7 @@ class WorkersReady(TypedDict):
 
 
 class Serving(TypedDict):
-    """The line of `memorybus serve` when it listens; `acts` says whether one may act there."""
+    """The line of `memorybus serve` when it listens; `acts` says whether people can act there."""
 
     url: str
     acts: bool
@@ -125,7 +126,7 @@ class Prompted(TypedDict):
 
 
 class Evaluated(TypedDict):
-    """How well recall answered a file of questions; null where none tells."""
+    """How well recall answered a file of questions; null where no question measures it."""
 
     questions: int
     found: float | None
@@ -147,7 +148,7 @@ class AmendmentPlanned(TypedDict):
 
 
 class MemoryAmended(TypedDict):
-    """What was done to a memory; `behind` are instances that lack so many events."""
+    """What was done to a memory; `behind`: how many events each instance still has to apply."""
 
     executed: bool
     events: list[str]
@@ -187,7 +188,7 @@ class Examined(TypedDict):
 
 
 class Event(TypedDict):
-    """An event with its place; its own fields as its type has them."""
+    """An event with its position; `event` has the fields of its type."""
 
     position: Position
     id: str
@@ -200,14 +201,14 @@ class Event(TypedDict):
 
 
 class EventWhole(Event):
-    """An event, where it lies, and what became of it at each instance."""
+    """An event, where it is stored, and its outcome at each instance."""
 
     lies: Whereabouts
     outcomes: list[Fate]
 
 
 class EventsFound(TypedDict):
-    """A page of a search; `next` goes into --before."""
+    """A page of a search; `next` is the value of --before for the next page."""
 
     events: list[Event]
     next: str | None
@@ -217,7 +218,7 @@ class EventsFound(TypedDict):
 
 
 class SessionRow(TypedDict):
-    """A session, and which it came from."""
+    """A session, and the one it came from."""
 
     session: str
     agent: str
@@ -237,7 +238,7 @@ class SessionRow(TypedDict):
 
 
 class LetterKey(TypedDict):
-    """A dead letter; in a list the first one of its key, with how many events wait."""
+    """The first dead letter of a key, with how many events of the key wait."""
 
     provider: str
     partition: int
@@ -255,7 +256,7 @@ class LetterKey(TypedDict):
 
 
 class LetterError(TypedDict):
-    """A kind of refusal: how many keys it holds up, with all that waits."""
+    """A kind of refusal: how many keys it blocks, and how many events wait in all."""
 
     error: str
     provider: str
@@ -301,7 +302,7 @@ class Letter(TypedDict):
 
 
 class LettersActed(TypedDict):
-    """What is, or would be, done with dead letters; what came of it if it was done."""
+    """What is, or would be, done with dead letters; with the result if it was done."""
 
     action: Literal["retry", "edit", "discard"]
     executed: bool
@@ -326,7 +327,7 @@ class Tool(TypedDict):
 
 
 class Tried(TypedDict):
-    """How an instance was tried."""
+    """The result of trying an instance."""
 
     provider: str
     ok: bool
@@ -334,7 +335,7 @@ class Tried(TypedDict):
 
 
 class SetUp(TypedDict):
-    """An instance that was set up, and how it was tried."""
+    """An instance that was set up, and the result of trying it."""
 
     name: str
     kind: str
@@ -374,7 +375,7 @@ class HermesUninstalled(TypedDict):
 
 
 class Sealed(TypedDict):
-    """What was sealed; `errors` by partition, `busy` those left to another archiver."""
+    """What was sealed; `errors` by partition, `busy`: partitions left to another archiver."""
 
     place: str
     events: int
@@ -391,7 +392,7 @@ class Segments(TypedDict):
 
 
 class ArchiveVerified(TypedDict):
-    """The files of the archive: how many are sound, which are damaged, what else was noted."""
+    """The files of the archive: how many are sound, which are damaged, other findings."""
 
     ok: bool
     sound: int
@@ -407,7 +408,7 @@ class ArchiveExported(TypedDict):
 
 
 class PageToken(TypedDict):
-    """A token, null if it was given, and its hash for the settings."""
+    """A token, null if the caller chose it, and its hash for the settings."""
 
     token: str | None
     page_token: str
@@ -433,7 +434,7 @@ class CopyFilled(TypedDict):
 
 
 class CopyDropped(TypedDict):
-    """A copy that is, or would be, dropped; `waits` says for what."""
+    """A copy that is, or would be, dropped; `waits` says what the drop waits for."""
 
     name: str
     provider: str
@@ -523,16 +524,16 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "worker": Result((WorkersReady,), lines=True),
     }
 )
-"""By command; `status --watch` prints its result on a line for each look."""
+"""The results by command; `status --watch` prints its result on one line each second."""
 
 
 def schema() -> dict[str, Any]:
     """Return one JSON schema: ``commands`` names each one's result, ``$defs`` has the types."""
-    kinds = [kind for _, result in _sorted() for kind in result.kinds]
+    kinds = [kind for _, result in _sorted_results() for kind in result.kinds]
     found, defs = msgspec.json.schema_components([*kinds, Failed])
     rest: Iterator[dict[str, Any]] = iter(found)
     commands = {}
-    for name, result in _sorted():
+    for name, result in _sorted_results():
         several = [next(rest) for _ in result.kinds]
         commands[name] = several[0] if len(several) == 1 else {"anyOf": several}
     return {
@@ -543,5 +544,5 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _sorted() -> list[tuple[str, Result]]:
+def _sorted_results() -> list[tuple[str, Result]]:
     return sorted(RESULTS.items())

@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.events import Scope
 from memorybus.query.query import Query
 
-WIDER = "--all-users, --all-agents, --all-workspaces"
+WIDER_OPTIONS = "--all-users, --all-agents, --all-workspaces"
 
 _All = Annotated[bool, Parameter(negative="")]
 
@@ -28,7 +28,7 @@ class ScopeFilter(msgspec.Struct, frozen=True):
     workspace: str | None
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the scope in words."""
         agent = "every agent" if self.agent is None else f"agent {self.agent!r}"
         user = "every user" if self.user is None else f"user {self.user!r}"
         where = "every workspace" if self.workspace is None else f"workspace {self.workspace!r}"
@@ -43,29 +43,29 @@ class ScopeOptions:
     user: Annotated[str | None, Parameter(help="The person.")] = None
     agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None
     workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None
-    all_users: Annotated[_All, Parameter(help="Everyone's, whoever the person is.")] = False
-    all_agents: Annotated[_All, Parameter(help="Of every agent.")] = False
-    all_workspaces: Annotated[_All, Parameter(help="Of every workspace.")] = False
+    all_users: Annotated[_All, Parameter(help="Memories of every person.")] = False
+    all_agents: Annotated[_All, Parameter(help="Memories of every agent.")] = False
+    all_workspaces: Annotated[_All, Parameter(help="Memories of every workspace.")] = False
 
-    def of(self, own: Scope) -> ScopeFilter:
-        """Return whose memories are meant; those of `own` where nothing is given.
+    def filter_for(self, own: Scope) -> ScopeFilter:
+        """Return whose memories to ask for; `own` decides where no option is given.
 
         Raises:
-            ConfigError: both one and all are asked for.
+            ConfigError: an option names one, and another asks for all.
         """
         return ScopeFilter(
-            agent=_one("agent", self.agent, own.agent, everyone=self.all_agents),
-            user=_one("user", self.user, own.user, everyone=self.all_users),
-            workspace=_one(
+            agent=_choose("agent", self.agent, own.agent, everyone=self.all_agents),
+            user=_choose("user", self.user, own.user, everyone=self.all_users),
+            workspace=_choose(
                 "workspace", self.workspace, own.workspace, everyone=self.all_workspaces
             ),
         )
 
 
-NOBODY_NAMED = ScopeOptions()
+NO_SCOPE_OPTIONS = ScopeOptions()
 
 
-def _one(name: str, given: str | None, own: str, *, everyone: bool) -> str | None:
+def _choose(name: str, given: str | None, own: str, *, everyone: bool) -> str | None:
     if not everyone:
         return own if given is None else given
     if given is not None:
@@ -79,10 +79,10 @@ def scope_of(settings: Settings) -> Scope:
 
 
 def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> Scope:
-    """Return the scope of a session; `whose` distinguishes sessions of the same id.
+    """Return the scope of a session; `whose` chooses between sessions with the same id.
 
     Raises:
-        UnknownSession: nobody has it, or several people do.
+        UnknownSession: no session has this id, or those of several people do.
         LogError: the history cannot be read.
     """
     from memorybus.operations import journal
@@ -95,7 +95,7 @@ def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> S
     if not found:
         raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
     if len(found) > 1:
-        said = "; ".join(sorted(str(NOBODY_NAMED.of(scope)) for scope in found))
+        said = "; ".join(sorted(str(NO_SCOPE_OPTIONS.filter_for(scope)) for scope in found))
         raise UnknownSession(
             f"several people have a session {session!r} ({said}); "
             "say whose: --user, --agent or --workspace"

@@ -25,9 +25,9 @@ def run_serve(
 ) -> int:
     """Serve the page of operators, /metrics and the health paths until Ctrl-C.
 
-    It listens on loopback and only shows, unless `page_token` or `page_proxy_header` is set: then
-    people say who they are, and what they do is told to the log. Without one of these it refuses
-    an address that others reach.
+    It listens on loopback and is read-only, unless `page_token` or `page_proxy_header` is set: then
+    people sign in, and what they do is recorded in the log. Without one of these settings it
+    refuses to listen on an address that other machines reach.
 
     For example:
 
@@ -56,7 +56,7 @@ def run_serve(
             return
         output.show(f"memorybus serves its page at {url}")
         if not acts:
-            output.show("It only shows; to act there: memorybus config page-token")
+            output.show("It is read-only; to act there: memorybus config page-token")
         output.show("Ctrl-C stops it.")
 
     try:

@@ -1,4 +1,4 @@
-"""``memorybus sessions``: which session came from which, and why."""
+"""``memorybus sessions``: which session each session came from, and why."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ def register(app: App) -> None:
 def run_sessions_tree(
     session: Annotated[
         str | None,
-        Parameter(help="Only the trees in which a session of this id stands: everybody's."),
+        Parameter(help="Only the trees that contain this session id, of every user."),
     ] = None,
     /,
     *,
@@ -27,7 +27,9 @@ def run_sessions_tree(
     ] = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Show sessions as a tree: which came from which, and why; exit code 1 if not all was read.
+    """Show sessions as a tree: which one each came from, and why.
+
+    Exit code 1 if a part of the past cannot be read.
 
     For example:
 
@@ -36,7 +38,7 @@ def run_sessions_tree(
     """
     from memorybus.lineage.graph import fold
     from memorybus.operations import journal
-    from memorybus.surfaces.cli.events import tell_unread
+    from memorybus.surfaces.cli.events import note_unread
     from memorybus.surfaces.views import tree
 
     output, settings = common.output(), common.settings()
@@ -44,13 +46,13 @@ def run_sessions_tree(
     unread: list[str] = []
     events = journal.everything(journal.checked_history(settings), wanted, unread)
     lineage = fold(event.envelope for event in events)
-    tell_unread(output, unread)
+    note_unread(output, unread)
     found = tree.rows(lineage, session)
     if output.json:
-        output.result([tree.as_json(row) for row in found])
+        output.result([tree.session_json(row) for row in found])
     else:
         for row in found:
-            output.show(tree.drawn(row))
+            output.show(tree.tree_line(row))
     if not found and session is not None:
         return _no_such_session(output, session)
     return 1 if unread else 0

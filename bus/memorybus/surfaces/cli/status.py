@@ -1,4 +1,4 @@
-"""``memorybus status``: one look, or a look every second."""
+"""``memorybus status``: the status once, or again every second."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +28,9 @@ def run_status(
     *,
     watch: Annotated[
         bool,
-        Parameter(negative="", help="Show it anew every second; --json prints one line each."),
+        Parameter(
+            negative="", help="Show it again every second; with --json on one line each time."
+        ),
     ] = False,
     common: Common = DEFAULT,
 ) -> int:
@@ -46,8 +48,8 @@ def run_status(
         if watch:
             _watch(output, _every_second(settings))
         else:
-            _show(output, _status(settings))
-            _warn(output, settings)
+            _show(output, _read_status_here(settings))
+            _warn_of_foreign_keys(output, settings)
     except LogUnavailable:
         spool = spool_status(settings)
         output.note(f"{spool.events} events ({spool.bytes} bytes) are spooled on this host")
@@ -55,14 +57,14 @@ def run_status(
     return 0
 
 
-def _status(settings: Settings) -> "Status":
+def _read_status_here(settings: Settings) -> "Status":
     from memorybus.health.monitor import read_status
 
     return msgspec.structs.replace(read_status(settings), settings_file=settings_file())
 
 
-def _warn(output: Output, settings: Settings) -> None:
-    """Name the foreign keys in place of ours: their partitions look idle, and stand still."""
+def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
+    """Name foreign keys at the place of ours: their partitions look idle, but do not work."""
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 
@@ -73,14 +75,14 @@ def _warn(output: Output, settings: Settings) -> None:
 
 
 def _every_second(settings: Settings) -> Iterator["Status"]:
-    """Yield looks; from the second on with the rate since the one before."""
+    """Yield the status every second; from the second time on with the rate since the last."""
     from memorybus.health.monitor import published_since
 
-    looked, before = SYSTEM.monotonic(), _status(settings)
+    looked, before = SYSTEM.monotonic(), _read_status_here(settings)
     yield before
     while True:
         SYSTEM.sleep(WATCH_EVERY)
-        at, now = SYSTEM.monotonic(), _status(settings)
+        at, now = SYSTEM.monotonic(), _read_status_here(settings)
         yield published_since(before, now, at - looked)
         looked, before = at, now
 
@@ -96,7 +98,7 @@ def _show(output: Output, status: "Status") -> None:
 
 
 def _watch(output: Output, looks: Iterator["Status"]) -> None:
-    """Show each look in the place of the last on a terminal, else below it."""
+    """Show each status in place of the last one on a terminal, else below it."""
     if output.is_live and not output.out.is_dumb_terminal:
         _watch_live(output, looks)
     for status in looks:
@@ -108,11 +110,13 @@ def _watch(output: Output, looks: Iterator["Status"]) -> None:
 
 
 def _watch_live(output: Output, looks: Iterator["Status"]) -> None:
-    """Fill a screen of its own, so that nothing of a look remains when the terminal is resized."""
+    """Use the terminal's alternate screen, so that a resize leaves no rest of an old status."""
     from rich.live import Live
 
-    from memorybus.surfaces.views.status import Fitted, status_tables
+    from memorybus.surfaces.views.status import FittedToScreen, status_tables
 
     with Live(console=output.out, auto_refresh=False, screen=True) as live:
         for status in looks:
-            live.update(Fitted(Group(*status_tables(status, SYSTEM.now_ms()))), refresh=True)
+            live.update(
+                FittedToScreen(Group(*status_tables(status, SYSTEM.now_ms()))), refresh=True
+            )

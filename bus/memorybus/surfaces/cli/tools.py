@@ -1,4 +1,4 @@
-"""``memorybus tools``: what providers offer a model, and calling one of them by hand."""
+"""``memorybus tools``: list the tools that providers offer a model, and call one by hand."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -17,20 +17,20 @@ from memorybus.surfaces.views.render import grid, line
 from memorybus.surfaces.views.safe import json_text
 
 SESSION = "memorybus-tools"
-"""The session of calls by hand, unless another is named."""
+"""The session of calls by hand, unless --session names another."""
 
 
 _TIMEOUT = 10.0
 
 
-def pairs(_: Any, given: Sequence[str]) -> None:
+def check_pairs(_: Any, given: Sequence[str]) -> None:
     """Validate arguments that read key=value."""
     for pair in given:
         if pair.find("=") < 1:
             raise ValueError(f"{pair!r} must read key=value.")
 
 
-def an_object(_: Any, text: str) -> None:
+def check_object(_: Any, text: str) -> None:
     """Validate a JSON object, if one is given."""
     try:
         msgspec.json.decode(text or "{}", type=dict[str, Any])
@@ -41,10 +41,12 @@ def an_object(_: Any, text: str) -> None:
 Pairs = Annotated[
     tuple[str, ...],
     Parameter(
-        help="An argument as key=value; as often as there are.", negative="", validator=pairs
+        help="An argument as key=value; may be repeated.", negative="", validator=check_pairs
     ),
 ]
-Arguments = Annotated[str, Parameter(help="All arguments as one JSON object.", validator=an_object)]
+Arguments = Annotated[
+    str, Parameter(help="All arguments as one JSON object.", validator=check_object)
+]
 Workspace = Annotated[str | None, Parameter(help="The workspace; '' for none.")]
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the result.", validator=positive)]
 
@@ -111,7 +113,7 @@ def run_call(
     timeout: Timeout = _TIMEOUT,
     common: Common = DEFAULT,
 ) -> int:
-    """Call a tool as a model would. A tool that writes leaves an event in the log.
+    """Call a tool as a model would; a tool that writes leaves an event in the log.
 
     For example:
 
@@ -124,7 +126,7 @@ def run_call(
     output, settings = common.output(), common.settings()
     ToolsNote(settings, SYSTEM, new_id).refresh()
     with MemoryBus.connect(settings) as bus:
-        given = arguments(arg, json_args, bus.tools(), name)
+        given = build_arguments(arg, json_args, bus.tools(), name)
         asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
         result = asking.call_tool(name, given, timeout=timeout)
     if output.json:
@@ -134,10 +136,10 @@ def run_call(
     return 1 if result.get("ok") is False else 0
 
 
-def arguments(
+def build_arguments(
     given_pairs: Sequence[str], json_args: str, offered: tools.OfferedTools, name: str
 ) -> dict[str, Any]:
-    """Return a call's arguments; each pair's value is read as the type of its parameter."""
+    """Return a call's arguments; the value of a pair is read according to its parameter's type."""
     given: dict[str, Any] = msgspec.json.decode(json_args or "{}")
     schema = next((one for tool, one in offered.pairs() if tool.offered == name), {})
     properties = schema.get("parameters", {}).get("properties", {})

@@ -18,7 +18,7 @@ from memorybus.operations.dead_letters.selection import (
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.views import dead_letters
-from memorybus.surfaces.views.dead_letters import counted
+from memorybus.surfaces.views.dead_letters import count_text
 
 _WAIT: Final = 15.0
 """Seconds for which the lanes' owners are waited for; what was asked stays asked."""
@@ -103,10 +103,10 @@ class Acts:
         with closing(open_desk(self._settings)) as desk:
             planned = plan(desk, act.action, act.wanted)
         more = planned.total - planned.events
-        then = f"{counted(more, 'event')} behind them are applied then. " if more else ""
-        warned = dead_letters.untried(act.action, planned.chosen)
-        events = counted(planned.events, "event")
-        title = f"{act.action.capitalize()} {events} of {counted(len(planned.steps), 'key')}?"
+        then = f"{count_text(more, 'event')} behind them are applied then. " if more else ""
+        warned = dead_letters.untried_warning(act.action, planned.chosen)
+        events = count_text(planned.events, "event")
+        title = f"{act.action.capitalize()} {events} of {count_text(len(planned.steps), 'key')}?"
         return Question(act, title, f"{then}{warned}" or "In order, until one is refused again.")
 
     def _pause(self, act: Pausing, reason: str) -> str:
@@ -117,7 +117,7 @@ class Acts:
                 found = lifecycle.resume(stores, act.name)
         state = "is paused" if act.paused else "goes on"
         before = "" if found.changed else " already"
-        return f"{found.name} {state}{before}; {counted(found.backlog, 'event')} wait"
+        return f"{found.name} {state}{before}; {count_text(found.backlog, 'event')} wait"
 
     def _settle(self, act: Settling, reason: str) -> str:
         with closing(open_desk(self._settings)) as desk:
@@ -127,5 +127,5 @@ class Acts:
             acts = LetterActs(desk, self._settings, self._clock, new_id)
             came = acts.carry_out(planned, decision, _WAIT)
         if came.waited.left:
-            raise MemoryBusError(dead_letters.unfinished(came.waited))
-        return dead_letters.outcome(act.action, came.result, came.discarded)
+            raise MemoryBusError(dead_letters.describe_unfinished(came.waited))
+        return dead_letters.describe_outcome(act.action, came.result, came.discarded)

@@ -5,7 +5,7 @@ from typing import Final
 from rich.text import Text
 
 from memorybus.health.looks import Look
-from memorybus.surfaces.views.dead_letters import counted
+from memorybus.surfaces.views.dead_letters import count_text
 from memorybus.surfaces.views.render import cell
 from memorybus.surfaces.views.shown import duration
 from memorybus.text.display import iso
@@ -37,4 +37,4 @@ def head_line(namespace: str, look: Look | None, silent: float, *, frozen: bool)
     if frozen:
         line.append("held (space)  ", "bold yellow")
     workers, events = len(look.status.workers), look.status.log.published
-    return line.append(f"{counted(workers, 'worker')}  {counted(events, 'event')}  {at}")
+    return line.append(f"{count_text(workers, 'worker')}  {count_text(events, 'event')}  {at}")

@@ -90,7 +90,7 @@ def of_letters(letters: Sequence[Dead]) -> list[Row]:
                 cell(one["key"]),
             ),
         )
-        for one in dead_letters.rows("key", letters)
+        for one in dead_letters.group_rows("key", letters)
     ]
 
 
@@ -107,7 +107,7 @@ def of_errors(letters: Sequence[Dead]) -> list[Row]:
                 _short(one["reason"], _TEXT),
             ),
         )
-        for one in dead_letters.rows("error", letters)
+        for one in dead_letters.group_rows("error", letters)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What people read: tables, trees and lines, safe against hostile text.
+"""What people read: tables, trees and lines, with hostile text escaped.
 
-Typed results enter, and nothing here asks a store. Commands show them.
+The functions here take typed results and read no store. Commands show what they return.
 """

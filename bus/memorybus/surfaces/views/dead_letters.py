@@ -33,22 +33,22 @@ _HEADS = {
 _DONE: dict[Action, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
-def rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def group_rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
     """Return dead letters grouped as ``memorybus dlq ls --json`` shows them."""
-    make = {"key": _by_key, "error": _by_error, "provider": _by_provider}
+    make = {"key": _rows_by_key, "error": _rows_by_error, "provider": _rows_by_provider}
     return make[group](letters)
 
 
-def _by_key(letters: Sequence[Dead]) -> list[dict[str, Any]]:
-    """Return a row for each key: its first letter, and how many events wait."""
+def _rows_by_key(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    """Return a row for each key: its first letter, and how many events of the key wait."""
     counts = behind(letters)
     firsts: dict[tuple[str, int, str], Dead] = {}
     for dead in letters:
         firsts.setdefault(dead.under, dead)
-    return [_first(dead) | {"events": counts[under]} for under, dead in firsts.items()]
+    return [_letter_row(dead) | {"events": counts[under]} for under, dead in firsts.items()]
 
 
-def _first(dead: Dead) -> dict[str, Any]:
+def _letter_row(dead: Dead) -> dict[str, Any]:
     letter = dead.stored.letter
     return {
         "provider": dead.provider,
@@ -66,17 +66,17 @@ def _first(dead: Dead) -> dict[str, Any]:
     }
 
 
-def _by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
-    """Return a row for each kind of refusal: how many keys it holds up, with all that waits."""
+def _rows_by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    """Return a row for each kind of refusal: how many keys it blocks, how many events wait."""
     counts = behind(letters)
     groups: dict[str, list[Dead]] = {}
     for dead in letters:
         if dead.group:
             groups.setdefault(dead.group, []).append(dead)
-    return [_error(name, deads, counts) for name, deads in groups.items()]
+    return [_error_row(name, deads, counts) for name, deads in groups.items()]
 
 
-def _error(
+def _error_row(
     name: str, deads: Sequence[Dead], counts: Mapping[tuple[str, int, str], int]
 ) -> dict[str, Any]:
     refused = [dead.stored.letter for dead in deads]
@@ -93,12 +93,12 @@ def _error(
     }
 
 
-def _by_provider(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def _rows_by_provider(letters: Sequence[Dead]) -> list[dict[str, Any]]:
     names = dict.fromkeys(dead.provider for dead in letters)
-    return [_provider(name, [d for d in letters if d.provider == name]) for name in names]
+    return [_provider_row(name, [d for d in letters if d.provider == name]) for name in names]
 
 
-def _provider(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
+def _provider_row(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
     return {
         "provider": name,
         "keys": len({dead.under for dead in letters}),
@@ -125,11 +125,11 @@ def letter_json(dead: Dead, event: LetterEvent, shown: Any) -> dict[str, Any]:
 
     Args:
         dead: the letter.
-        event: its event, or why there is none.
+        event: the letter's event, or why it cannot be read.
         shown: the event as ``memorybus events ls --json`` shows it.
     """
     letter, amendment = dead.stored.letter, dead.stored.amendment
-    return _first(dead) | {
+    return _letter_row(dead) | {
         "entry": letter.entry,
         "n": letter.n,
         "at": iso(letter.at),
@@ -153,10 +153,10 @@ def letter_text(shown: Mapping[str, Any], waiting: int, first: str) -> Text:
     for name in ("event", "type", "provider", "key", "session", "at", "reason", "error", "tries"):
         head = _HEADS[name] if name == "error" else name
         text.append(f"{head:<10}", style="bold").append(f"{_cell_whole(shown[name])}\n")
-    text.append("refused   ", style="bold").append(f"{_refused(shown, first)}\n")
+    text.append("refused   ", style="bold").append(f"{_refusal_text(shown, first)}\n")
     text.append("waiting   ", style="bold")
-    text.append(f"{counted(waiting, 'event')} of its key, itself included, in order\n")
-    for title, value in (("edited", shown["edited"]), ("published", _event(shown))):
+    text.append(f"{count_text(waiting, 'event')} of its key, itself included, in order\n")
+    for title, value in (("edited", shown["edited"]), ("published", _published_fields(shown))):
         if value is not None:
             text.append(f"{title}\n", style="bold").append(f"{json_text(value)}\n")
     if shown["missing"]:
@@ -164,13 +164,13 @@ def letter_text(shown: Mapping[str, Any], waiting: int, first: str) -> Text:
     return text.append(visible(shown["traceback"]), style="dim")
 
 
-def _refused(shown: Mapping[str, Any], first: str) -> str:
+def _refusal_text(shown: Mapping[str, Any], first: str) -> str:
     if not shown["tries"]:
         return f"never tried: it waits behind {one_line(first)}"
     return f"first {shown['first_at'] or '-'}, last {shown['last_at'] or '-'}"
 
 
-def _event(shown: Mapping[str, Any]) -> Any:
+def _published_fields(shown: Mapping[str, Any]) -> Any:
     return None if shown["published"] is None else shown["published"]["event"]
 
 
@@ -178,8 +178,8 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan(action: Action, steps: Iterable[KeyPlan]) -> Table:
-    """Return what an action would do, a line for each key."""
+def plan_table(action: Action, steps: Iterable[KeyPlan]) -> Table:
+    """Return what an action would do, as a table with a line for each key."""
     more = () if action == "retry" else ("then tried", "go on waiting")
     made = grid("provider", "key", _DONE[action], *more)
     for step in steps:
@@ -188,39 +188,42 @@ def plan(action: Action, steps: Iterable[KeyPlan]) -> Table:
     return made
 
 
-def outcome(action: Action, result: ActionResult, discarded: int) -> str:
-    """Return what an action has done, and what is left under its keys.
+def describe_outcome(action: Action, result: ActionResult, discarded: int) -> str:
+    """Return in words what an action has done, and how many events of its keys still wait.
 
     Args:
         action: what was done.
-        result: what became of its keys.
+        result: the result for its keys.
         discarded: how many dead letters are gone without being applied.
     """
-    applied = f"{counted(result.settled - discarded, 'event')} applied"
-    done = f"{counted(discarded, 'event')} discarded, {applied}" if action == "discard" else applied
-    return f"{done}; {counted(result.left, 'event')} of the same keys still wait"
+    applied = f"{count_text(result.settled - discarded, 'event')} applied"
+    done = (
+        f"{count_text(discarded, 'event')} discarded, {applied}" if action == "discard" else applied
+    )
+    return f"{done}; {count_text(result.left, 'event')} of the same keys still wait"
 
 
-def unfinished(waited: Waited) -> str:
-    """Return what remains to be done, and what to run."""
-    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+def describe_unfinished(waited: Waited) -> str:
+    """Return in words what was not done in time, and what to run."""
+    requests = count_text(waited.left, "request")
+    what = f"{requests} not carried out yet, and kept for the lanes' owners"
     if waited.unowned:
         return f"{what}: no worker owns these lanes; start one: memorybus up"
-    return f"{what}; see how far they are: memorybus dlq ls"
+    return f"{what}; to see what still waits: memorybus dlq ls"
 
 
-def untried(action: Action, chosen: Iterable[Dead]) -> str:
-    """Return a warning where a discard also means events that nobody ever refused; "" if none."""
+def untried_warning(action: Action, chosen: Iterable[Dead]) -> str:
+    """Return a warning if a discard includes events that were never refused; "" otherwise."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
     if action != "discard" or not innocent:
         return ""
     were = "was" if innocent == 1 else "were"
     return (
-        f"{innocent} of them {were} never tried and only wait behind a refused one; to discard "
-        f"nothing but what was refused, name it: an event's id, or --error GROUP"
+        f"{innocent} of them {were} never tried and only wait behind a refused event; to discard "
+        f"only refused events, name them: an event's id, or --error GROUP"
     )
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number of things in words."""
+def count_text(number: int, what: str) -> str:
+    """Return a number with its noun: ``1 event``, ``2 events``."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The demo as people see it: one line per step, bars that catch up, the block, the timings."""
+"""The demo as people see it: one line for each step, progress bars, the recall, the timings."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -24,8 +24,8 @@ _COLOURS = {
 }
 
 
-def words_of(step: PlayStep) -> str:
-    """Return what a step says."""
+def describe_step(step: PlayStep) -> str:
+    """Return a step of the demo in words."""
     return {
         "turn": f"{PLAY.user}: {step.user}\n{PLAY.assistant}: {step.assistant}",
         "memory": f"{step.store} {_SIGNS[step.action]} {step.content or step.old_text}",
@@ -38,7 +38,7 @@ def words_of(step: PlayStep) -> str:
 
 
 class DemoView:
-    """Shows the demo's progress; the bars only live where a terminal is."""
+    """Shows the demo's progress; there are bars only at a terminal."""
 
     def __init__(self, output: Output) -> None:
         """Prepare the bars."""
@@ -67,7 +67,7 @@ class DemoView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         self._progress.stop()
 
     def show(self, session: str, step: PlayStep) -> None:
@@ -76,20 +76,20 @@ class DemoView:
             self._session = session
             self._output.show(Text(f"\nsession {visible(session)}", style="bold"))
         head: str = step.event
-        for line in words_of(step).split("\n"):
+        for line in describe_step(step).split("\n"):
             words = (visible(line), _COLOURS.get(step.event, ""))
             self._output.show(Text.assemble((f"  {head:<9} ", "dim"), words))
             head = ""
 
     def progress(self, published: int, applied: Mapping[str, int]) -> None:
-        """Show how far the providers are."""
+        """Show how many events each provider has applied."""
         for name, count in applied.items():
             if name not in self._bars:
                 self._bars[name] = self._progress.add_task(name, total=None)
             self._progress.update(self._bars[name], completed=count, total=max(published, 1))
 
     def conclude(self, result: DemoResult) -> None:
-        """Show the answer, the lanes and the timings."""
+        """Show the answer, the providers and the timings."""
         show = self._output.show
         show(Text(f"\nsession demo-question\n  asks      {PLAY.question}\n", style="bold"))
         show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
@@ -100,7 +100,7 @@ class DemoView:
             lanes.add_row(Text(visible(name)), str(count), str(result.published), after, said)
         show(lanes)
         for name, remains in result.left.items():
-            self._output.note(f"{name} keeps of it: {'; '.join(remains)}", "yellow")
+            self._output.note(f"{name} could not erase: {'; '.join(remains)}", "yellow")
         show(
             f"\npublish {result.publish * 1e6:.0f} µs (median)   all applied everywhere "
             f"{result.catch_up * 1e3:.1f} ms after the last event\nanswer {result.answer * 1e3:.1f}"

@@ -12,7 +12,7 @@ _UNKNOWN = "-"
 
 
 def evaluation_text(found: Evaluation) -> Text:
-    """Return what all questions brought together, a line for each figure."""
+    """Return the figures of all questions together, a line for each."""
     rows = {
         "questions": str(found.questions),
         "found": _UNKNOWN if found.found is None else f"{found.found:.0%} of what was expected",
@@ -29,7 +29,7 @@ def evaluation_text(found: Evaluation) -> Text:
 
 
 def missed_table(answers: Iterable[JudgedAnswer]) -> Table:
-    """Return the questions of which something did not come, with what is missing."""
+    """Return the questions for which expected memories were not recalled, and what is missing."""
     table = grid("question", "missing", texts=("question", "missing"))
     for one in answers:
         silent = [f"{name} did not answer: {why}" for name, why in one.silent.items()]

@@ -53,9 +53,9 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
         case TurnStarted(message=message):
             return message
         case TurnCompleted():
-            return _turn(event)
+            return _describe_turn(event)
         case MemoryWritten():
-            return _write(event)
+            return _describe_write(event)
         case SessionSwitched(new_id=new_id, parent=parent, reason=reason, retracted=gone):
             back = f", {len(gone)} taken back" if gone else ""
             return f"{reason}: {parent} → {new_id}{back}"
@@ -70,33 +70,33 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
         case CanarySent() | OperatorActed() | UnknownEvent() | Omitted():
-            return _of_the_bus(event)
+            return _describe_own(event)
 
 
-def _of_the_bus(event: CanarySent | OperatorActed | UnknownEvent | Omitted) -> str:
+def _describe_own(event: CanarySent | OperatorActed | UnknownEvent | Omitted) -> str:
     match event:
         case CanarySent():
-            return "memorybus doctor looks whether events come through"
+            return "memorybus doctor checks whether events come through"
         case OperatorActed():
-            return _acted(event)
+            return _describe_act(event)
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
         case Omitted(why=why):
             return f"left out: {why}"
 
 
-def _acted(event: OperatorActed) -> str:
+def _describe_act(event: OperatorActed) -> str:
     about = " ".join(event.about.values())
     failed = f"; it failed: {event.failed}" if event.failed else ""
     return f"{event.operator}: {event.act} {about}: {event.reason}{failed}"
 
 
-def _turn(event: TurnCompleted) -> str:
+def _describe_turn(event: TurnCompleted) -> str:
     sides = ((event.user_name or "user", event.user), (event.assistant_name, event.assistant))
     return " ⏎ ".join(f"{name or 'assistant'}: {text}" for name, text in sides if text)
 
 
-def _write(event: MemoryWritten) -> str:
+def _describe_write(event: MemoryWritten) -> str:
     old = f"“{event.old_text}” " if event.old_text else ""
     return f"{event.store} {_ARROWS[event.action]} {old}{event.content}".rstrip()
 
@@ -113,18 +113,18 @@ def event_line(envelope: Envelope) -> Text:
 
 
 def event_head(event: AnyEvent, width: int) -> tuple[str, str]:
-    """Return an event's type, harmless and cut to a width, and its colour."""
+    """Return an event's type, escaped and cut to a width, and its colour."""
     name = event_name(event)
     return one_line(name, width), _COLOURS.get(name, "")
 
 
 def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[str, Any]) -> Text:
-    """Return one event whole, for people.
+    """Return one event with all its fields, for people.
 
     Args:
         envelope: the event with its session and scope.
-        position: its place in the log.
-        lies: where it lies, in words.
+        position: its position in the log.
+        lies: where it is stored, in words.
         said: its own fields, as ``--json`` shows them.
     """
     session, scope = envelope.session, envelope.scope
@@ -146,8 +146,8 @@ def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[
     return text.append(json_text(said))
 
 
-def as_json(event: LoggedEvent) -> dict[str, Any]:
-    """Return an event as ``--json`` shows it; bytes of unknown events as hex."""
+def event_json(event: LoggedEvent) -> dict[str, Any]:
+    """Return an event as ``--json`` shows it; the bytes of unknown events are shown as hex."""
     envelope = event.envelope
     return {
         "position": msgspec.to_builtins(event.position),
@@ -157,14 +157,14 @@ def as_json(event: LoggedEvent) -> dict[str, Any]:
         "at": iso(envelope.at),
         "session": msgspec.to_builtins(envelope.session),
         "scope": msgspec.to_builtins(envelope.scope),
-        "event": said_json(envelope.event),
+        "event": fields_json(envelope.event),
     }
 
 
-def said_json(event: AnyEvent) -> dict[str, Any]:
+def fields_json(event: AnyEvent) -> dict[str, Any]:
     """Return an event's own fields as ``--json`` shows them."""
     try:
         said: dict[str, Any] = msgspec.to_builtins(event)
-    except TypeError:  # values that JSON has not: nobody publishes them, damage makes them
+    except TypeError:  # values that JSON cannot hold: only damaged data has them
         return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
     return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said

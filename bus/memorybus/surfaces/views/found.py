@@ -1,4 +1,4 @@
-"""Events that a search found, and what became of one, as people read them; pure."""
+"""Events that a search found, and their outcomes at each instance, as people read them; pure."""
 
 from collections.abc import Iterable
 
@@ -17,12 +17,12 @@ _NAME, _OUTCOME = 20, 10
 
 
 def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
-    """Return an event that was found as two lines: its id, time and type; who, and what was said.
+    """Return an event that was found as two lines: id, time and type; session, user and text.
 
     Args:
         envelope: the event.
-        words: of the search; what is shown begins near the first one.
-        width: columns; the id is never cut.
+        words: the words of the search; the text is shown from near the first one on.
+        width: columns of the terminal; the id is never cut.
     """
     at = (iso(envelope.at) or "-")[:19].replace("T", " ")
     said = words.shown(envelope.event)
@@ -37,27 +37,27 @@ def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
     )
 
 
-def lies_at(where: Whereabouts) -> str:
-    """Return in words where an event lies."""
+def describe_location(where: Whereabouts) -> str:
+    """Return in words where an event is stored."""
     sealed = f"sealed in {where.segment}" if where.segment else "sealed in the archive"
     parts = ("in the log" if where.in_log else "", sealed if where.sealed else "")
     return " and ".join(filter(None, parts)) or "nowhere any more"
 
 
 def fates_text(fates: Iterable[Fate]) -> Text:
-    """Return what became of an event, a line for each instance."""
+    """Return an event's outcomes, a line for each instance."""
     text = Text("what became of it\n", "bold")
     for fate in fates:
         name = f"{fate.instance} ({fate.role})" if fate.role else fate.instance
         text.append(f"{one_line(name):<{_NAME}} ")
         text.append(f"{fate.outcome:<{_OUTCOME}} ", _COLOURS.get(fate.outcome, "dim"))
-        text.append(f"{one_line(told(fate))}".rstrip() + "\n")
+        text.append(f"{one_line(describe_fate(fate))}".rstrip() + "\n")
     text.rstrip()
     return text
 
 
-def told(fate: Fate) -> str:
-    """Return in words what there is to say of an outcome; "" if nothing."""
+def describe_fate(fate: Fate) -> str:
+    """Return the details of an outcome in words; "" if there are none."""
     parts = [fate.why]
     if fate.outcome == "waiting":
         parts.insert(0, f"{fate.before:,} before it" if fate.before else "next")

@@ -1,7 +1,7 @@
-"""The one kind of table: whole at any width. Ids are never folded; only running text is.
+"""The table of all commands. It shows every cell whole; only running text is wrapped, ids never.
 
-Where a row does not fit the terminal, each becomes a block of lines, a column each (as ``psql``
-does with ``\\x auto``).
+If its rows do not fit the terminal, each row becomes a block with a line for each column, as with
+``\\x auto`` in ``psql``.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-_LEAST = 20
-"""Columns that running text needs at least, to be read beside the others."""
+_LEAST_TEXT = 20
+"""The fewest characters in which a column of running text is still readable."""
 
 _GAP = 2
 
@@ -21,12 +21,12 @@ class Grid(Table):
     """A table without a frame.
 
     Args:
-        columns: their heads.
-        texts: heads of the columns that hold running text, which may be folded.
+        columns: the heads of the columns.
+        texts: the heads of those columns that hold running text, which may be wrapped.
     """
 
     def __init__(self, *columns: str, texts: Collection[str] = ()) -> None:
-        """Have no row yet."""
+        """Create the columns, without rows."""
         super().__init__(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
         self._texts = texts
         for column in columns:
@@ -34,20 +34,20 @@ class Grid(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or its rows as blocks if it does not fit."""
-        if self._least(console, options) <= options.max_width:
+        if self._least_width(console, options) <= options.max_width:
             yield from super().__rich_console__(console, options)
         else:
             yield from self._blocks(options.max_width)
 
-    def _least(self, console: Console, options: ConsoleOptions) -> int:
-        """Return the columns that it needs."""
+    def _least_width(self, console: Console, options: ConsoleOptions) -> int:
+        """Return how many characters the table needs in width."""
         natural = options.update(width=1_000_000)
         needed = -_GAP
         for column in self.columns:
             cells = [Text(str(column.header)), *column.cells]
             widest = max(Measurement.get(console, natural, cell).maximum for cell in cells)
             folds = str(column.header) in self._texts
-            needed += _GAP + (min(widest, _LEAST) if folds else widest)
+            needed += _GAP + (min(widest, _LEAST_TEXT) if folds else widest)
         return needed
 
     def _blocks(self, width: int) -> Iterator[Text]:

@@ -1,4 +1,4 @@
-"""What providers keep of people, as tables; pure, and safe against hostile text."""
+"""What providers keep about people, as tables; pure, with hostile text escaped."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from memorybus.text.display import event_name, iso
 
 
 def people_table(people: Iterable[Person], providers: Sequence[str]) -> Table:
-    """Return people with how many memories each provider keeps of them."""
+    """Return people with the number of memories that each provider keeps about them."""
     table = grid("user", "agent", "workspace", *providers)
     for one in people:
         counts = (_count(one, name) for name in providers)
@@ -32,7 +32,7 @@ def _count(one: Person, provider: str) -> str:
 
 
 def kept_table(memories: Iterable[KeptMemory]) -> Table:
-    """Return memories with what is known of where each came from."""
+    """Return memories with their kind, day and event, as far as they are known."""
     table = grid("kind", "at", "event", "text", texts=("text",))
     for one in memories:
         day = (iso(one.at) or "-")[:10]
@@ -41,13 +41,13 @@ def kept_table(memories: Iterable[KeptMemory]) -> Table:
 
 
 def plan_text(plan: Amendment) -> Text:
-    """Return what would be done to a memory, and what each provider makes of it."""
+    """Return what would be done to a memory, and its effect at each provider."""
     rows = [(plan.memory.kind or "memory", _text(plan.memory))]
     if plan.content:
-        rows.append(("right is", plan.content))
+        rows.append(("correct to", plan.content))
     if plan.brought is not None:
         brought = f"{event_name(plan.brought.event)} {plan.brought.id}"
-        rows.append(("brought by", f"{brought}: {summary(plan.brought.event)}"))
+        rows.append(("came from", f"{brought}: {summary(plan.brought.event)}"))
     drafts = (draft.event for draft in plan.drafts)
     rows += (("publishes", f"{event_name(event)}: {summary(event)}") for event in drafts)
     rows += plan.effects.items()
@@ -61,7 +61,7 @@ def plan_text(plan: Amendment) -> Text:
 
 
 def plan_json(plan: Amendment) -> dict[str, Any]:
-    """Return a plan as ``--json`` shows it."""
+    """Return an amendment's plan as ``--json`` shows it."""
     return {
         "memory": msgspec.to_builtins(plan.memory),
         "content": plan.content,

@@ -1,4 +1,4 @@
-"""Where a command's words go: results to stdout, progress and notes to stderr."""
+"""The output of a command: results go to stdout, progress and notes to stderr."""
 
 import sys
 from typing import Any, NoReturn
@@ -11,11 +11,11 @@ from rich.text import Text
 from memorybus.config.settings import variable
 from memorybus.surfaces.views.safe import harmless, json_text, visible
 
-NOTHING_DONE = "nothing is done yet: add --execute"
+NOTHING_DONE = "nothing was done; add --execute to do it"
 """The note below a plan that only shows what would be done."""
 
 PIPE_WIDTH = 100_000
-"""Columns of a table in a pipe or a file, unless COLUMNS says how many: nothing is folded."""
+"""The width of tables in a pipe or a file, unless COLUMNS is set: so wide that no text wraps."""
 
 
 class QuietPipeConsole(Console):
@@ -34,7 +34,7 @@ class Output:
     """
 
     def __init__(self, *, json: bool) -> None:
-        """Ask the streams whether they are terminals; COLUMNS and NO_COLOR are honoured by rich."""
+        """Open consoles on stdout and stderr; rich itself obeys COLUMNS and NO_COLOR."""
         self.json = json
         width = None if sys.stdout.isatty() or variable("COLUMNS").isdigit() else PIPE_WIDTH
         self.out = QuietPipeConsole(highlight=False, markup=False, emoji=False, width=width)
@@ -42,7 +42,7 @@ class Output:
 
     @property
     def is_live(self) -> bool:
-        """Whether a person watches while the result is made."""
+        """Whether stdout is a terminal at which a person reads: not with JSON."""
         return self.out.is_terminal and not self.json
 
     def result(self, value: Any) -> None:
@@ -56,9 +56,9 @@ class Output:
         sys.stdout.flush()
 
     def pipe_line(self, line: bytes) -> None:
-        """Print a line of JSON, with its end, as it is; a terminal is shown it harmless.
+        """Print a line of JSON, with its line end, unchanged; escaped if stdout is a terminal.
 
-        A pipe's reader who goes away ends the command quietly, as with every other output.
+        If the reader of a pipe goes away the command ends quietly, as with every other output.
         """
         if self.out.is_terminal:
             sys.stdout.write(harmless(line.decode()))
@@ -66,7 +66,7 @@ class Output:
             sys.stdout.buffer.write(line)
 
     def show(self, renderable: RenderableType) -> None:
-        """Print something for people; text is never wrapped, and in a pipe nothing is padded."""
+        """Print a result for people; text is not wrapped, and lines in a pipe are not padded."""
         is_text = isinstance(renderable, str | Text)
         if self.out.is_terminal:
             self.out.print(renderable, soft_wrap=is_text)
@@ -76,15 +76,15 @@ class Output:
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
     def aside(self, text: Text) -> None:
-        """Print a text for people on stderr: it is not the result."""
+        """Print a styled text on stderr, because it is not the result."""
         self.err.print(text, soft_wrap=True)
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Print something for people beside the result, on stderr."""
+        """Print a note for people on stderr, with its control characters escaped."""
         self.err.print(Text(visible(text), style=style), soft_wrap=True)
 
     def progress(self, what: str) -> Progress:
-        """Return a progress bar on stderr; invisible with JSON, and without a terminal."""
+        """Return a progress bar on stderr; it is hidden with JSON, and without a terminal."""
         return Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),

@@ -1,4 +1,4 @@
-"""What a prompt would be given, as people and programs read it; pure, safe against hostile text."""
+"""What a prompt would be given, as people and programs read it; pure, hostile text escaped."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from memorybus.recall.asking import AskedPrompt, ProviderAnswer
 from memorybus.surfaces.views.recall import recalled_json
 from memorybus.surfaces.views.render import add_row, cell, grid
 
-_SAID = {
-    "warm": "stood ready",
+_OUTCOMES = {
+    "warm": "ready",
     "fresh": "in time",
     "late": "too late",
     "failed": "failed",
@@ -23,11 +23,11 @@ _STYLES = {"warm": "green", "fresh": "green", "late": "yellow"}
 def outcome_words(one: ProviderAnswer) -> str:
     """Return how a provider answered, in words."""
     nothing = one.outcome in {"warm", "fresh"} and not one.memories
-    return f"{_SAID[one.outcome]}: nothing fits" if nothing else _SAID[one.outcome]
+    return f"{_OUTCOMES[one.outcome]}: nothing fits" if nothing else _OUTCOMES[one.outcome]
 
 
-def asked_table(found: AskedPrompt) -> Table:
-    """Return each provider's part: how it answered, how long it took, how much of it is given."""
+def prompt_table(found: AskedPrompt) -> Table:
+    """Return for each provider how it answered, how long it took, and how much was used of it."""
     table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
     for one in found.answers:
         style = _STYLES.get(one.outcome, "red")
@@ -37,7 +37,7 @@ def asked_table(found: AskedPrompt) -> Table:
     return table
 
 
-def asked_json(found: AskedPrompt) -> dict[str, Any]:
-    """Return it as ``memorybus recall --prompt --json`` shows it."""
+def prompt_json(found: AskedPrompt) -> dict[str, Any]:
+    """Return the answer as ``memorybus recall --prompt --json`` shows it."""
     told: dict[str, Any] = msgspec.to_builtins(found)
     return told | {"items": [recalled_json(one) for one in found.items]}

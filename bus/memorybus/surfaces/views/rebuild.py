@@ -25,8 +25,8 @@ _KEPT = {
 }
 
 
-def would(output: Output, plan: Any, said: str) -> int:
-    """Show a plan; return the exit code."""
+def show_intent(output: Output, plan: Any, said: str) -> int:
+    """Show a plan as JSON, or what it would do as the text `said`; return the exit code."""
     if output.json:
         output.result(plan)
     else:
@@ -35,15 +35,15 @@ def would(output: Output, plan: Any, said: str) -> int:
     return 0
 
 
-def planned(output: Output, found: "Prepared") -> int:
+def show_plan(output: Output, found: "Prepared") -> int:
     """Show a rebuild that could begin; return the exit code."""
     if output.json:
         output.result(found)
         return 0
     from memorybus.operations.rebuild.carry_out import unserved
 
-    output.show(plan_view.shown(_facts(found), found.counted))
-    for option in _idle(found):
+    output.show(plan_view.plan_group(_facts(found), found.counted))
+    for option in _idle_exceptions(found):
         output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
     if not found.served:
         output.note(unserved(found.instance.provider), "yellow")
@@ -55,11 +55,11 @@ def _facts(found: "Prepared") -> dict[str, str]:
     from memorybus.operations.moments import moment_text
 
     one, counted = found.instance, found.counted
-    step = "serves already; the end is missing" if found.swapped else "goes on where it is"
+    step = "serves already; its end is missing" if found.swapped else "goes on where it stopped"
     facts = {
         "generation": f"{one.name}, beside {found.live}",
-        "begins": step if found.known else "fresh",
-        "history": _span(one.plan) + _left_out(one.plan.query),
+        "begins": step if found.known else "from an empty state",
+        "history": _describe_span(one.plan) + _describe_exceptions(one.plan.query),
         "options": ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are",
         "compared": "by digest with the live one" if found.compared else "by counts only",
     }
@@ -68,25 +68,25 @@ def _facts(found: "Prepared") -> dict[str, str]:
     if found.kept:
         facts["kept"] = "; ".join(_KEPT[what] for what in found.kept).format(live=found.live)
     if counted is not None:
-        facts |= plan_view.amounts(counted, counted.seconds, "for reading alone")
+        facts |= plan_view.amount_facts(counted, counted.seconds, "for reading alone")
     return facts
 
 
-def _span(plan: "Plan") -> str:
+def _describe_span(plan: "Plan") -> str:
     if any(len(spans) > 1 for spans in plan.spans.values()):
         return "up to a moment, and from a later one on"
     return "from a moment on" if plan.spans else "all"
 
 
-def _idle(found: "Prepared") -> list[str]:
-    """Return the exceptions that were given and leave nothing out, as the command line has them."""
+def _idle_exceptions(found: "Prepared") -> list[str]:
+    """Return the --except options that leave nothing out, without their dashes."""
     left_out = found.counted.left_out if found.counted else {}
     words = found.instance.asked.query if found.instance.asked else None
     idle = (why for why, count in left_out.items() if not count)
     return [why.replace("_", "-") for why in idle if getattr(words, f"{why}s", ())]
 
 
-def _left_out(query: "Query") -> str:
+def _describe_exceptions(query: "Query") -> str:
     groups = (
         ("sessions", query.except_sessions),
         ("users", query.except_users),
@@ -94,32 +94,32 @@ def _left_out(query: "Query") -> str:
         ("origins", query.except_origins),
     )
     said = [f"{name} {', '.join(words)}" for name, words in groups if words]
-    return f", without {'; '.join(said)}, also from now on" if said else ""
+    return f", without {'; '.join(said)}, now and in future" if said else ""
 
 
-def done(output: Output, done: "Rebuilt") -> int:
-    """Show what was done; return the exit code."""
+def show_result(output: Output, done: "Rebuilt") -> int:
+    """Show the result of a rebuild or a rollback; return the exit code."""
     if output.json:
         output.result(done)
         return 0
-    output.show(visible(f"{done.live} serves {done.provider}; {_compared(done)}"))
+    output.show(visible(f"{done.live} serves {done.provider}; {_describe_comparison(done)}"))
     seconds = done.held_ms / 1000
     pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
-    output.note(f"{pause}; {done.purged} warm results are asked for anew")
+    output.note(f"{pause}; {done.purged} warm answers are fetched again")
     if done.parked:
         output.note(f"{done.parked} events are parked: memorybus dlq ls", "yellow")
     if done.previous:
         output.note(
-            f"{done.previous} is kept and stands still: memorybus rebuild --rollback "
-            f"{done.provider} goes back, --drop {done.provider} removes it"
+            f"{done.previous} is kept, without new events: memorybus rebuild --rollback "
+            f"{done.provider} goes back to it, --drop {done.provider} removes it"
         )
     return 0
 
 
-def _compared(done: "Rebuilt") -> str:
+def _describe_comparison(done: "Rebuilt") -> str:
     found = done.compared
     if found is None or not found.given:
-        return "at the same place of the history as the one before"
+        return "at the same position of the history as the previous one"
     same = f"{found.keys - found.differing} of {found.keys} keys equal"
     return f"digests compared: {same}"
 
@@ -140,15 +140,15 @@ def table(found: "list[Generation]") -> Table:
         history = "an earlier time" if one.until_then else "all"
         options = ", ".join(f"{name}={value}" for name, value in one.options.items())
         cells = (
-            *(one.name, one.provider, one.state, history + _left_out(one.query)),
+            *(one.name, one.provider, one.state, history + _describe_exceptions(one.query)),
             *(options, one.made_by, one.reason),
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table
 
 
-def named(what: "Drop") -> str:
-    """Return in words what is dropped."""
+def describe_drop(what: "Drop") -> str:
+    """Return in words which generations a drop removes, and which stay."""
     stays = f"{what.live} and {what.kept} stay" if what.kept else f"{what.live} stays"
     places = {name: what.shared[name] for name in what.dropped if name in what.shared}
     shared = [f"{name} ({place})" if place else name for name, place in places.items()]

@@ -1,4 +1,4 @@
-"""What was recalled, as people and programs read it; pure, and safe against hostile text."""
+"""What was recalled, as people and programs read it; pure, with hostile text escaped."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,7 @@ _STEPS = (
     (24.0, "d"),
     (1.0, "h"),
 )
-"""Hours from which an age is told in a unit, the longest first."""
+"""The hours in each unit of an age, the longest first."""
 
 _INDENT = (0, 0, 1, 4)
 
@@ -45,7 +45,7 @@ def recalled_json(one: RecalledItem) -> dict[str, Any]:
 
 
 def age(at: int | None, now_ms: int) -> str:
-    """Return how old a memory is in its largest unit, as in "3 d"; "-" if nobody knows.
+    """Return how old a memory is in its largest unit, as in "3 d"; "-" if that is unknown.
 
     Args:
         at: when it was said, milliseconds.
@@ -61,18 +61,18 @@ def age(at: int | None, now_ms: int) -> str:
 
 
 def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
-    """Return provider, age and text of each memory; the text takes what room is left."""
+    """Return provider, age and text of each memory; the text column takes the rest of the width."""
     table = grid("provider", "age", "text", texts=("text",))
     for one in results:
         table.add_row(cell(one.provider), cell(age(one.at, now_ms)), line(_text(one)))
     return table
 
 
-def explained(number: int, one: RecalledItem) -> Padding:
-    """Return one memory with what is known of where it came from and why it was found.
+def memory_details(number: int, one: RecalledItem) -> Padding:
+    """Return one memory with its origin and with why it was found.
 
     Args:
-        number: its place in the answer, from 1.
+        number: its number in the answer, from 1.
         one: the memory.
     """
     text = Text()
@@ -97,7 +97,7 @@ def _origin(one: RecalledItem) -> str:
 
 
 def _reasons(one: RecalledItem) -> list[tuple[str, str]]:
-    """Return what explains a memory, by name; what its provider does not tell is left out."""
+    """Return why a memory was found, as names and values; unknown ones are left out."""
     parts = ", ".join(f"{name} {amount:.3g}" for name, amount in one.parts.items())
     score = f"{one.score:.3g}" if one.score else ""
     told = (

@@ -1,4 +1,4 @@
-"""Tables and lines in the house style. Every text passes through `safe` on its way in."""
+"""Tables and lines in the style of all commands; every text is escaped by `safe`."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,36 +12,36 @@ from memorybus.surfaces.views.safe import one_line, visible
 
 
 def grid(*columns: str, texts: Collection[str] = ()) -> Table:
-    """Return an empty table: no frame, nothing cut; only the columns `texts` are folded."""
+    """Return an empty table without a frame, which wraps only the columns `texts`."""
     return Grid(*columns, texts=texts)
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a row to a table: each cell is made harmless and put on one line.
+    """Add a row to a table; each cell is escaped and put on one line.
 
     Args:
         table: the table.
-        cells: `cell` for a styled one, None for none ("-"), else what `str` makes a text of.
+        cells: a styled `cell`, None for "-", or a value for `str`.
     """
     table.add_row(*(one if isinstance(one, Text) else cell(one) for one in cells))
 
 
 def cell(value: object, style: str = "") -> Text:
-    """Return a styled cell: harmless, on one line."""
+    """Return a styled cell, escaped and on one line."""
     return Text(one_line("-" if value is None else str(value)), style=style)
 
 
 def line(text: str, style: str = "") -> Text:
-    """Return a text as it stands, harmless; it may have several lines."""
+    """Return a text with its line breaks, escaped."""
     return Text(visible(text), style=style)
 
 
-def read_from(settings_file: str) -> str:
-    """Return where settings were read, "" meaning no file."""
+def settings_source(settings_file: str) -> str:
+    """Return in words which settings file was read; "" stands for none."""
     return settings_file or f"no {FILE_NAME} here, so none was read"
 
 
-def described_limits(limits: Mapping[str, float]) -> str:
+def limits_text(limits: Mapping[str, float]) -> str:
     """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
     return " ".join(f"{name}={value:g}" for name, value in limits.items())
 
@@ -57,14 +57,14 @@ def brief(seconds: float | None) -> str | None:
 
 
 def rate(per_second: float | None) -> str | None:
-    """Return events a second in a few characters; None if nobody knows."""
+    """Return events a second in a few characters; None if that is unknown."""
     if per_second is None:
         return None
     return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
 
 
 def remedy(text: str) -> Text:
-    """Return what to do as a line below what is wrong."""
+    """Return what to do, as a line below the problem."""
     return line(f"\n    → {text}", "yellow")
 
 

@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from memorybus.operations.copies.replay import Planned
 
 
-def sentence(plan: "Planned") -> str:
-    """Return what begins now."""
-    goes_on = "goes on with" if plan.known else "fills"
+def describe_start(plan: "Planned") -> str:
+    """Return in words what begins now."""
+    goes_on = "goes on filling" if plan.known else "fills"
     of = f"{plan.counted.events} events of {plan.instance.provider}"
     return f"{goes_on} {plan.instance.name}: {of}"
 
 
-def described(plan: "Planned") -> Group:
+def describe_plan(plan: "Planned") -> Group:
     """Return a plan for people."""
     home = plan.home
     by = "by the rate" if plan.instance.plan.rate else "for reading alone"
     what = f"{plan.instance.provider} ({plan.kind}, {plan.delivery})"
     facts = {
         "copy": f"{plan.instance.name} of {what}",
-        "begins": "goes on where it is" if plan.known else "fresh",
+        "begins": "goes on where it stopped" if plan.known else "from an empty state",
         "home": "shared" if home is None else f"{home.path} on {home.host}",
     }
     facts |= _moments(plan)
     if plan.instance.plan.rate:
         facts["rate"] = f"{plan.instance.plan.rate:g} events a second at most"
-    amounts = plan_view.amounts(plan.counted, plan.least_seconds, by)
-    return plan_view.shown(facts | amounts, plan.counted)
+    amounts = plan_view.amount_facts(plan.counted, plan.least_seconds, by)
+    return plan_view.plan_group(facts | amounts, plan.counted)
 
 
 def _moments(plan: "Planned") -> dict[str, str]:
@@ -55,10 +55,17 @@ def table(found: "Sequence[Copy]") -> Table:
         "copy", "of", "for", "state", "events", "parked", "home", "reason", texts=("reason",)
     )
     for one in found:
-        cells = (one.name, one.provider, one.purpose, one.state, _far(one), str(one.parked))
+        cells = (
+            one.name,
+            one.provider,
+            one.purpose,
+            one.state,
+            _progress_text(one),
+            str(one.parked),
+        )
         table.add_row(*(Text(one_line(cell)) for cell in (*cells, one.home or "", one.reason)))
     return table
 
 
-def _far(one: "Copy") -> str:
+def _progress_text(one: "Copy") -> str:
     return f"{one.done}/{one.total}" if one.total is not None else f"{one.done}, and goes on"

@@ -1,6 +1,6 @@
-"""The one door for hostile text on its way to a terminal.
+"""Escapes hostile text before it reaches a terminal; every text that is shown passes through here.
 
-Markup is never interpreted: what is printed goes into `rich.text.Text`.
+Markup is never interpreted, because text is printed as `rich.text.Text`.
 """
 
 import json
@@ -12,16 +12,16 @@ __all__ = ["harmless", "json_text", "one_line", "visible"]
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Return a text harmless and on one line, cut to `width` characters if one is given."""
+    """Return a text escaped and on one line, cut to `width` characters if that is not 0."""
     flat = visible(" ".join(text.split()))
     return flat if not width or len(flat) <= width else flat[: width - 1] + "…"
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """Return JSON that is safe to print: readable scripts stay, steering characters are escaped."""
+    """Return JSON that is safe to print: letters stay readable, control characters are escaped."""
     return harmless(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def harmless(text: str) -> str:
-    """Return a text of JSON that says the same, with its steering characters escaped."""
+    """Return equivalent JSON text, with its control characters escaped."""
     return "".join(escaped(c) if is_dangerous(c) else c for c in text)

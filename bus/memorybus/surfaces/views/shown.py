@@ -16,7 +16,7 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(at: str | None, now_ms: int) -> str:
-    """Return how long ago a time of a status is; "" for none."""
+    """Return how long ago an ISO 8601 time is; "" for none."""
     if not at:
         return ""
     return duration(now_ms / 1000 - datetime.fromisoformat(at).timestamp())
@@ -28,7 +28,7 @@ def since(at_ms: int, now_ms: int) -> str:
 
 
 def short(at: str | None) -> str:
-    """Return a time of ISO 8601 as tables have it: ``2026-05-31 18:00:00``; "" for none."""
+    """Return an ISO 8601 time as tables show it: ``2026-05-31 18:00:00``; "" for none."""
     return (at or "")[:19].replace("T", " ")
 
 

@@ -1,4 +1,4 @@
-"""The status as people read it: what is wrong, then the figures; pure."""
+"""The status as people read it: findings first, then figures; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,12 +19,12 @@ from memorybus.surfaces.views.render import (
     add_row,
     brief,
     cell,
-    described_limits,
     grid,
+    limits_text,
     line,
     rate,
-    read_from,
     remedy,
+    settings_source,
 )
 from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.times import stamp
@@ -45,19 +45,19 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
         _head(status),
         _providers(status.providers, now_ms),
         *_copies(status.copies),
-        *map(_reported, (one for one in (*status.providers, *status.copies) if one.reports)),
-        *map(_limited, (one for one in status.providers if one.limits)),
-        *map(_served_by, (one for one in status.providers if one.live)),
-        *map(_kept, (one for one in status.copies if one.kept)),
+        *map(_report_line, (one for one in (*status.providers, *status.copies) if one.reports)),
+        *map(_limits_line, (one for one in status.providers if one.limits)),
+        *map(_served_by_line, (one for one in status.providers if one.live)),
+        *map(_kept_line, (one for one in status.copies if one.kept)),
         *_workers(status.workers, now_ms),
         _jobs(status.jobs, now_ms),
-        *map(_recalls_failed, (one for one in status.jobs if one.error)),
+        *map(_recall_failure_line, (one for one in status.jobs if one.error)),
         *_prompts(status.jobs),
     ]
 
 
 def finding_line(finding: Finding) -> Text:
-    """Return what is wrong as a coloured line, with its remedy below."""
+    """Return a finding as a coloured line, with its remedy below."""
     kind = "DATA LOSS" if finding.code == "data_loss" else finding.severity.upper()
     since = f" (since {finding.since})" if finding.since else ""
     text = visible(f"{kind}: {one_line(finding.text, _QUOTED)}{since}")
@@ -70,7 +70,7 @@ def _head(status: Status) -> Text:
     oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     disk = "" if status.disk is None else f"\nDisk: {describe_disk(status.disk)}"
     return line(
-        f"Settings: {read_from(status.settings_file)}\n"
+        f"Settings: {settings_source(status.settings_file)}\n"
         f"Redis {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
         f"Log: {status.log.published} events published{_published_rate(status)}\n"
@@ -111,7 +111,7 @@ def _ago(at: str | None, now_ms: int) -> str | None:
 
 
 def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
-    """Yield the table of the instances that serve nobody, if there are any."""
+    """Yield the table of the copies, which serve no recalls, if there are any."""
     if not copies:
         return
     table = grid("copy", "of", "to do", "parked", "lanes")
@@ -125,22 +125,22 @@ def _lanes(provider: ProviderStatus) -> str:
     return f"{provider.lanes_owned}/{provider.lanes}"
 
 
-def _served_by(provider: ProviderStatus) -> Text:
+def _served_by_line(provider: ProviderStatus) -> Text:
     return cell(f"{provider.name} is served by {provider.live}", "dim")
 
 
-def _reported(provider: ProviderStatus) -> Text:
-    """Return what an instance says of itself, which may quote a service."""
+def _report_line(provider: ProviderStatus) -> Text:
+    """Return what an instance reports about itself; the text may quote a service."""
     return cell(one_line(f"{provider.name}: {provider.reports}", _QUOTED), "yellow")
 
 
-def _limited(provider: ProviderStatus) -> Text:
-    how = described_limits(provider.limits)
-    return cell(f"{provider.name}: {how} (memorybus provider set), instead of the settings'", "dim")
+def _limits_line(provider: ProviderStatus) -> Text:
+    how = limits_text(provider.limits)
+    return cell(f"{provider.name}: {how} (memorybus provider set), in place of the settings", "dim")
 
 
-def _kept(copy: ProviderStatus) -> Text:
-    return cell(f"{copy.name} stands still, {copy.paused}", "dim")
+def _kept_line(copy: ProviderStatus) -> Text:
+    return cell(f"{copy.name} is paused, {copy.paused}", "dim")
 
 
 def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> Iterable[Table]:
@@ -167,13 +167,13 @@ def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
     return table
 
 
-def _recalls_failed(one: JobsStatus) -> Text:
+def _recall_failure_line(one: JobsStatus) -> Text:
     said = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
     return cell(one_line(said, _QUOTED), "red" if one.failing else "dim")
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
-    """Yield the table of how prompts were answered, once there were some."""
+    """Yield the table of how prompts were answered, if there were any."""
     told = [(one.provider, one.prompts) for one in jobs if one.prompts != PromptCounts()]
     if not told:
         return
@@ -185,8 +185,8 @@ def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
     yield table
 
 
-class Fitted:
-    """Something cut to the lines of the terminal: the last line counts those that are hidden.
+class FittedToScreen:
+    """A renderable cut to the height of the terminal; its last line counts the hidden lines.
 
     Args:
         what: what is shown.

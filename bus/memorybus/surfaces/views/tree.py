@@ -18,7 +18,7 @@ def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
 
     Args:
         lineage: the graph.
-        session: only the trees that hold a session of this id, whoever has it.
+        session: only the trees that contain a session with this id, of any user.
     """
     if session is None:
         return list(lineage.walk())
@@ -37,7 +37,7 @@ def _trees(lineage: Lineage) -> Iterator[list[Row]]:
         yield tree
 
 
-def as_json(row: Row) -> dict[str, Any]:
+def session_json(row: Row) -> dict[str, Any]:
     """Return a session as ``--json`` shows it; times are ISO 8601 in UTC, null if unknown."""
     depth, node = row
     return {
@@ -59,8 +59,8 @@ def as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def drawn(row: Row) -> Text:
-    """Return a session as a line, indented under the one it came from; a root says whose it is."""
+def tree_line(row: Row) -> Text:
+    """Return a session as a line, indented below its parent; a root also names its owner."""
     depth, node = row
     began = (iso(node.started_at) or "-")[:16].replace("T", " ")
     return Text.assemble(
@@ -70,10 +70,10 @@ def drawn(row: Row) -> Text:
         f"  {one_line(node.titled[2], 48)}" if node.titled[2] else "",
         (f"  after {one_line(', '.join(sorted(node.links)))}" if node.links else "", "dim"),
         (f"  {node.turns} turns, {began}{', ended' if node.ended else ''}", "dim"),
-        ("" if depth else f"  {_whose(node)}", "dim"),
+        ("" if depth else f"  {_owner_text(node)}", "dim"),
     )
 
 
-def _whose(node: Node) -> str:
+def _owner_text(node: Node) -> str:
     agent, user, workspace, _ = node.identity
     return one_line(f"of {agent} with {user}{f' in {workspace}' if workspace else ''}")

@@ -1,1 +1,1 @@
-"""``memorybus hermes``: the plugin, its health, and what Hermes had before."""
+"""``memorybus hermes``: the plugin, its status, and the providers that Hermes had before."""

@@ -1,4 +1,4 @@
-"""``memorybus hermes``: the plugin in a Hermes home, and what its Hermes has stored."""
+"""``memorybus hermes``: the plugin in a Hermes home, and import of what Hermes has stored."""
 
 import sys
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.surfaces.cli.hermes.takeover import Takeover, report
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, not_negative
+from memorybus.surfaces.cli.hermes.takeover import Takeover, previous_json
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, to_absolute_time
 from memorybus.surfaces.cli.providers.dialogue import Dialogue
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
@@ -20,25 +20,28 @@ if TYPE_CHECKING:
     from memorybus.surfaces.hermes.install.previous import PreviousProvider
 
 Home = Annotated[
-    Path | None, Parameter(help="The Hermes home; HERMES_HOME, else ~/.hermes, if not given.")
+    Path | None, Parameter(help="The Hermes home; by default HERMES_HOME, else ~/.hermes.")
 ]
 Python = Annotated[
     str | None,
-    Parameter(help="The Python that runs Hermes; that of `hermes` if not given, or this one."),
+    Parameter(help="The Python that runs Hermes; by default that of `hermes`, else this one."),
 ]
 
-Apply = Annotated[bool, Parameter(negative="", help="Publish what is missing; else only show it.")]
+Apply = Annotated[
+    bool, Parameter(negative="", help="Publish what is missing; without, only show it.")
+]
 Since = Annotated[
     str | None,
     Parameter(
         help="Only turns from then on: 2026-11-01, or with a time (UTC); or how long ago: 2h, 7d.",
-        converter=absolute,
+        converter=to_absolute_time,
     ),
 ]
 Settle = Annotated[
     float,
     Parameter(
-        help="Seconds for which a turn is left to a live plugin; less only if no Hermes runs.",
+        help="Seconds after a turn in which the plugin may still publish it. Give less only if no "
+        "Hermes runs.",
         validator=not_negative,
     ),
 ]
@@ -66,13 +69,13 @@ def run_install(
         Parameter(
             negative="",
             consume_multiple=False,
-            help="Also set up a provider that Hermes has: hermes:honcho as it is, with what it "
-            "has, or honcho as the bus's own. At a terminal it is asked.",
+            help="Also set up a provider that Hermes has: hermes:honcho runs Hermes's plugin as it "
+            "is; honcho uses the bus's own provider. At a terminal you are asked.",
         ),
     ] = None,
     common: Common = DEFAULT,
 ) -> int:
-    """Put the plugin into a Hermes home. Doing it again changes nothing.
+    """Put the plugin into a Hermes home; a second run changes nothing.
 
     Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
     Memory providers that Hermes has configured are shown, and taken over if you say so.
@@ -100,26 +103,26 @@ def run_install(
     taken = _take_over(Takeover(where, named, common, output), output, found, take_over or ())
     if output.json:
         told = {"home": str(where.path), "changed": changed, "python": check, "active": active}
-        output.result(told | {"providers": list(map(report, found)), "taken_over": taken})
+        output.result(told | {"providers": list(map(previous_json, found)), "taken_over": taken})
     else:
-        _say_next(output, check, active)
+        _show_next_steps(output, check, active)
     return 1 if check.remedy else 0
 
 
 def _take_over(
     takeover: Takeover, output: Output, found: "list[PreviousProvider]", kinds: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Take over what the flags say; without any, ask a person, and tell others."""
+    """Take over the providers that flags name; without flags ask at a terminal, else list them."""
     if kinds:
-        return [done for kind in kinds for done in takeover.take(found, kind)]
+        return [done for kind in kinds for done in takeover.take_over(found, kind)]
     if output.is_live and sys.stdin.isatty():
         takeover.ask(found, Dialogue(output.err))
     elif not output.json:
-        takeover.tell(found)
+        takeover.show_commands(found)
     return []
 
 
-def _say_next(output: Output, check: "PythonCheck", active: str) -> None:
+def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
     if check.remedy:
         lacks = "the Python that runs Hermes does not find this memorybus: " if check.python else ""
         output.note(f"{lacks}{check.remedy}", "yellow")
@@ -131,7 +134,7 @@ def _say_next(output: Output, check: "PythonCheck", active: str) -> None:
 
 
 def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
-    """Take the plugin's files out of a Hermes home; memories and what is spooled stay.
+    """Remove the plugin's files from a Hermes home; memories and spooled events stay.
 
     For example:
 
@@ -153,7 +156,7 @@ def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
 
 
 def run_status(*, home: Home = None, python: Python = None, common: Common = DEFAULT) -> int:
-    """Show whether memory works in a Hermes: plugin, provider, spool, lag, last error.
+    """Show whether memory works in a Hermes home: plugin, provider, spool, lag, last error.
 
     Exit code 1 if something is wrong; each finding names its remedy.
 
@@ -167,7 +170,7 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
 
     output, where = common.output(), find(home)
     check = install.check_python(python or install.hermes_python())
-    found = status.read(where, where.settings(**common.given()), check)
+    found = status.read(where, where.settings(**common.overrides()), check)
     if output.json:
         output.result(found)
         return 0 if found.ok else 1
@@ -189,11 +192,11 @@ def run_reconcile(
     settle: Settle = 30.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Bring into the log what Hermes has stored and the bus never got, with its own times.
+    """Publish what Hermes has stored and the bus never received, with its original times.
 
-    Turns after which Hermes was killed, turns without memory, and everything from before the bus:
-    this is also how a history is imported. A second run adds nothing. Without --apply nothing is
-    published.
+    That is turns after which Hermes was killed, turns without memory, and everything from before
+    the bus was installed, so that this also imports a history. A second run adds nothing. Without
+    --apply nothing is published.
 
     For example:
 
@@ -206,8 +209,10 @@ def run_reconcile(
     from memorybus.surfaces.views.hermes_progress import Bars
 
     output, where = common.output(), find(home)
-    request = ReconcileRequest(apply=apply, since=_since(since), session=session, settle=settle)
-    settings = where.settings(**common.given())
+    request = ReconcileRequest(
+        apply=apply, since=_parse_since(since), session=session, settle=settle
+    )
+    settings = where.settings(**common.overrides())
     with output.progress("") as bar:
         report = Reconciliation(where, settings, request, SYSTEM, Bars(bar)).run()
     if output.json:
@@ -218,7 +223,7 @@ def run_reconcile(
     return 1 if report.refused else 0
 
 
-def _since(text: str | None) -> int:
+def _parse_since(text: str | None) -> int:
     from memorybus.errors import ConfigError
     from memorybus.text.times import stamp
 

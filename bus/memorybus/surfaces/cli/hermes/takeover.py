@@ -27,17 +27,17 @@ _SPELLINGS: Final[Mapping[str, Sequence[str]]] = {
     "user_id": ("user_id", "peer"),
     "mode": ("mode",),
 }
-"""How options of providers may call what the plugins call so; the schema says which there is."""
+"""For each setting of Hermes's plugins the names that a provider's option for it may have."""
 
 
 class Takeover:
-    """Sets up what Hermes had, one provider after the other.
+    """Sets up the providers that Hermes had, one after the other.
 
     Args:
-        home: the Hermes.
-        python: what runs it; "" if unknown.
-        common: the settings that are meant.
-        output: where it is told.
+        home: the Hermes home.
+        python: the Python that runs Hermes; "" if unknown.
+        common: the options that lead to the settings.
+        output: where results are shown.
     """
 
     def __init__(self, home: HermesHome, python: str, common: Common, output: Output) -> None:
@@ -47,15 +47,15 @@ class Takeover:
         self._common = common
         self._output = output
 
-    def tell(self, found: Sequence[PreviousProvider]) -> None:
-        """Say what was found, and the command that takes it over."""
+    def show_commands(self, found: Sequence[PreviousProvider]) -> None:
+        """Show each provider that was found, and the command that takes it over."""
         for one in found:
-            self._output.show(described(one))
+            self._output.show(describe_previous(one))
             command = f"memorybus hermes install --take-over {HOSTED}{one.plugin}"
             self._output.show(visible(f"    {command}"))
 
     def ask(self, found: Sequence[PreviousProvider], dialogue: Dialogue) -> None:
-        """Ask for each how it is to go on, and set it up."""
+        """Ask for each provider whether and how to take it over, and set it up."""
         from memorybus.processes.commands import offered
 
         settings = self._common.settings()
@@ -63,76 +63,76 @@ class Takeover:
         for one in found:
             if _is_taken(settings, one):
                 continue
-            dialogue.say(described(one))
+            dialogue.say(describe_previous(one))
             choices = f"{HOSTED}{one.plugin}, " + (
                 f"{one.plugin}, " if one.plugin in native else ""
             )
             dialogue.say(
-                f"  {HOSTED}{one.plugin} goes on as Hermes has it, with what it has", "dim"
+                f"  {HOSTED}{one.plugin} runs Hermes's plugin as it is, with its memories", "dim"
             )
             answer = dialogue.ask(f"Take it over? ({choices}no)", f"{HOSTED}{one.plugin}")
             if answer not in ("no", "n"):
-                self.take(found, answer, dialogue)
+                self.take_over(found, answer, dialogue)
 
-    def take(
+    def take_over(
         self, found: Sequence[PreviousProvider], kind: str, dialogue: Dialogue | None = None
     ) -> list[dict[str, Any]]:
-        """Set up one of them: as it is, hosted (``hermes:NAME``), or by the bus's own provider.
+        """Set up one provider: Hermes's plugin (``hermes:NAME``), or the bus's own provider.
 
         Raises:
-            ConfigError: Hermes has nothing of that name.
-            MemoryBusError: it does not work; nothing is written.
+            ConfigError: Hermes has no such provider.
+            MemoryBusError: the provider does not work; nothing is written.
         """
         from memorybus.operations.providers.setup import Target, offers
 
-        one = next((known for known in found if kind in ways(known)), None)
+        one = next((known for known in found if kind in takeover_kinds(known)), None)
         if one is None:
-            listed = ", ".join(way for known in found for way in ways(known)) or "none"
-            raise ConfigError(f"{kind!r} takes nothing over from this Hermes; there are: {listed}")
+            listed = ", ".join(way for known in found for way in takeover_kinds(known)) or "none"
+            raise ConfigError(f"this Hermes has no {kind!r} to take over; there are: {listed}")
         settings, plugin = self._common.settings(), one.plugin
         name = plugin if plugin not in settings.providers else f"hermes-{plugin}"
         flow = Setup(self._common, self._output, dialogue)
         if kind.startswith(HOSTED):
-            return flow.run([f"{name}={self._kind(plugin)}"], self._hosted(), ())
+            return flow.run([f"{name}={self._hosted_kind(plugin)}"], self._hosted_options(), ())
         offer = offers(settings, [Target(name, kind)])[kind]
-        secret = _secret(offer, one)
+        secret = _secret_options(offer, one)
         lines = io.StringIO("\n".join(one.secrets.values()) + "\n")
         return flow.run([f"{name}={kind}"], native_options(offer, one), secret, lines)
 
-    def _kind(self, plugin: str) -> str:
+    def _hosted_kind(self, plugin: str) -> str:
         own = self._home.path / "plugins" / plugin
         return f"{HOSTED}{own if (own / '__init__.py').is_file() else plugin}"
 
-    def _hosted(self) -> list[str]:
+    def _hosted_options(self) -> list[str]:
         python = [f"hermes_python={self._python}"] if self._python else []
         return [f"hermes_home={self._home.path}", *python]
 
 
 def native_kind(one: PreviousProvider) -> str:
-    """Return the kind of the bus's own that reaches the same backend; "" if there is none (pure).
+    """Return the bus's own kind of provider for the same backend; "" if there is none (pure).
 
-    Mem0's cloud and its library in Hermes's process are reached by the plugin alone.
+    Only Hermes's plugin reaches Mem0's cloud and its library in Hermes's process.
     """
     if one.plugin == "mem0":
         return "mem0-server" if one.settings.get("base_url") else ""
     return one.plugin if one.plugin in ("hindsight", "honcho") else ""
 
 
-def ways(one: PreviousProvider) -> list[str]:
-    """Return the kinds by which it can be taken over (pure)."""
+def takeover_kinds(one: PreviousProvider) -> list[str]:
+    """Return the kinds that can take a provider over (pure)."""
     return list(filter(None, (f"{HOSTED}{one.plugin}", native_kind(one))))
 
 
-def described(one: PreviousProvider) -> str:
-    """Return what Hermes has configured in one line, without secrets."""
+def describe_previous(one: PreviousProvider) -> str:
+    """Return a provider that Hermes has configured as one line, without secrets."""
     facts = [f"{name} {one_line(masked(value), 100)}" for name, value in one.settings.items()]
     keys = [f"a key ({name})" for name in one.secrets]
     what = "Hermes's memory provider is" if one.active else "Hermes has"
     return visible(f"{what} {one.plugin} ({', '.join([*facts, *keys, one.source])})")
 
 
-def report(one: PreviousProvider) -> dict[str, Any]:
-    """Return the same for programs."""
+def previous_json(one: PreviousProvider) -> dict[str, Any]:
+    """Return a provider that Hermes has configured as ``--json`` shows it, without secrets."""
     return {
         "plugin": one.plugin,
         "source": one.source,
@@ -143,7 +143,7 @@ def report(one: PreviousProvider) -> dict[str, Any]:
 
 
 def native_options(offer: "KindOffer", one: PreviousProvider) -> list[str]:
-    """Return what is taken over as options of a provider, by the names in its schema (pure)."""
+    """Return Hermes's settings as options of a provider, with the names of its schema (pure)."""
     keys = {option.key for option in offer.options or ()}
     words = []
     for name, value in one.settings.items():
@@ -153,7 +153,7 @@ def native_options(offer: "KindOffer", one: PreviousProvider) -> list[str]:
     return words
 
 
-def _secret(offer: "KindOffer", one: PreviousProvider) -> list[str]:
+def _secret_options(offer: "KindOffer", one: PreviousProvider) -> list[str]:
     options = [option.key for option in offer.options or () if option.secret]
     return options[:1] if one.secrets else []
 

@@ -1,1 +1,1 @@
-"""``memorybus archive``, ``replay``, ``rebuild`` and ``verify``: what is done with the past."""
+"""The commands that work on the history: ``memorybus archive|replay|rebuild|verify|diff``."""

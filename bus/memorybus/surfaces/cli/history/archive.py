@@ -1,4 +1,4 @@
-"""``memorybus archive``: the log's sealed past."""
+"""``memorybus archive``: the part of the log that is sealed outside Redis."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,9 @@ from memorybus.surfaces.views.safe import one_line, visible
 if TYPE_CHECKING:
     from memorybus.query.query import Query
 
-Users = Annotated[list[str] | None, Parameter(name="--user", help="Only this person's; again.")]
+Users = Annotated[
+    list[str] | None, Parameter(name="--user", help="Only this person's; may be repeated.")
+]
 Sessions = Annotated[
     list[str] | None,
     Parameter(name="--session", help="Only this session's (with --user, that person's)."),
@@ -29,11 +31,11 @@ Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
 
-_TELLING = 100_000
-"""Bytes of envelopes below which a segment's own structure hides how well they are compressed."""
+_LEAST_RAW_BYTES = 100_000
+"""Bytes of envelopes below which the overhead of the file hides the rate of compression."""
 
 _SHOWN = 20
-"""Refused events that are shown."""
+"""How many refused events are shown."""
 
 
 def register(app: App) -> None:
@@ -49,7 +51,7 @@ def register(app: App) -> None:
 
 
 def run_archive_run(*, common: Common = DEFAULT) -> int:
-    """Seal now what may be sealed, join small segments, trim the log; workers do so by themselves.
+    """Seal events that are due, join small segments, trim the log; workers do this by themselves.
 
     For example:
 
@@ -80,7 +82,7 @@ def _show_run(output: Output, done: dict[str, Any], seal_after: float) -> None:
     if done.get("busy"):
         output.note(f"left to another archiver: {', '.join(done['busy'])}")
     if not any(done.get(what) for what in ("events", "elsewhere", "errors", "busy")):
-        output.note(f"nothing is due: an event is sealed {duration(seal_after)} after it came")
+        output.note(f"nothing is due: an event is sealed {duration(seal_after)} after it arrived")
 
 
 def run_archive_ls(*, common: Common = DEFAULT) -> int:
@@ -102,7 +104,7 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
         return 0
     table = grid("segment", "events", "numbers", "size", "of raw", "from", "to")
     for one in found:
-        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _TELLING else "-"
+        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _LEAST_RAW_BYTES else "-"
         table.add_row(
             *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", size(one.bytes)),
             *(share, iso(one.since), iso(one.until)),
@@ -147,7 +149,7 @@ def run_archive_verify(*, common: Common = DEFAULT) -> int:
 
 
 def run_archive_export(
-    directory: Annotated[Path, Parameter(help="Where to; made if need be.")],
+    directory: Annotated[Path, Parameter(help="Where to write; created if it is missing.")],
     /,
     *,
     user: Users = None,
@@ -156,9 +158,9 @@ def run_archive_export(
     workspace: Workspaces = None,
     common: Common = DEFAULT,
 ) -> int:
-    """Write what is sealed, or a part of it, as an archive of its own, and check it.
+    """Write the sealed events, or some of them, as an archive of their own, and check it.
 
-    What is still in the log only is not in it: run `memorybus archive run` before.
+    Events that are only in the log are not exported: run `memorybus archive run` first.
 
     For example:
 
@@ -179,7 +181,7 @@ def run_archive_export(
     else:
         output.show(visible(f"{count} events written to {target.where}, and verified"))
     if not count:
-        output.note("nothing of that is sealed; first: memorybus archive run", "yellow")
+        output.note("no such events are sealed; first run: memorybus archive run", "yellow")
     return 0
 
 
@@ -194,7 +196,7 @@ def run_archive_import(
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Publish the events of an archive into this log, in order; those it has are passed over.
+    """Publish the events of an archive into this log, in order; skip those that it has already.
 
     For example:
 
@@ -225,11 +227,11 @@ def run_archive_import(
 
 
 def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) -> int:
-    """Give events whose numbers were given twice new ones, so that they can be sealed.
+    """Give new numbers to events whose numbers were used twice, so that they can be sealed.
 
-    That happens when Redis comes back from an older copy, or a partition's counter is deleted.
-    Nothing is deleted: the events that are not sealed yet come again, in their order, at new
-    places. Redis answers nobody else for the moment that takes.
+    Numbers are used twice when Redis is restored from an older copy, or when a partition's counter
+    is deleted. No event is lost: those that are not sealed yet are appended again, in their order,
+    at new positions. Redis serves no other client in that moment.
 
     For example:
 
@@ -250,7 +252,7 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
             f"{one.end.n + 1} on"
         )
     if not done.twice:
-        output.show("no number was given twice")
+        output.show("no number was used twice")
     elif not execute:
         output.note(NOTHING_DONE)
     return 0

@@ -1,4 +1,4 @@
-"""``memorybus rebuild`` builds a state again from history beside the live one, and swaps."""
+"""``memorybus rebuild``: build a provider's state again from history, then swap it in."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,9 +11,9 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, operator
-from memorybus.surfaces.cli.progress import UNTOUCHED, checked_stores, show_found, steps
+from memorybus.surfaces.cli.key_values import parse_key_values
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, operator, to_absolute_time
+from memorybus.surfaces.cli.progress import NOTHING_CHANGED, checked_stores, show_bar, show_list
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import visible
@@ -43,44 +43,45 @@ def register(app: App) -> None:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RebuildOptions:
-    """What a rebuild takes of the history, and what is to be done."""
+    """Which part of the history a rebuild uses, and which action to take."""
 
     until: Annotated[
         str,
         Parameter(
-            converter=absolute,
-            help="Take the past up to this moment (an ISO time, UTC if it names no zone, how long "
-            "ago as in 2h, p07:1234, or an event's id) and what comes from now on; what came "
-            "between is left out.",
+            converter=to_absolute_time,
+            help="Use the history up to this moment (an ISO time, UTC if it names no zone, how "
+            "long ago as in 2h, p07:1234, or an event's id) and new events from now on; leave out "
+            "what came between.",
         ),
     ] = ""
     except_session: Annotated[
-        Words, Parameter(help="Leave sessions of this id out: everybody's.")
+        Words, Parameter(help="Leave out sessions of this id, of every user.")
     ] = None
-    except_user: Annotated[Words, Parameter(help="Leave this person out.")] = None
-    except_agent: Annotated[Words, Parameter(help="Leave this agent out.")] = None
+    except_user: Annotated[Words, Parameter(help="Leave out this person.")] = None
+    except_agent: Annotated[Words, Parameter(help="Leave out this agent.")] = None
     except_origin: Annotated[
-        Words, Parameter(help="Leave this platform, or who wanted a memory write, out.")
+        Words, Parameter(help="Leave out this platform, or this origin of memory writes.")
     ] = None
     whole: Annotated[
-        Flag, Parameter(help="Take the whole history: also what the live one leaves out.")
+        Flag, Parameter(help="Use the whole history, also what the live generation leaves out.")
     ] = False
     change: Annotated[Words, Parameter(name="--set", help="Change an option: key=value.")] = None
     no_verify: Annotated[
-        Flag, Parameter(help="Swap also if the new state differs from the live one.")
+        Flag, Parameter(help="Swap even if the new state differs from the live one.")
     ] = False
-    rollback: Annotated[str, Parameter(help="Let this provider's generation before serve.")] = ""
+    rollback: Annotated[str, Parameter(help="Go back to this provider's previous generation.")] = ""
     drop: Annotated[
         str,
         Parameter(
-            help="Give up what a rebuild of this one began; if nothing, drop all that do not serve."
+            help="Give up an unfinished rebuild of this provider; if there is none, drop all its "
+            "generations that do not serve."
         ),
     ] = ""
     reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = ""
     execute: Annotated[Flag, Parameter(help="Do it; without, only say what would be done.")] = False
 
     def request(self, provider: str) -> "RebuildRequest":
-        """Return what is asked for a provider, or of a rollback or drop.
+        """Return the request for a rebuild, a rollback or a drop.
 
         Raises:
             ConfigError: these options do not go together.
@@ -102,7 +103,7 @@ class RebuildOptions:
             query=query,
             until=self.until,
             whole=self.whole,
-            options=given(self.change or ()),
+            options=parse_key_values(self.change or ()),
             verify=not self.no_verify,
             reason=self.reason,
             by=operator(),
@@ -119,23 +120,23 @@ class RebuildOptions:
         )
 
 
-NOT_SAID = RebuildOptions()
+NO_REBUILD_OPTIONS = RebuildOptions()
 
 
 def run_rebuild(
     provider: Annotated[str, Parameter(help="The provider instance.")] = "",
     /,
     *,
-    options: RebuildOptions = NOT_SAID,
+    options: RebuildOptions = NO_REBUILD_OPTIONS,
     common: Common = DEFAULT,
 ) -> int:
     """Build a provider's state again from history, beside the live one; compare; swap in one step.
 
-    Recalls and tools are served by the live one until the swap; for that the provider's lanes pause
-    for a moment, and agents go on. The same command goes on with a rebuild that was interrupted.
-    The generation before stands still and is kept: --rollback brings it up to date and swaps back,
-    --drop removes it. What is left out stays out from then on, in later rebuilds, too (--whole
-    takes it again), and so do options (--set changes them).
+    The live generation serves recalls and tools until the swap. For the swap the provider's lanes
+    pause for a moment; agents go on. The same command resumes a rebuild that was interrupted. The
+    previous generation is kept, but receives no more events: --rollback brings it up to date and
+    swaps back, --drop removes it. What is left out stays out in later rebuilds, too (--whole brings
+    it back), and options stay as they are (--set changes them).
 
     For example:
 
@@ -147,29 +148,29 @@ def run_rebuild(
     output, wanted = common.output(), options.request(provider)
     settings = common.settings()
     if options.rollback:
-        return _rolled_back(output, settings, wanted, execute=options.execute)
+        return _roll_back(output, settings, wanted, execute=options.execute)
     if options.drop:
-        return _dropped(output, settings, wanted, execute=options.execute)
-    return _rebuilt(output, settings, wanted, execute=options.execute)
+        return _drop(output, settings, wanted, execute=options.execute)
+    return _rebuild(output, settings, wanted, execute=options.execute)
 
 
-def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
+def _rebuild(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
     from memorybus.operations.rebuild import carry_out
     from memorybus.operations.rebuild import plan as rebuild_plan
 
     if not execute:
         with (
             checked_stores(settings) as stores,
-            steps(output, "plan", "events read", UNTOUCHED) as tell,
+            show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell,
         ):
             plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
-        return rebuild_view.planned(output, plan)
-    with _at_work(output, settings, wanted, "rebuild") as work:
+        return rebuild_view.show_plan(output, plan)
+    with _locked_rebuilder(output, settings, wanted, "rebuild") as work:
         done = carry_out.rebuild(work, wanted)
-    return rebuild_view.done(output, done)
+    return rebuild_view.show_result(output, done)
 
 
-def _rolled_back(
+def _roll_back(
     output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool
 ) -> int:
     from memorybus.operations.rebuild import carry_out
@@ -180,57 +181,61 @@ def _rolled_back(
         with checked_stores(settings) as stores:
             to = rebuild_plan.rolled_back_to(stores, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
-        return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
-    with _at_work(output, settings, wanted, "rollback") as work:
+        return rebuild_view.show_intent(
+            output, {"provider": provider, "to": to, "executed": False}, said
+        )
+    with _locked_rebuilder(output, settings, wanted, "rollback") as work:
         done = carry_out.roll_back(work, wanted)
-    return rebuild_view.done(output, done)
+    return rebuild_view.show_result(output, done)
 
 
-def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
+def _drop(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
     from memorybus.operations.rebuild import carry_out
     from memorybus.operations.rebuild import drop as generation_drop
 
     if not execute:
         with checked_stores(settings) as stores:
             what = generation_drop.droppable(stores, wanted.provider)
-        return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
-    with _at_work(output, settings, wanted, "drop") as work:
+        return rebuild_view.show_intent(
+            output, what, f"would drop {rebuild_view.describe_drop(what)}"
+        )
+    with _locked_rebuilder(output, settings, wanted, "drop") as work:
         gone = carry_out.drop(work, wanted)
     if output.json:
         output.result(gone)
         return 0
     if gone.dropped:
-        output.show(visible(f"dropped {rebuild_view.named(gone)}"))
+        output.show(visible(f"dropped {rebuild_view.describe_drop(gone)}"))
     for waiting in gone.waits:
         output.note(waiting, "yellow")
     return 0
 
 
 @contextmanager
-def _at_work(
+def _locked_rebuilder(
     output: Output, settings: Settings, wanted: "RebuildRequest", what: str
 ) -> "Iterator[Rebuilder]":
-    """Give a rebuilder that has the lock, and shows how far it is."""
+    """Yield a rebuilder that holds the provider's lock and shows its progress."""
     from memorybus.operations.rebuild.rebuild import rebuilder
 
-    said = "interrupted: agents are served all along; the same command goes on where it was"
+    said = "interrupted: agents are still served; the same command goes on where this one stopped"
     with (
-        steps(output, what, "places of the history", said) as tell,
+        show_bar(output, what, "places of the history", said) as tell,
         rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
     ):
         try:
             yield work
         except (KeyboardInterrupt, SystemExit):
             if what == "rebuild":
-                _tell_way_out(output, work, wanted.provider)
+                _note_way_out(output, work, wanted.provider)
             raise
 
 
-def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
-    """Say how what was begun is given up, if it does not serve already."""
+def _note_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
+    """Print how to give up the rebuild that was begun, unless its generation serves already."""
     from memorybus.operations.copies.generations import unfinished
 
-    with suppress(MemoryBusError):  # without Redis nobody knows
+    with suppress(MemoryBusError):  # without Redis that is unknown
         if unfinished(provider, "rebuild", work.stores.instances.look()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
@@ -250,11 +255,13 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
         sight = stores.instances.look()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
-    found = [one for group in every if len(group) > 1 for one in group if not _is_gone(one)]
-    none = "no provider was built again; memorybus rebuild PROVIDER would do so"
-    return show_found(output, found, lambda: rebuild_view.table(found), none)
+    found = [
+        one for group in every if len(group) > 1 for one in group if not _is_dropped_first(one)
+    ]
+    none = "no provider was rebuilt yet; memorybus rebuild PROVIDER would do so"
+    return show_list(output, found, lambda: rebuild_view.table(found), none)
 
 
-def _is_gone(one: "Generation") -> bool:
-    """Say whether it is the first generation, and dropped; other dropped ones are listed."""
+def _is_dropped_first(one: "Generation") -> bool:
+    """Say whether a generation is the first one and dropped: only other dropped ones are listed."""
     return one.state == "dropped" and one.name == one.provider

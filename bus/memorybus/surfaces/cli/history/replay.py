@@ -1,4 +1,4 @@
-"""``memorybus replay`` applies the history again, into a copy of a provider instance."""
+"""``memorybus replay``: apply the history again, into a copy of a provider instance."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from cyclopts import App, Parameter
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, absolute, not_negative
+from memorybus.surfaces.cli.key_values import parse_key_values
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, to_absolute_time
 from memorybus.surfaces.cli.progress import (
-    UNTOUCHED,
-    Seldom,
+    NOTHING_CHANGED,
+    LineSchedule,
     checked_stores,
-    show_found,
-    steps,
+    show_bar,
+    show_list,
 )
 from memorybus.surfaces.views import replay as replay_view
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
-from memorybus.surfaces.views.plan import lasting
+from memorybus.surfaces.views.plan import time_text
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
@@ -43,47 +43,48 @@ def register(app: App) -> None:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ReplayOptions:
-    """Which copy is filled, and with what of the history."""
+    """Which copy to fill, and with which part of the history."""
 
     provider: Annotated[
-        str | None, Parameter(help="The instance whose kind and options the copy has.")
+        str | None, Parameter(help="The instance to copy; the copy has its kind and options.")
     ] = None
     into: Annotated[str | None, Parameter(help="The copy's name.")] = None
     since: Annotated[
         str | None,
         Parameter(
             name="--from",
-            converter=absolute,
+            converter=to_absolute_time,
             help="First moment: an ISO time (UTC if it names no zone), how long ago (2h, 7d), "
             "p07:1234, or an event's id.",
         ),
     ] = None
     until: Annotated[
-        str | None, Parameter(help="Last moment; the present if none.", converter=absolute)
+        str | None,
+        Parameter(help="Last moment; by default the present.", converter=to_absolute_time),
     ] = None
     session: Annotated[
         Words, Parameter(help="Only this session (with --user, that person's); may be repeated.")
     ] = None
-    lineage: Annotated[Words, Parameter(help="Only this one and all that came of it.")] = None
+    lineage: Annotated[Words, Parameter(help="Only this session and all that came from it.")] = None
     user: Annotated[Words, Parameter(help="Only this person's.")] = None
     agent: Annotated[Words, Parameter(help="Only this agent's.")] = None
     kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None
     rate: Annotated[
         float | None,
         Parameter(
-            help="Events a second at most; another number is kept to from then on.",
+            help="Events a second at most; a later run may change it.",
             validator=not_negative,
         ),
     ] = None
     change: Annotated[
         Words, Parameter(name="--set", help="Change an option of the copy: key=value.")
     ] = None
-    force: Annotated[bool, Parameter(negative="", help="Also into a target that is not empty.")] = (
-        False
-    )
+    force: Annotated[
+        bool, Parameter(negative="", help="Fill a target even if it is not empty.")
+    ] = False
 
     def check(self, cancel: str | None) -> None:
-        """Make sure that a copy is filled or dropped, and not both.
+        """Check that the options either fill a copy or drop one.
 
         Raises:
             ConfigError: these options do not go together.
@@ -91,14 +92,16 @@ class ReplayOptions:
         filled = bool(self.provider or self.into)
         if bool(cancel) == filled or bool(self.provider) != bool(self.into):
             raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
-        if cancel and self != NOTHING_TAKEN:
-            raise ConfigError("--cancel fills nothing: leave out --set, --force, and what to take")
+        if cancel and self != NO_REPLAY_OPTIONS:
+            raise ConfigError(
+                "--cancel goes with none of the options that say what to fill a copy with"
+            )
 
     def request(self, reason: str) -> "ReplayRequest":
-        """Return what is asked.
+        """Return the request for a replay.
 
         Raises:
-            ConfigError: the copy cannot be called so, or an option cannot be read.
+            ConfigError: the copy cannot have this name, or an option cannot be read.
         """
         from memorybus.config.path_names import check_name
         from memorybus.operations.copies.replay import ReplayRequest
@@ -118,19 +121,19 @@ class ReplayOptions:
             since=self.since or "",
             until=self.until or "",
             rate=self.rate,
-            options=given(self.change or ()),
+            options=parse_key_values(self.change or ()),
             force=self.force,
             reason=reason,
             by=operator(),
         )
 
 
-NOTHING_TAKEN = ReplayOptions()
+NO_REPLAY_OPTIONS = ReplayOptions()
 
 
 def run_replay(
     *,
-    options: ReplayOptions = NOTHING_TAKEN,
+    options: ReplayOptions = NO_REPLAY_OPTIONS,
     cancel: Annotated[str | None, Parameter(help="Drop this copy, with its state.")] = None,
     reason: Annotated[str | None, Parameter(help="Why; it is kept with the copy.")] = None,
     execute: Annotated[
@@ -140,9 +143,9 @@ def run_replay(
 ) -> int:
     """Apply the history again, through the same applier, into a copy of a provider instance.
 
-    Without --execute it says what would be done. The same command goes on with a replay that was
-    interrupted. Workers that serve the provider join in; none needs to run. Where nobody watches,
-    and with --json, progress comes as JSON lines, the result last.
+    Without --execute only the plan is shown. The same command resumes a replay that was
+    interrupted. Workers that serve the provider help to fill the copy, but none has to run. Without
+    a terminal, and with --json, progress is printed as JSON lines, the result last.
 
     For example:
 
@@ -154,41 +157,41 @@ def run_replay(
     options.check(cancel)
     if cancel:
         with checked_stores(settings) as stores:
-            return _cancelled(output, stores, cancel, execute=execute)
+            return _cancel(output, stores, cancel, execute=execute)
     wanted = options.request(reason or "")
     with checked_stores(settings) as stores:
-        return _replayed(output, stores, wanted, execute=execute)
+        return _replay(output, stores, wanted, execute=execute)
 
 
-def _replayed(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execute: bool) -> int:
+def _replay(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execute: bool) -> int:
     from memorybus.operations.copies import replay as replaying
 
-    with steps(output, "plan", "events read", UNTOUCHED) as tell:
+    with show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell:
         plan = replaying.planned(stores, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
         else:
-            output.show(replay_view.described(plan))
+            output.show(replay_view.describe_plan(plan))
             output.note(NOTHING_DONE, "yellow")
         return 0
     if not output.json:
-        output.note(replay_view.sentence(plan))
-    return _filled(output, stores, replaying.begin(stores, plan, wanted))
+        output.note(replay_view.describe_start(plan))
+    return _fill(output, stores, replaying.begin(stores, plan, wanted))
 
 
-def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
-    """Follow the copy until it has all; return the exit code."""
+def _fill(output: Output, stores: "Stores", plan: "Planned") -> int:
+    """Fill the copy to its end and show the result; return the exit code."""
     from memorybus.operations.copies import filling
 
     name = plan.instance.name
     worker = filling.LocalWorker(stores.settings, name) if plan.here else None
     if worker is None and plan.instance.provider not in stores.roster.served():
-        raise filling.NobodyServes(_nobody(plan))
+        raise filling.NobodyServes(_describe_unserved(plan))
     try:
-        parked = _followed(output, stores, plan, worker)
+        parked = _show_progress(output, stores, plan, worker)
     except (KeyboardInterrupt, SystemExit):
-        output.note(_interrupted(stores, plan), "yellow")
+        output.note(_describe_interrupted(stores, plan), "yellow")
         raise
     applied = plan.counted.applied(parked)
     if _prints_lines(output):
@@ -202,33 +205,33 @@ def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
     return 0
 
 
-def _followed(
+def _show_progress(
     output: Output, stores: "Stores", plan: "Planned", worker: "LocalWorker | None"
 ) -> int:
-    """Show how far the copy is until it has all; return how many of its events are parked."""
+    """Show progress until the copy is filled; return how many of its events are parked."""
     from memorybus.operations.copies.filling import followed
 
-    parked, seldom, lines = 0, Seldom(SYSTEM), _prints_lines(output)
+    parked, schedule, lines = 0, LineSchedule(SYSTEM), _prints_lines(output)
     with worker or nullcontext(), output.progress("events") as bar:
         task = bar.add_task("replay", total=None)
         for now in followed(stores, plan.instance, worker):
             bar.update(task, completed=now.done, total=now.total, description=_pace(now))
-            if lines and seldom.due(last=now.finished):
+            if lines and schedule.is_due(last=now.finished):
                 output.json_line(now)
             parked = now.parked
     return parked
 
 
 def _prints_lines(output: Output) -> bool:
-    """Say whether progress comes as JSON lines: nobody watches a bar."""
+    """Say whether progress is printed as JSON lines, because there is no terminal for a bar."""
     return output.json or not output.out.is_terminal
 
 
 def _pace(now: "CopyProgress") -> str:
-    return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {lasting(now.eta)} left")
+    return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {time_text(now.eta)} left")
 
 
-def _nobody(plan: "Planned") -> str:
+def _describe_unserved(plan: "Planned") -> str:
     home = plan.home
     where = f"{home.path} on {home.host}" if home else "another host"
     return (
@@ -237,24 +240,24 @@ def _nobody(plan: "Planned") -> str:
     )
 
 
-def _interrupted(stores: "Stores", plan: "Planned") -> str:
+def _describe_interrupted(stores: "Stores", plan: "Planned") -> str:
     name = plan.instance.name
     others = plan.instance.provider in stores.roster.served()
-    said = "workers that run go on with it" if others else "the same command goes on with it"
+    said = "running workers go on filling it" if others else "the same command goes on filling it"
     return (
-        f"the copy {name} is whole as far as it is; {said}; to drop it: "
+        f"interrupted: what the copy {name} has so far is complete; {said}; to drop it: "
         f"memorybus replay --cancel {name} --execute"
     )
 
 
-def _cancelled(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
+def _cancel(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
     from memorybus.operations.copies import copies as copying
 
     drop = copying.dropping(stores, name)
     waits = copying.drop(stores, drop) if execute else ""
     gone = execute and not waits
     if output.json:
-        output.result({**_shown(drop), "executed": execute, "gone": gone, "waits": waits})
+        output.result({**_copy_json(drop), "executed": execute, "gone": gone, "waits": waits})
         return 0
     what = f"{name}, a copy of {drop.provider}, with its lanes" + (
         f" and what lies in {drop.home}" if drop.home else ""
@@ -269,14 +272,14 @@ def _cancelled(output: Output, stores: "Stores", name: str, *, execute: bool) ->
     return 0
 
 
-def _shown(drop: "Copy") -> dict[str, Any]:
+def _copy_json(drop: "Copy") -> dict[str, Any]:
     import msgspec
 
     return dict(msgspec.to_builtins(drop))
 
 
 def run_replay_ls(*, common: Common = DEFAULT) -> int:
-    """List the copies: what they are for, how far they are, where they lie.
+    """List the copies: their purpose, progress and place.
 
     For example:
 
@@ -289,4 +292,4 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     with checked_stores(common.settings()) as stores:
         found = copies(stores)
     none = "no copies; memorybus replay --provider NAME --into NEW would make one"
-    return show_found(output, found, lambda: replay_view.table(found), none)
+    return show_list(output, found, lambda: replay_view.table(found), none)

@@ -1,4 +1,4 @@
-"""``memorybus verify`` and ``memorybus diff`` compare a state with history, and with another."""
+"""``memorybus verify`` and ``memorybus diff``: compare a state with history, or with another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +13,13 @@ from memorybus.surfaces.cli.options import (
     CARE,
     DEFAULT,
     Common,
-    absolute,
     not_negative,
     operator,
     positive,
+    to_absolute_time,
 )
-from memorybus.surfaces.cli.progress import checked_stores, steps
-from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
+from memorybus.surfaces.cli.progress import checked_stores, show_bar
+from memorybus.surfaces.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from memorybus.operations.rebuild.diff import RecallDifference
     from memorybus.operations.rebuild.verify import Verified
 
-_INTERRUPTED = "interrupted: the live state is as it was; a copy that was made for this is dropped"
+_INTERRUPTED = "interrupted: the live state is unchanged; the copy for the comparison is dropped"
 
-_HOW = {"differs": "differs", "missing": "in the live one only", "strange": "in the copy only"}
+_DIFFERENCES = {
+    "differs": "differs",
+    "missing": "in the live one only",
+    "strange": "in the copy only",
+}
 
 
 def register(app: App) -> None:
@@ -47,22 +51,24 @@ def run_verify(
     until: Annotated[
         str,
         Parameter(
-            converter=absolute,
+            converter=to_absolute_time,
             help="Compare with the state of this moment (an ISO time, UTC if it names no zone, how "
-            "long ago as in 2h, p07:1234, or an event's id): what was written since differs.",
+            "long ago as in 2h, p07:1234, or an event's id); whatever was written since differs.",
         ),
     ] = "",
     sample: Annotated[
         int,
-        Parameter(help="Of events by their ids ask for so many.", validator=not_negative),
+        Parameter(
+            help="How many events to look up by their ids; 0 for all.", validator=not_negative
+        ),
     ] = 0,
     common: Common = DEFAULT,
 ) -> int:
-    """Say whether a provider's live state is what the history says; exit code 1 if it is not.
+    """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
-    A copy is filled from the history and compared by digest. If a key differs the live lanes pause
-    for a moment, to compare it at one place; recalls go on. A provider without a digest is asked
-    for events by their ids, if it can be.
+    A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
+    for a moment, so that both are compared at the same position; recalls go on. A provider without
+    a digest is asked for events by their ids, if it supports that.
 
     For example:
 
@@ -75,7 +81,7 @@ def run_verify(
     output, settings = common.output(), common.settings()
     wanted = VerifyRequest(provider=provider, until=until, sample=sample, by=operator())
     with (
-        steps(output, "verify", "places of the history", _INTERRUPTED) as tell,
+        show_bar(output, "verify", "places of the history", _INTERRUPTED) as tell,
         rebuilder(settings, provider, "verification", wanted.by, tell) as work,
     ):
         found = verify(work, wanted)
@@ -104,7 +110,7 @@ def _show_keys(output: Output, found: "Verified", compared: "Compared") -> None:
     equal = compared.keys - compared.differing
     output.show(visible(f"{found.live}: {equal} of {compared.keys} keys equal the history's"))
     for one in compared.named:
-        output.show(visible(f"  {one.key}: {_HOW[one.how]}"))
+        output.show(visible(f"  {one.key}: {_DIFFERENCES[one.how]}"))
     if compared.differing > len(compared.named):
         output.note(f"{compared.differing - len(compared.named)} more")
 
@@ -119,7 +125,7 @@ def run_diff(
         Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
     ] = None,
     queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
-    whose: ScopeOptions = NOBODY_NAMED,
+    whose: ScopeOptions = NO_SCOPE_OPTIONS,
     budget: Annotated[
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
@@ -142,7 +148,7 @@ def run_diff(
     with checked_stores(settings) as stores:
         sight = stores.instances.look()
         one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
-    scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
+    scope = msgspec.structs.asdict(whose.filter_for(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = differing(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)
@@ -158,18 +164,18 @@ def _show_recalls(output: Output, found: "list[RecallDifference]") -> None:
 
 
 def _questions(query: list[str] | None, file: Path | None) -> list[str]:
-    """Return what is asked.
+    """Return the questions of the options and of the file.
 
     Raises:
-        ConfigError: nothing is, or the file cannot be read.
+        ConfigError: there is no question, or the file cannot be read.
     """
-    asked = [one for one in [*(query or ()), *_lines(file)] if one.strip()]
+    asked = [one for one in [*(query or ()), *_read_lines(file)] if one.strip()]
     if not asked:
         raise ConfigError("ask something: --query TEXT, or --queries FILE")
     return asked
 
 
-def _lines(file: Path | None) -> list[str]:
+def _read_lines(file: Path | None) -> list[str]:
     try:
         return [] if file is None else file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

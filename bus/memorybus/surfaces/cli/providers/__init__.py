@@ -1,1 +1,1 @@
-"""``memorybus provider``: the instances, one late, set up in a dialogue, tried out."""
+"""``memorybus provider``: list, add, set up, test, pause, limit, move and remove instances."""

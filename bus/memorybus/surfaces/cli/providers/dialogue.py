@@ -1,4 +1,4 @@
-"""Questions in a terminal: asked on stderr, answered on stdin; a secret is not echoed."""
+"""Questions at a terminal: asked on stderr, answered on stdin; a secret is not echoed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Dialogue:
-    """Asks one person.
+    """Asks the person at the terminal.
 
     Args:
         console: where questions are shown.
@@ -26,53 +26,53 @@ class Dialogue:
         self._read = read or console.input
 
     def say(self, text: str, style: str = "") -> None:
-        """Show a text, harmless."""
+        """Show a text, with its control characters escaped."""
         self._console.print(Text(visible(text), style=style), soft_wrap=True)
 
     def ask(self, question: str, default: str = "", *, secret: bool = False) -> str:
         """Return the answer without spaces around it; the default for an empty one.
 
         Raises:
-            ConfigError: there is nobody to answer.
+            ConfigError: standard input has ended.
         """
         shown = f" [{default}]" if default else ""
         prompt = Text.assemble((visible(question), "bold"), (visible(shown), "dim"), ": ")
         try:
             return self._read(prompt, password=secret).strip() or default
         except EOFError:
-            _nobody()
+            _raise_end_of_input()
 
-    def ask_until(self, question: str, default: str, meant: Callable[[str], _T]) -> _T:
-        """Ask until the answer means something; say each time why it does not."""
+    def ask_until(self, question: str, default: str, parse: Callable[[str], _T]) -> _T:
+        """Ask until `parse` accepts the answer; show each time why it does not."""
         while True:
             try:
-                return meant(self.ask(question, default))
+                return parse(self.ask(question, default))
             except ConfigError as error:
                 self.say(f"  {error}", "yellow")
 
-    def agrees(self, question: str, *, default: bool) -> bool:
+    def confirm(self, question: str, *, default: bool) -> bool:
         """Return whether the answer is yes."""
         said = self.ask(f"{question} ({'Y/n' if default else 'y/N'})").lower()
         return said.startswith("y") if said else default
 
 
-def _nobody() -> NoReturn:
+def _raise_end_of_input() -> NoReturn:
     raise ConfigError("standard input has ended: nothing was written for what was asked last")
 
 
-def chosen(answer: str, names: Sequence[str]) -> list[str]:
-    """Return what a person chose of a numbered list: numbers or words, with commas or spaces.
+def parse_choice(answer: str, names: Sequence[str]) -> list[str]:
+    """Return what a person chose from a numbered list: numbers or words, by commas or spaces.
 
     Raises:
-        ConfigError: nothing, or a number that the list does not have.
+        ConfigError: nothing was chosen, or a number that the list does not have.
     """
     words = answer.replace(",", " ").split()
     if not words:
         raise ConfigError("choose one or several: their numbers, or names")
-    return [_named(word, names) for word in words]
+    return [_choice_name(word, names) for word in words]
 
 
-def _named(word: str, names: Sequence[str]) -> str:
+def _choice_name(word: str, names: Sequence[str]) -> str:
     if not word.isdecimal():
         return word
     if not 1 <= int(word) <= len(names):
@@ -80,8 +80,8 @@ def _named(word: str, names: Sequence[str]) -> str:
     return names[int(word) - 1]
 
 
-def shown(value: Any) -> str:
-    """Return a value of an option as a person would answer it."""
+def option_text(value: Any) -> str:
+    """Return an option's value as a person would type it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

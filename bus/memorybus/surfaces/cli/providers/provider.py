@@ -1,4 +1,4 @@
-"""``memorybus provider``: the instances, and where local ones have their home."""
+"""``memorybus provider``: list the instances, and move the home of a local one."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,14 +64,14 @@ def _table(found: "list[ListedProvider]") -> Table:
     for one in found:
         cells = (
             *(one.name, one.kind, one.delivery or "never served", _home(one)),
-            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), _remark(one)),
+            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), _note_text(one)),
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table
 
 
-def _remark(one: "ListedProvider") -> str:
-    """Return whether it is paused, what serves in its place, and its own note."""
+def _note_text(one: "ListedProvider") -> str:
+    """Return what serves in the instance's place, whether it is paused, and its own note."""
     paused = f"paused: {one.paused}" if one.paused else ""
     live = f"{one.live} serves in its place" if one.live else ""
     return "; ".join(part for part in (live, paused, one.note) if part)
@@ -99,7 +99,7 @@ def run_provider_move(
 ) -> int:
     """Make this data directory the home of a local provider: its lanes and recalls stay here.
 
-    Run it where the state is to be, after copying the state here. See docs/operations.md.
+    Copy the state here first, then run this on the new host. See docs/operations.md.
 
     For example:
 
@@ -116,7 +116,7 @@ def run_provider_move(
         output.result(move)
         return 0
     if not move.needed:
-        output.show(visible(f"{name} has its home here already"))
+        output.show(visible(f"{name} already has its home here"))
         return 0
     output.show(visible(moving.description(move)))
     output.note(moving.warning(move), "yellow")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import DEFAULT, Common, absolute
+from memorybus.surfaces.cli.key_values import parse_key_values
+from memorybus.surfaces.cli.options import DEFAULT, Common, to_absolute_time
 from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
@@ -20,7 +20,7 @@ Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
 
-RESTART = "workers that run do not know it: restart `memorybus up`, or `memorybus worker`"
+RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
 
 
 def run_add(
@@ -28,25 +28,27 @@ def run_add(
     /,
     *,
     kind: Annotated[
-        str | None, Parameter(help="The provider behind it; the name itself if none.")
+        str | None, Parameter(help="The kind of provider; by default the same as the name.")
     ] = None,
     change: Annotated[
         list[str] | None,
-        Parameter(name="--set", negative="", consume_multiple=False, help="An option: key=value."),
+        Parameter(
+            name="--set", negative="", consume_multiple=False, help="An option as key=value."
+        ),
     ] = None,
     since: Annotated[
         str,
         Parameter(
             name="--from",
-            converter=absolute,
-            help="Where in the history it begins: beginning, now, an ISO time (UTC if it names no "
+            converter=to_absolute_time,
+            help="Where in the history to begin: beginning, now, an ISO time (UTC if it names no "
             "zone), how long ago (2h, 7d), p07:1234, or an event's id.",
         ),
     ] = "beginning",
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Add a provider instance to memorybus.toml; it catches up with the history, then is live.
+    """Add a provider instance to memorybus.toml; it catches up with the history, then goes live.
 
     For example:
 
@@ -57,8 +59,8 @@ def run_add(
     from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
-    edit = config_file.adding(settings, name, kind or name, given(change or ()))
-    what = lifecycle.addition(settings, edit, name, since, common.given())
+    edit = config_file.adding(settings, name, kind or name, parse_key_values(change or ()))
+    what = lifecycle.addition(settings, edit, name, since, common.overrides())
     if execute:
         what = lifecycle.add(settings, edit, what, operator())
     _show_added(output, what)
@@ -89,10 +91,10 @@ def run_pause(
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Let an instance's lanes stand still: nothing is applied to it, and nothing is lost.
+    """Pause an instance's lanes: no events are applied to it, and none is lost.
 
-    What it remembers is still recalled. It holds until `memorybus provider resume`, also when
-    a rebuild swaps meanwhile: a provider's name means the generation that serves it.
+    Its memories are still recalled. The pause lasts until `memorybus provider resume`, even if a
+    rebuild swaps meanwhile, because a provider's name stands for the generation that serves it.
 
     For example:
 
@@ -114,7 +116,7 @@ def run_pause(
 
 
 def run_resume(name: Name, /, *, execute: Execute = False, common: Common = DEFAULT) -> int:
-    """Let an instance's lanes go on from where they stand.
+    """Resume an instance's lanes where they were paused.
 
     For example:
 
@@ -139,8 +141,8 @@ def _show_pause(output: Output, done: "Pause") -> int:
     if done.paused and done.changed:
         output.show(visible(f"{who} {would or 'is '}paused: {done.reason}; {waits}"))
         output.note(
-            "its lanes stand still within a heartbeat; what it remembers is still recalled; "
-            "nothing is lost: it catches up later"
+            "its lanes stop within a heartbeat; its memories are still recalled; nothing is lost: "
+            "it catches up when it is resumed"
         )
     elif done.paused:
         output.show(visible(f"{who} is paused already: {done.reason}; {waits}"))
@@ -158,15 +160,15 @@ def run_remove(
     /,
     *,
     delete_state: Annotated[
-        bool, Parameter(negative="", help="Delete its state in data_dir, too.")
+        bool, Parameter(negative="", help="Also delete its state in data_dir.")
     ] = False,
-    reason: Annotated[str | None, Parameter(help="Why; workers that run show it.")] = None,
+    reason: Annotated[str | None, Parameter(help="Why; running workers show it.")] = None,
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Remove an instance: from memorybus.toml, with its lanes and dead letters in Redis.
+    """Remove an instance from memorybus.toml, and its lanes and dead letters from Redis.
 
-    Its state stays where it is, unless told otherwise. The history keeps every event.
+    Its state stays where it is, unless --delete-state is given. The history keeps every event.
 
     For example:
 
@@ -181,7 +183,7 @@ def run_remove(
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
     locked = removal.remover(settings, name, operator()) if execute else checked_stores(settings)
-    again = f"interrupted; the same command removes what is left of {name}"
+    again = f"interrupted: the same command removes what is left of {name}"
     with note_on_interrupt(output, again), locked as stores:
         what = removal.removal(stores, edit, name, delete_state=delete_state)
         if execute:
@@ -201,22 +203,22 @@ def _show_removed(output: Output, what: "Removal") -> None:
     along = f" with {what.generation}, which serves it" if what.generation else ""
     output.show(visible(f"{verb} {what.name}{along}: {what.lanes} lanes in Redis{parked}"))
     if what.state or what.elsewhere:
-        output.show(visible(f"its state {_fate(what)}: {what.state or what.elsewhere}"))
+        output.show(visible(f"its state {_describe_state(what)}: {what.state or what.elsewhere}"))
     if not what.executed:
         output.note(NOTHING_DONE, "yellow")
     elif what.workers:
         output.note(
-            f"these workers were told to serve it, and {_goes_on(what)} until they are restarted: "
-            f"{', '.join(what.workers)}",
+            f"these workers were told to serve it, and {_describe_workers(what)} until they are "
+            f"restarted: {', '.join(what.workers)}",
             "yellow",
         )
 
 
-def _goes_on(what: "Removal") -> str:
+def _describe_workers(what: "Removal") -> str:
     return "fail to recall from it" if what.generation else "recall from it"
 
 
-def _fate(what: "Removal") -> str:
+def _describe_state(what: "Removal") -> str:
     if not what.delete_state:
         return "stays"
     return "is deleted" if what.executed else "would be deleted"

@@ -1,4 +1,4 @@
-"""``memorybus provider setup``: a dialogue, or flags, then a trial, then the files."""
+"""``memorybus provider setup``: ask or read flags, test the instance, then write the files."""
 
 import sys
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.registry.description import KindOffer, TrialStep, TrialTerms
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
 from memorybus.surfaces.cli.providers import setup_answers
-from memorybus.surfaces.cli.providers.dialogue import Dialogue, chosen
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, parse_choice
 from memorybus.surfaces.cli.providers.provider_life import RESTART
-from memorybus.surfaces.cli.providers.provider_trial import shown
+from memorybus.surfaces.cli.providers.provider_trial import show_steps
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import visible
@@ -26,12 +26,13 @@ _LOCAL = "one host"
 
 
 class NotSetUp(MemoryBusError):
-    """An instance does not work as it was answered; nothing was written for it."""
+    """An instance does not work with the answers given; nothing was written for it."""
 
 
 def run_setup(
     *instances: Annotated[
-        str, Parameter(help="Kinds, NAME=KIND, or instances there are; asked for if none.")
+        str,
+        Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given."),
     ],
     change: Annotated[
         list[str] | None,
@@ -39,7 +40,7 @@ def run_setup(
             name="--set",
             negative="",
             consume_multiple=False,
-            help="An option: key=value, of several instances name.key=value.",
+            help="An option as key=value; with several instances name.key=value.",
         ),
     ] = None,
     secret: Annotated[
@@ -47,23 +48,28 @@ def run_setup(
         Parameter(
             negative="",
             consume_multiple=False,
-            help="An option whose secret is read from standard input, a line each.",
+            help="A secret option, whose value is read from a line of standard input.",
         ),
     ] = None,
     yes: Annotated[
-        bool, Parameter(negative="", help="Ask nothing: what --set does not say stays as it is.")
+        bool,
+        Parameter(
+            negative="", help="Ask nothing: options that --set does not name stay as they are."
+        ),
     ] = False,
-    test: Annotated[bool, Parameter(help="Write only what was seen to work.")] = True,
+    test: Annotated[bool, Parameter(help="Write only instances that pass their test.")] = True,
     wait: Annotated[
         float,
-        Parameter(help="Seconds until the test must recall.", validator=not_negative),
+        Parameter(
+            help="Seconds in which the test must recall what it wrote.", validator=not_negative
+        ),
     ] = 10.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Set up provider instances: choose, answer, test; then memorybus.toml and the secrets file.
+    """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
 
-    An instance that does not pass its test is not written. Secrets are not echoed and go into a
-    file that only you may read; memorybus.toml keeps its comments and its order.
+    An instance that does not pass its test is not written. Secrets are not echoed, and go into a
+    file that only you can read; memorybus.toml keeps its comments and its order.
 
     For example:
 
@@ -74,7 +80,7 @@ def run_setup(
     """
     output = common.output()
     if not yes and not sys.stdin.isatty():
-        raise ConfigError("standard input is no terminal: say --yes, and options with --set")
+        raise ConfigError("standard input is no terminal: give --yes, and options with --set")
     flow = Setup(common, output, None if yes else Dialogue(output.err), test=test, wait=wait)
     done = flow.run(instances, change or (), secret or ())
     if output.json:
@@ -83,14 +89,14 @@ def run_setup(
 
 
 class Setup:
-    """One run of the command; without a dialogue flags alone speak.
+    """One run of the command; without a dialogue only flags give answers.
 
     Args:
-        common: the settings that are meant.
+        common: the options that lead to the settings.
         output: where results go.
         dialogue: asks a person; None to ask nobody.
         test: whether an instance is tried before it is written.
-        wait: seconds until it must recall.
+        wait: seconds in which the test must recall what it wrote.
     """
 
     def __init__(
@@ -116,28 +122,30 @@ class Setup:
         secrets: Sequence[str],
         lines: TextIO | None = None,
     ) -> list[dict[str, Any]]:
-        """Set up each instance, one whole after the other; return what was done.
+        """Set up the instances one after the other; return what was done.
 
         Args:
-            words: instances, as the command takes them; a person is asked if none.
+            words: instances, as the command takes them; a person is asked if there are none.
             changes: words ``key=value``.
-            secrets: options whose values stand on `lines`.
+            secrets: options whose values are on `lines`.
             lines: where secrets are read; standard input if None.
 
         Raises:
-            MemoryBusError: one does not work, or cannot be written; those before it are.
+            MemoryBusError: an instance does not work, or cannot be written; those before it were.
         """
         from memorybus.operations.providers import setup
 
         settings = self._common.settings()
         wanted = setup.targets(settings, words or self._choose(settings))
         offers = setup.offers(settings, wanted)
-        given = setup_answers.given(wanted, offers, changes, secrets, lines or sys.stdin)
+        given = setup_answers.wishes_from_flags(
+            wanted, offers, changes, secrets, lines or sys.stdin
+        )
         done = []
         for target in wanted:
             offer, said = offers[target.kind], given[target.name]
             if self._dialogue:
-                said = self._asked(self._dialogue, target, offer, said)
+                said = self._ask_options(self._dialogue, target, offer, said)
             done.append(self._set_up(said))
         if any(one["written"] for one in done):
             self._output.note(RESTART, "yellow")
@@ -149,31 +157,31 @@ class Setup:
         if self._dialogue is None:
             raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
         found = offered(settings)
-        self._output.err.print(_promises(found, settings))
+        self._output.err.print(_offers_table(found, settings))
         names = [one.kind for one in found]
         return self._dialogue.ask_until(
-            "Which ones? (numbers or names)", "", lambda answer: chosen(answer, names)
+            "Which ones? (numbers or names)", "", lambda answer: parse_choice(answer, names)
         )
 
-    def _asked(
+    def _ask_options(
         self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "Wish"
     ) -> "Wish":
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
         now = settings.provider.get(target.name, {})
-        return setup_answers.asked(dialogue, settings, offer.options or (), now, said)
+        return setup_answers.ask_options(dialogue, settings, offer.options or (), now, said)
 
     def _set_up(self, wish: "Wish") -> dict[str, Any]:
         from memorybus.operations.providers import setup
         from memorybus.surfaces.cli.options import operator
 
-        settings, given = self._common.settings(), self._common.given()
+        settings, given = self._common.settings(), self._common.overrides()
         what = setup.draft(settings, wish)
-        steps = self._tried(what)
-        written = what.changes and self._agreed(what, steps)
+        steps = self._try_out(what)
+        written = what.changes and self._is_confirmed(what, steps)
         if written:
             setup.keep(settings, what, operator(), given)
-        self._tell(what, wish, written=written)
+        self._show_result(what, wish, written=written)
         return {
             "name": wish.target.name,
             "kind": wish.target.kind,
@@ -184,21 +192,21 @@ class Setup:
             "written": written,
         }
 
-    def _tried(self, what: "Draft") -> list[TrialStep]:
+    def _try_out(self, what: "Draft") -> list[TrialStep]:
         from memorybus.operations.providers import setup
         from memorybus.operations.providers.trial import trial
 
-        with setup.rehearsed(what, self._common.given()) as then:
+        with setup.rehearsed(what, self._common.overrides()) as then:
             setup.check(then, what)
             if not self._test:
                 return []
             self._output.note(f"testing {what.target.name} …")
-            return shown(
+            return show_steps(
                 self._output, trial(then, what.target.name, TrialTerms(self._wait)), aside=True
             )
 
-    def _agreed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
-        """Return whether it is to be written; what failed, only if a person insists."""
+    def _is_confirmed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
+        """Return whether to write the instance; one that failed only if a person confirms it."""
         failed = next((step for step in steps if not step.ok), None)
         if self._dialogue is None:
             if failed:
@@ -210,9 +218,9 @@ class Setup:
         if what.edit.diff:
             self._output.err.print(visible(what.edit.diff), soft_wrap=True)
         question = "It does not work yet. Write it anyway?" if failed else "Write it?"
-        return self._dialogue.agrees(question, default=not failed)
+        return self._dialogue.confirm(question, default=not failed)
 
-    def _tell(self, what: "Draft", wish: "Wish", *, written: bool) -> None:
+    def _show_result(self, what: "Draft", wish: "Wish", *, written: bool) -> None:
         if self._output.json:
             return
         if not written:
@@ -226,13 +234,13 @@ class Setup:
         self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
 
 
-def _promises(found: Sequence[KindOffer], settings: "Settings") -> Table:
+def _offers_table(found: Sequence[KindOffer], settings: "Settings") -> Table:
     table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
     for number, one in enumerate(found, 1):
         if one.missing:
             add_row(table, number, one.kind, None, None, one.missing)
             continue
         state = _LOCAL if one.placement == "local" else "any worker"
-        here = " It is here already." if one.kind in settings.providers else ""
+        here = " It is set up already." if one.kind in settings.providers else ""
         add_row(table, number, one.kind, one.delivery, state, one.summary + here)
     return table

@@ -1,4 +1,4 @@
-"""``memorybus provider set|retry-now``: providers changed while their workers run."""
+"""``memorybus provider set|retry-now``: change providers while their workers run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.key_values import given
+from memorybus.surfaces.cli.key_values import parse_key_values
 from memorybus.surfaces.cli.options import DEFAULT, Common, operator
 from memorybus.surfaces.cli.progress import checked_stores
 from memorybus.surfaces.cli.providers.provider_life import Execute, Name
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
-from memorybus.surfaces.views.render import described_limits
+from memorybus.surfaces.views.render import limits_text
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
@@ -22,21 +22,23 @@ def run_set(
     name: Annotated[str, Parameter(help="The provider.")],
     /,
     *limits: Annotated[
-        str, Parameter(help="limit=number; concurrency, calls_per_second, daily_budget.")
+        str,
+        Parameter(help="limit=number, of concurrency, calls_per_second, daily_budget."),
     ],
     reset: Annotated[
-        bool, Parameter(negative="", help="Let all limits be those of the settings again.")
+        bool, Parameter(negative="", help="Return to the limits of the settings.")
     ] = False,
     reason: Annotated[str, Parameter(help="Why; it is recorded.")] = "",
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Change how much of a provider's backend workers use, while they run.
+    """Change the limits on calls to a provider's backend, while its workers run.
 
-    Workers obey within a heartbeat: its instance ends its calls, and begins anew with the limits.
-    They hold beside memorybus.toml, which is not changed, over restarts of workers too, until this
-    command sets others; `limit=` (with nothing behind) is that of the settings again. `concurrency`
-    counts in each worker, and only where a provider allows several calls at once.
+    Within a heartbeat workers let the instance finish its calls, and restart it with the new
+    limits. The limits override memorybus.toml, which is not changed; they outlast restarts of
+    workers, until this command sets others. `limit=`, without a number, returns to the limit of the
+    settings. `concurrency` counts in each worker, and only for a provider that allows concurrent
+    calls.
 
     For example:
 
@@ -48,9 +50,9 @@ def run_set(
 
     output = common.output()
     if bool(limits) == reset:
-        raise ConfigError("name limits, as in calls_per_second=2, or say --reset")
+        raise ConfigError("name limits, as in calls_per_second=2, or give --reset")
     with checked_stores(common.settings()) as stores:
-        what = steering.limits_change(stores, name, given(limits), reset=reset)
+        what = steering.limits_change(stores, name, parse_key_values(limits), reset=reset)
         if execute:
             what = steering.set_limits(stores, what, reason, operator())
     if output.json:
@@ -61,21 +63,21 @@ def run_set(
 
 
 def _show_limits(output: Output, what: "LimitsChange") -> None:
-    output.show(visible(f"the settings say:     {described_limits(what.configured)}"))
-    output.show(visible(f"instead held:         {_instead(what.before)}"))
-    then = "instead hold now:    " if what.executed else "instead would hold:  "
-    output.show(visible(f"{then} {_instead(what.after)}"))
+    output.show(visible(f"in the settings:      {limits_text(what.configured)}"))
+    output.show(visible(f"overridden before:    {_override_text(what.before)}"))
+    then = "overridden now:      " if what.executed else "would be overridden: "
+    output.show(visible(f"{then} {_override_text(what.after)}"))
     if not what.executed:
         output.note(NOTHING_DONE, "yellow")
     elif what.after:
         output.note(
-            f"workers obey within a heartbeat; it holds until memorybus provider set {what.name} "
-            f"--reset --execute, over restarts too; memorybus.toml is as it was"
+            f"workers follow within a heartbeat, also after restarts, until memorybus provider set "
+            f"{what.name} --reset --execute; memorybus.toml is unchanged"
         )
 
 
-def _instead(limits: Mapping[str, float]) -> str:
-    return described_limits(limits) or "nothing"
+def _override_text(limits: Mapping[str, float]) -> str:
+    return limits_text(limits) or "nothing"
 
 
 def run_retry_now(
@@ -83,16 +85,16 @@ def run_retry_now(
     /,
     *,
     parked: Annotated[
-        bool, Parameter(negative="", help="Apply its dead letters again, too.")
+        bool, Parameter(negative="", help="Also apply its dead letters again.")
     ] = False,
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Let what waits for another try go on at once: a backend is mended.
+    """Retry at once whatever waits for its next try, because a backend works again.
 
-    After failures calls wait for up to half a minute. Within a heartbeat every worker of the
-    instance probes its backend, tries failing events again, and lanes that stand still. A try that
-    fails counts as any other.
+    After failures, calls wait for up to half a minute. With this command every worker of the
+    instance, within a heartbeat, probes the backend and retries failing events and halted lanes. A
+    failed try counts as usual.
 
     For example:
 
@@ -115,14 +117,14 @@ def run_retry_now(
 
 def _show_retry(output: Output, what: "RetryNow") -> None:
     who = f"{what.name}, which serves {what.serves}," if what.serves else what.name
-    verb = "is tried again now" if what.executed else "would be tried again now"
+    verb = "is retried now" if what.executed else "would be retried now"
     dead = f", with {what.parked} dead letters" if what.parked else ""
     output.show(visible(f"{who} {verb}{dead}: {what.backlog} events wait for it"))
     if what.failing:
         output.note(f"its calls failed: {what.failing}")
     if not what.workers:
-        output.note("no worker serves it: start one: memorybus up", "yellow")
+        output.note("no worker serves it; start one: memorybus up", "yellow")
     if what.executed:
-        output.note("see how far it is: memorybus status --watch")
+        output.note("to watch its progress: memorybus status --watch")
     else:
         output.note(NOTHING_DONE, "yellow")

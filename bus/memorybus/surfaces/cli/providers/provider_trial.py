@@ -1,4 +1,4 @@
-"""``memorybus provider test``."""
+"""``memorybus provider test``: try an instance step by step."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -19,22 +19,25 @@ def run_test(
     wait: Annotated[
         float,
         Parameter(
-            help="Seconds for which what was written may stay unknown to recalls.",
+            help="Seconds in which recalls must find what was written.",
             validator=not_negative,
         ),
     ] = 10.0,
     agent: Annotated[
-        str, Parameter(help="Whose memories it writes; nobody's, who are erased again.")
+        str, Parameter(help="The invented agent for whom it writes, and whom it erases again.")
     ] = "provider-test",
     user: Annotated[
-        str, Parameter(help="Whose, for a provider that serves one person; a turn stays then.")
+        str,
+        Parameter(
+            help="The person, for a provider that serves one person; then a turn stays there."
+        ),
     ] = "provider-test",
     common: Common = DEFAULT,
 ) -> int:
     """Open an instance as a worker does, write to it, recall what was written, and erase it.
 
-    It takes a scope that is nobody's, and no event passes through the log. Exit code 1 if a step
-    fails; it says the exact error and what to do.
+    It writes for an agent and a person that do not exist, and no event passes through the log. Exit
+    code 1 if a step fails; the step shows the exact error and what to do.
 
     For example:
 
@@ -44,15 +47,17 @@ def run_test(
     from memorybus.operations.providers.trial import trial
 
     output = common.output()
-    steps = shown(output, trial(common.settings(), name, TrialTerms(wait, agent, user)))
+    steps = show_steps(output, trial(common.settings(), name, TrialTerms(wait, agent, user)))
     ok = all(step.ok for step in steps)
     if output.json:
         output.result({"provider": name, "ok": ok, "steps": steps})
     return 0 if ok else 1
 
 
-def shown(output: Output, steps: Iterable[TrialStep], *, aside: bool = False) -> list[TrialStep]:
-    """Show each step when it is done, on stderr if the result is another; return them all."""
+def show_steps(
+    output: Output, steps: Iterable[TrialStep], *, aside: bool = False
+) -> list[TrialStep]:
+    """Show each step when it is done, on stderr if `aside`; return all steps."""
     done = []
     for step in steps:
         done.append(step)

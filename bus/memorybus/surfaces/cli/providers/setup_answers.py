@@ -1,4 +1,4 @@
-"""What is answered for an instance's options: by flags, and by a person who is asked."""
+"""The values of an instance's options: from flags, and from a person who is asked."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -7,28 +7,28 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.registry.description import KindOffer, OptionField
-from memorybus.surfaces.cli.key_values import given as key_values
-from memorybus.surfaces.cli.providers.dialogue import Dialogue, shown
+from memorybus.surfaces.cli.key_values import parse_key_values as key_values
+from memorybus.surfaces.cli.providers.dialogue import Dialogue, option_text
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
     from memorybus.operations.providers.setup import Target, Wish
 
 
-def given(
+def wishes_from_flags(
     wanted: Sequence["Target"],
     offers: Mapping[str, KindOffer],
     changes: Sequence[str],
     secrets: Sequence[str],
     lines: TextIO,
 ) -> dict[str, "Wish"]:
-    """Return what flags say, by instance.
+    """Return the values that flags give, by instance.
 
     Args:
         wanted: the instances.
-        offers: what their kinds promise, by kind.
+        offers: what each kind offers, by kind.
         changes: words ``key=value`` or ``name.key=value``.
-        secrets: options, likewise, whose values stand on `lines`.
+        secrets: options, named likewise, whose values are on `lines`.
         lines: where secrets are read.
 
     Raises:
@@ -50,7 +50,7 @@ def given(
             raise ConfigError(f"--secret {word}: {wish.target.kind} has no such secret")
         variable = str(wish.options.get(key) or variable_for(name, field))
         wish.options[key] = variable
-        wish.secrets[variable] = _line(lines, word)
+        wish.secrets[variable] = _read_secret(lines, word)
     return wishes
 
 
@@ -65,7 +65,7 @@ def _split(word: str, wishes: Mapping[str, "Wish"]) -> tuple[str, str, str]:
     name = next((one for one in wishes if left.startswith(f"{one}.")), "")
     if not name:
         raise ConfigError(
-            f"--set {left}: say whose option it is: {', '.join(f'{one}.{left}' for one in wishes)}"
+            f"--set {left}: name the instance: {', '.join(f'{one}.{left}' for one in wishes)}"
         )
     return name, left.removeprefix(f"{name}."), text
 
@@ -81,7 +81,7 @@ def _value(offer: KindOffer, key: str, text: str) -> Any:
     return key_values([f"{key}={text}"])[key] if field is None else value_of(field, text)
 
 
-def _line(lines: TextIO, what: str) -> str:
+def _read_secret(lines: TextIO, what: str) -> str:
     found = lines.readline().rstrip("\r\n")
     if not found:
         raise ConfigError(f"--secret {what}: standard input holds no line for it")
@@ -91,41 +91,41 @@ def _line(lines: TextIO, what: str) -> str:
 # -- a person --------------------------------------------------------------------------------------
 
 
-def asked(
+def ask_options(
     dialogue: Dialogue,
     settings: "Settings",
     fields: Sequence[OptionField],
     now: Mapping[str, Any],
     said: "Wish",
 ) -> "Wish":
-    """Ask for options that flags left open: first those that matter, then the others if wanted.
+    """Ask for options that flags left open: first the important ones, then the others if wanted.
 
     Args:
-        dialogue: asks.
-        settings: says which secrets there are already.
+        dialogue: asks the person.
+        settings: lead to the secrets that are stored already.
         fields: the options.
-        now: what stands in the settings.
-        said: what flags said.
+        now: the values in the settings.
+        said: the values that flags gave.
     """
     options, secrets = dict(said.options), dict(said.secrets)
-    for field in _to_ask(dialogue, [one for one in fields if one.key not in options]):
+    for field in _fields_to_ask(dialogue, [one for one in fields if one.key not in options]):
         if field.secret:
             variable, value = _ask_secret(dialogue, settings, said.target.name, field, now)
             options |= {field.key: variable} if variable else {}
             secrets |= {variable: value} if value else {}
             continue
         before = now.get(field.key, field.default)
-        answer = _ask(dialogue, field, shown(before))
+        answer = _ask(dialogue, field, option_text(before))
         if answer != before and answer is not None:
             options[field.key] = answer
     return msgspec.structs.replace(said, options=options, secrets=secrets)
 
 
-def _to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterator[OptionField]:
+def _fields_to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterator[OptionField]:
     first = [one for one in fields if one.required or one.secret or one.choices or one.hint]
     yield from first
     others = [one for one in fields if one not in first]
-    if others and dialogue.agrees(f"{len(others)} more options: change any?", default=False):
+    if others and dialogue.confirm(f"{len(others)} more options: change any?", default=False):
         yield from others
 
 
@@ -135,14 +135,14 @@ def _ask(dialogue: Dialogue, field: OptionField, before: str) -> Any:
 
     _explain(dialogue, field)
 
-    def meant(text: str) -> Any:
+    def parse(text: str) -> Any:
         if text:
             return value_of(field, text)
         if field.required:
             raise ConfigError(f"{field.key} is required")
         return None
 
-    return dialogue.ask_until(field.key, before, meant)
+    return dialogue.ask_until(field.key, before, parse)
 
 
 def _ask_secret(
@@ -162,7 +162,7 @@ def _ask_secret(
     variable = str(now.get(field.key) or variable_for(name, field))
     kept = variable in read_secrets(secrets_path(settings))
     if is_set(variable):
-        dialogue.say(f"  {variable} is set in this environment, which goes before the file", "dim")
+        dialogue.say(f"  {variable} is set in this environment, which overrides the file", "dim")
     stays = f"Enter: {variable} stays" if kept or is_set(variable) else "Enter: none"
     said = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
     if said.startswith("$"):

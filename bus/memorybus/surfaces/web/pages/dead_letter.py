@@ -9,7 +9,7 @@ from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.errors import MissingEvent
 from memorybus.operations.dead_letters.acts import open_desk
 from memorybus.surfaces.views.dead_letters import letter_json
-from memorybus.surfaces.views.events import as_json, said_json
+from memorybus.surfaces.views.events import event_json, fields_json
 from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.surfaces.web.pages.dead_letters import place_of
@@ -28,11 +28,11 @@ def show(asked: Asked) -> Mapping[str, Any]:
         published = desk.event(dead)
         following = desk.behind(dead)
     event = published.event
-    shown = letter_json(dead, published, event and as_json(event))
+    shown = letter_json(dead, published, event and event_json(event))
     return {
         "letter": shown,
         "event_place": f"p{dead.partition:02d}:{dead.stored.letter.entry}",
-        "said": "" if event is None else json_text(said_json(event.envelope.event)),
+        "said": "" if event is None else json_text(fields_json(event.envelope.event)),
         "edited": json_text(shown["edited"]) if shown["edited"] is not None else "",
         "following": [(place_of(one), one.stored.letter) for one in following[:_BEHIND]],
         "more": max(0, len(following) - _BEHIND),

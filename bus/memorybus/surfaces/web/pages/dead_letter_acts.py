@@ -18,7 +18,7 @@ from memorybus.operations.dead_letters.acts import (
 )
 from memorybus.operations.dead_letters.selection import Action, LetterSelection, OperatorDecision
 from memorybus.surfaces.views import dead_letters as views
-from memorybus.surfaces.views.events import said_json
+from memorybus.surfaces.views.events import fields_json
 from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Act, Asked, Done, Page
 
@@ -46,7 +46,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "fields": {name: asked.query[name] for name in FIELDS if asked.query.get(name)},
         "planned": planned,
         "steps": planned.steps[:SHOWN],
-        "warning": views.untried(planned.action, planned.chosen),
+        "warning": views.untried_warning(planned.action, planned.chosen),
         "said": said,
     }
 
@@ -71,7 +71,7 @@ def _said(desk: DeadLetters, planned: LetterPlan) -> str:
     published = desk.event(dead)
     if published.event is None:
         raise InvalidEvent(published.why)
-    return json_text(said_json(published.event.envelope.event))
+    return json_text(fields_json(published.event.envelope.event))
 
 
 def acting(action: Action) -> Act:
@@ -97,10 +97,10 @@ def _carried_out(
         planned.action, asked.reason, who.name if who else "", clock.now_ms(), fields
     )
     came = LetterActs(desk, asked.settings, clock, new_id).carry_out(planned, decision, WAIT)
-    said = views.outcome(planned.action, came.result, came.discarded)
+    said = views.describe_outcome(planned.action, came.result, came.discarded)
     if came.result.refused:
         said = f"{said}; refused again: {len(came.result.refused)}"
-    return f"{said}; {views.unfinished(came.waited)}" if came.waited.left else said
+    return f"{said}; {views.describe_unfinished(came.waited)}" if came.waited.left else said
 
 
 def _fields(text: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "error": error,
         "total": sum(counts.values()),
         "read": len(letters),
-        "errors": views.rows("error", letters),
+        "errors": views.group_rows("error", letters),
         "keys": keys[:KEYS],
         "more_keys": max(0, len(keys) - KEYS),
     }

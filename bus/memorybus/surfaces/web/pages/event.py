@@ -10,8 +10,8 @@ from memorybus.history.backward import Mark
 from memorybus.operations.events.search import mark_of
 from memorybus.operations.events.story import event_at, story_of
 from memorybus.operations.stores import Stores
-from memorybus.surfaces.views.events import said_json
-from memorybus.surfaces.views.found import lies_at, told
+from memorybus.surfaces.views.events import fields_json
+from memorybus.surfaces.views.found import describe_fate, describe_location
 from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.text.display import event_name, iso
@@ -34,9 +34,9 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "type": event_name(envelope.event),
         "at": iso(envelope.at),
         "position": story.event.position,
-        "lies": lies_at(story.where),
-        "fates": [(fate, told(fate)) for fate in story.fates],
-        "said": json_text(said_json(envelope.event)),
+        "lies": describe_location(story.where),
+        "fates": [(fate, describe_fate(fate)) for fate in story.fates],
+        "said": json_text(fields_json(envelope.event)),
     }
 
 

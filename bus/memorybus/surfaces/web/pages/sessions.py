@@ -39,7 +39,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     older = {**fields, "before": mark_text(search.mark) or ""}
     return {
         "fields": fields,
-        "rows": [_row(depth, tree.as_json((depth, node))) for depth, node in found[:SHOWN]],
+        "rows": [_row(depth, tree.session_json((depth, node))) for depth, node in found[:SHOWN]],
         "more": max(0, len(found) - SHOWN),
         "looked": search.looked,
         "unread": search.unread,
