@@ -66,8 +66,8 @@ def _ask(where: Address, path: str) -> float:
 @contextmanager
 def served(settings: Settings) -> Iterator[Address]:
     """Serve the page on a thread; yield its address."""
-    listener = serving.listening(Address("127.0.0.1", 0))
-    server = serving.server(serving.made(settings))
+    listener = serving.open_listener(Address("127.0.0.1", 0))
+    server = serving.build_server(serving.build_site(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:

@@ -81,8 +81,8 @@ class Visitor:
 @contextmanager
 def served(settings: Settings) -> Iterator[Visitor]:
     """Serve the page of a bus while the block runs."""
-    listener = serving.listening(Address("127.0.0.1", 0))
-    server = serving.server(serving.made(settings))
+    listener = serving.open_listener(Address("127.0.0.1", 0))
+    server = serving.build_server(serving.build_site(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:

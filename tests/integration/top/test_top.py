@@ -177,7 +177,7 @@ def test_a_pause_is_asked_for_with_its_reason(running: Settings) -> None:
             await shown.press("p")
             await shown.shows("Resume rec?")
             await shown.press("enter")
-            await shown.shows("rec goes on")
+            await shown.shows("rec is resumed")
 
     asyncio.run(story())
     assert pauses(running) == {}
@@ -283,7 +283,7 @@ def test_a_look_that_comes_after_the_end_is_dropped(running: Settings) -> None:
         async with screen(running) as shown:
             await shown.shows("rec")
             app = shown.app
-        app.on_top_app_arrived(app.Arrived(app._reader.read()))
+        app.on_top_app_look_arrived(app.LookArrived(app._reader.read()))
         app._tick()
 
     asyncio.run(story())
@@ -297,7 +297,7 @@ def test_what_is_held_does_not_change(running: Settings) -> None:
             await shown.press("4")
             await shown.shows("user: hello")
             await shown.press("space")
-            await shown.shows("held")
+            await shown.shows("frozen")
             with MemoryBus.connect(running) as bus:
                 say(bus, "s3", "newer")
                 assert bus.flush(timeout=25)

@@ -105,7 +105,7 @@ def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser)
         tab.open("/providers/builtin")
         tab.page.fill("#why-pause", "its disk is mended")
         tab.page.get_by_role("button", name="Pause").click()
-        tab.page.get_by_role("status").filter(has_text="builtin pauses").wait_for()
+        tab.page.get_by_role("status").filter(has_text="builtin is paused").wait_for()
         with Stores(guarded) as stores:
             hold = stores.instances.pauses()["builtin"]
         assert (hold.reason, hold.by) == ("its disk is mended", "ann")
@@ -119,7 +119,7 @@ def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser)
         ]
         tab.page.fill("#why-resume", "done")
         tab.page.get_by_role("button", name="Resume").click()
-        tab.page.get_by_role("status").filter(has_text="builtin goes on").wait_for()
+        tab.page.get_by_role("status").filter(has_text="builtin is resumed").wait_for()
         with Stores(guarded) as stores:
             assert stores.instances.pauses() == {}
         assert tab.complaints == []

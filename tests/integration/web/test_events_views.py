@@ -53,7 +53,7 @@ def test_the_form_finds_by_words_person_and_session(visitor: Visitor) -> None:
 def test_a_page_leads_to_older_events(visitor: Visitor) -> None:
     """A full page names the next one; together they are all, each once."""
     first = visitor.get("/events?q=asks").text
-    assert len(said(first)) == events.FOUND
+    assert len(said(first)) == events.PAGE_SIZE
     older = html.unescape(re.findall(r'<a href="(/events\?[^"]*before=[^"]*)"', first)[0])
     both = said(first) + said(visitor.get(older).text)
     assert len(both) == len(set(both)) == 35

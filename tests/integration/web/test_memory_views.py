@@ -113,7 +113,7 @@ def test_people_lead_to_their_memories_and_those_to_events(visitor: Visitor) -> 
         [event, *_] = links(page, "its event")
         place = visitor.get(event).headers["location"]
         assert re.fullmatch(r"/events/p\d\d%3A\d+-\d+", place)
-        assert "What became of it" in visitor.get(place).text
+        assert "Outcomes" in visitor.get(place).text
     assert SAID in kept(visitor, "ana", "holographic")
     assert SAID not in visitor.get("/memories/kept?user=ana&provider=holographic&q=likes").text
     assert "there is no provider" in kept(visitor, "ana", "nobody")
@@ -131,7 +131,7 @@ def test_a_memory_is_put_right_and_another_deleted(
     given = form(plan) | {"content": "Ana likes the owl.", "why": "she said so"}
     done = visitor.post("/memories/correct", given)
     assert done.status == 303, done.text
-    assert "it is put right" in visitor.get(done.headers["location"]).text
+    assert "the memory is corrected" in visitor.get(done.headers["location"]).text
     for name in BOTH:
         assert "Ana likes the owl." in kept(visitor, "ana", name)
     page = kept(visitor, "ana", "holographic")

@@ -48,7 +48,7 @@ def asked(tab: Watched, user: str, question: str) -> None:
     tab.page.fill("[name=user]", user)
     tab.page.fill("[name=q]", question)
     tab.page.get_by_role("button", name="Ask").click()
-    tab.page.get_by_role("heading", name="Who answered").wait_for(timeout=LONG * 1000)
+    tab.page.get_by_role("heading", name="Answers").wait_for(timeout=LONG * 1000)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -92,7 +92,7 @@ def test_hostile_memories_stay_text(
         tab.page.fill("[name=content]", "A heron, and no script.")
         tab.page.fill("#why-correct", "it was no memory")
         tab.page.get_by_role("button", name="Correct it").click()
-        tab.page.get_by_role("status").filter(has_text="it is put right").wait_for()
+        tab.page.get_by_role("status").filter(has_text="the memory is corrected").wait_for()
         assert tab.page.locator(".memory").filter(has_text="A heron, and no script.").count()
         assert tab.complaints == []
         assert tab.strangers == []

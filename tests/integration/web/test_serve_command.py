@@ -14,7 +14,7 @@ from helpers.processes.processes import Spawn
 from helpers.stories.scenario import environ
 from helpers.web.pages import HASH
 from memorybus.config.settings import Settings
-from memorybus.surfaces.web.access import hashed
+from memorybus.surfaces.web.access import hash_token
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -72,7 +72,7 @@ def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:
 def test_the_hash_is_masked_where_settings_are_shown(make_settings: MakeSettings) -> None:
     """The hash is a secret of the settings: no error and no command shows it."""
     assert HASH not in repr(make_settings(page_token=HASH))
-    assert hashed("x" * 20) != hashed("x" * 20)
+    assert hash_token("x" * 20) != hash_token("x" * 20)
 
 
 @pytest.mark.parametrize(

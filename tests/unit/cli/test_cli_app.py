@@ -351,7 +351,7 @@ def test_a_closed_output_is_told(closed, said, short_dir):
 def test_the_start_is_light():
     """The command line loads Redis and the rest only for the command that needs them."""
     program = (
-        "import json, sys; from memorybus.surfaces.cli.app import build; build(); "
+        "import json, sys; from memorybus.surfaces.cli.app import build_app; build_app(); "
         "print(json.dumps([*sys.modules]))"
     )
     told = subprocess.run(

@@ -20,12 +20,16 @@ def test_an_errand_tells_how_far_it_is_and_what_it_came_to(fake_clock: FakeClock
 
     errands.begin("rebuild", "mem0", "ann", work)
     wait_until(lambda: errands.all()[0].step == "fills", "the step is seen")
-    assert (errands.all()[0].done, errands.all()[0].total, errands.all()[0].runs) == (3, 10, True)
+    assert (errands.all()[0].done, errands.all()[0].total, errands.all()[0].is_running) == (
+        3,
+        10,
+        True,
+    )
     with pytest.raises(ConfigError, match="mem0 already"):
         errands.begin("drop", "mem0", "bob", lambda _: "")
     go.set()
-    wait_until(lambda: not errands.all()[0].runs, "it is over")
-    assert errands.all()[0].said == "it serves"
+    wait_until(lambda: not errands.all()[0].is_running, "it is over")
+    assert errands.all()[0].result == "it serves"
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,6 @@ def test_an_errand_that_fails_says_why(fake_clock: FakeClock, error: Exception, 
         raise error
 
     errands.begin("rebuild", "mem0", "ann", work)
-    wait_until(lambda: not errands.all()[0].runs, "it is over")
+    wait_until(lambda: not errands.all()[0].is_running, "it is over")
     assert said in errands.all()[0].failed
     assert "secret" not in errands.all()[0].failed

@@ -1,7 +1,7 @@
 """Names by which the page is reached."""
 
 import pytest
-from memorybus.surfaces.web.guard import is_loopback, is_ours
+from memorybus.surfaces.web.guard import is_loopback, is_own_host
 from memorybus.surfaces.web.signing import own_path
 
 
@@ -21,7 +21,7 @@ from memorybus.surfaces.web.signing import own_path
 )
 def test_a_strangers_name_is_refused(host: str, ours: bool) -> None:
     """Addresses and names of the settings are ours; any other name may lead here by rebinding."""
-    assert is_ours(host, {"localhost", "bus.example"}) is ours
+    assert is_own_host(host, {"localhost", "bus.example"}) is ours
 
 
 @pytest.mark.parametrize(

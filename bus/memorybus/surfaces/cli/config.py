@@ -92,9 +92,9 @@ def run_config_page_token(
 
 def _load_token_functions() -> tuple[Callable[[str], str], NewSecret]:
     try:
-        from memorybus.surfaces.web.access import hashed
+        from memorybus.surfaces.web.access import hash_token
     except ImportError as error:
         raise ConfigError(
             "the page needs argon2-cffi; install it with: pip install 'memorybus[web]'"
         ) from error
-    return hashed, new_secret
+    return hash_token, new_secret

@@ -1,6 +1,6 @@
-"""`memorybus top`: the bus in a terminal, live, with the acts that an operator needs at night.
+"""`memorybus top`: a live view of the bus in a terminal, with an operator's urgent actions.
 
-What is shown is the status of `memorybus status`, dead letters and events as the commands show
-them; acts are the operations of `memorybus provider` and `memorybus dlq`. It needs the extra `top`
-(textual). Only the command line loads it.
+It shows the status of `memorybus status`, and dead letters and events as the commands show them.
+Its actions are the operations of `memorybus provider` and `memorybus dlq`. It needs the extra `top`
+(textual). Only the command line imports it.
 """

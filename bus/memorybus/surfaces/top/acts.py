@@ -1,4 +1,4 @@
-"""What can be done from the screen: the operations of `memorybus provider` and `memorybus dlq`."""
+"""The actions of the screen: the operations of `memorybus provider` and `memorybus dlq`."""
 
 from contextlib import closing
 from typing import Final
@@ -21,34 +21,34 @@ from memorybus.surfaces.views import dead_letters
 from memorybus.surfaces.views.dead_letters import count_text
 
 _WAIT: Final = 15.0
-"""Seconds for which the lanes' owners are waited for; what was asked stays asked."""
+"""Seconds to wait for the lanes' owners; they carry a request out even if that takes longer."""
 
 
-class Pausing(msgspec.Struct, frozen=True):
-    """Let a provider's lanes stand still, or go on."""
+class PauseAct(msgspec.Struct, frozen=True):
+    """Pause a provider's lanes, or resume them."""
 
     name: str
     paused: bool
 
 
-class Settling(msgspec.Struct, frozen=True):
-    """Retry or discard the dead letters that a row stands for."""
+class LettersAct(msgspec.Struct, frozen=True):
+    """Retry or discard the dead letters of a row."""
 
     action: Action
     wanted: LetterSelection
 
 
-Act = Pausing | Settling
+Act = PauseAct | LettersAct
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What somebody is asked before an act.
+    """What the operator is asked before an action.
 
     Attributes:
-        act: the act.
+        act: the action.
         title: what would be done.
-        plan: what follows from it.
-        why: whether a reason is kept, and so has to be given.
+        plan: the consequences.
+        why: whether a reason is recorded, and so has to be given.
     """
 
     act: Act
@@ -58,68 +58,69 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Acts:
-    """Carries acts out; each call may wait for Redis, and for the lanes' owners.
+    """Carries actions out; each call may wait for Redis, and for the lanes' owners.
 
     Args:
         settings: where the bus is.
-        operator: who acts.
+        operator: who acts, for the record.
         clock: time.
     """
 
     def __init__(self, settings: Settings, operator: str, clock: Clock = SYSTEM) -> None:
-        """Connect at the first act."""
+        """Connect at the first action."""
         self._settings = settings
         self._operator = operator
         self._clock = clock
 
     def question(self, act: Act) -> Question:
-        """Return what to ask before an act; changes nothing.
+        """Return what to ask before an action; change nothing.
 
         Raises:
             MemoryBusError: there is nothing to do, or Redis is away.
         """
         match act:
-            case Pausing(name=name, paused=True):
-                plan = "Its lanes stand still, recalls go on; nothing is lost."
+            case PauseAct(name=name, paused=True):
+                plan = "Its lanes stop, recalls go on; no event is lost."
                 return Question(act, f"Pause {name}?", plan)
-            case Pausing(name=name):
+            case PauseAct(name=name):
                 return Question(act, f"Resume {name}?", "Its lanes go on and catch up.", why=False)
-            case Settling():
-                return self._settling(act)
+            case LettersAct():
+                return self._letters_question(act)
 
-    def done(self, act: Act, reason: str) -> str:
-        """Do it; return what was done.
+    def carry_out(self, act: Act, reason: str) -> str:
+        """Carry an action out; return what was done.
 
         Raises:
             MemoryBusError: it could not be done.
         """
         match act:
-            case Pausing():
-                return self._pause(act, reason)
-            case Settling():
-                return self._settle(act, reason)
+            case PauseAct():
+                return self._pause_or_resume(act, reason)
+            case LettersAct():
+                return self._settle_letters(act, reason)
 
-    def _settling(self, act: Settling) -> Question:
+    def _letters_question(self, act: LettersAct) -> Question:
         with closing(open_desk(self._settings)) as desk:
             planned = plan(desk, act.action, act.wanted)
         more = planned.total - planned.events
-        then = f"{count_text(more, 'event')} behind them are applied then. " if more else ""
+        then = f"{count_text(more, 'event')} behind them are applied next. " if more else ""
         warned = dead_letters.untried_warning(act.action, planned.chosen)
         events = count_text(planned.events, "event")
         title = f"{act.action.capitalize()} {events} of {count_text(len(planned.steps), 'key')}?"
-        return Question(act, title, f"{then}{warned}" or "In order, until one is refused again.")
+        steps = f"{then}{warned}" or "They are applied in order, until one is refused again."
+        return Question(act, title, steps)
 
-    def _pause(self, act: Pausing, reason: str) -> str:
+    def _pause_or_resume(self, act: PauseAct, reason: str) -> str:
         with Stores(self._settings) as stores:
             if act.paused:
                 found = lifecycle.pause(stores, act.name, reason, self._operator, self._clock)
             else:
                 found = lifecycle.resume(stores, act.name)
-        state = "is paused" if act.paused else "goes on"
+        state = "is paused" if act.paused else "is resumed"
         before = "" if found.changed else " already"
         return f"{found.name} {state}{before}; {count_text(found.backlog, 'event')} wait"
 
-    def _settle(self, act: Settling, reason: str) -> str:
+    def _settle_letters(self, act: LettersAct, reason: str) -> str:
         with closing(open_desk(self._settings)) as desk:
             planned = plan(desk, act.action, act.wanted)
             now = self._clock.now_ms()

@@ -1,4 +1,4 @@
-"""The screen: four views of one look, and the keys."""
+"""The screen: four views of the bus, and the keys."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -17,27 +17,27 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.operations.dead_letters.selection import Action, LetterSelection
 from memorybus.surfaces.top import rows
-from memorybus.surfaces.top.acts import Act, Acts, Pausing, Question, Settling
-from memorybus.surfaces.top.dialogs import Asking, Help
-from memorybus.surfaces.top.grid import Grid
+from memorybus.surfaces.top.acts import Act, Acts, LettersAct, PauseAct, Question
+from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
+from memorybus.surfaces.top.grid import LiveTable
 from memorybus.surfaces.top.head import head_line
-from memorybus.surfaces.top.reader import Reader, Seen, View
+from memorybus.surfaces.top.reader import Reader, Snapshot, View
 from memorybus.surfaces.views.safe import one_line
 from memorybus.surfaces.views.status import finding_line
 from memorybus.text.redact import masked
 
 VIEWS: Final[tuple[View, ...]] = ("overview", "lanes", "letters", "tail")
 _TITLES: Final = ("1 Overview", "2 Lanes", "3 Dead letters", "4 Tail")
-_SAID: Final = 300
-"""Characters of what is told for a moment."""
+_MESSAGE_WIDTH: Final = 300
+"""Characters of a message that is shown for a moment."""
 
 _CSS: Final = """
 #head, #tabs { height: 1; padding: 0 1; }
 #tabs { color: $text-muted; }
 ContentSwitcher { height: 1fr; }
-#overview Grid { height: auto; max-height: 60%; }
+#overview LiveTable { height: auto; max-height: 60%; }
 #findings { height: 1fr; padding: 1 1 0 1; }
-#letters Grid { height: 1fr; }
+#letters LiveTable { height: 1fr; }
 #detail { height: 4; padding: 0 1; border-top: solid $surface; }
 #filter { dock: bottom; height: 1; border: none; display: none; margin-bottom: 1; }
 ModalScreen { align: center middle; }
@@ -49,10 +49,10 @@ ModalScreen { align: center middle; }
 
 
 class TopApp(App[None]):
-    """The bus, live.
+    """The live view of a bus.
 
     Args:
-        settings: where it is.
+        settings: where the bus is.
         operator: who acts, for the record.
         clock: time.
     """
@@ -77,27 +77,27 @@ class TopApp(App[None]):
         Binding("space", "hold", "Hold"),
     ]
 
-    class Arrived(Message):
-        """A look has come."""
+    class LookArrived(Message):
+        """The reader has looked at the bus."""
 
-        def __init__(self, seen: Seen) -> None:
-            """Carry it."""
+        def __init__(self, snapshot: Snapshot) -> None:
+            """Carry what it saw."""
             super().__init__()
-            self.seen = seen
+            self.snapshot = snapshot
 
-    class Planned(Message):
-        """What an act would do is known."""
+    class ActPlanned(Message):
+        """It is known what an action would do."""
 
         def __init__(self, question: Question) -> None:
-            """Carry what to ask."""
+            """Carry the question to the operator."""
             super().__init__()
             self.question = question
 
-    class Told(Message):
-        """An act is done, or was not."""
+    class ActEnded(Message):
+        """An action was carried out, or failed."""
 
         def __init__(self, text: str, *, failed: bool) -> None:
-            """Carry what to say."""
+            """Carry the message to show."""
             super().__init__()
             self.text = text
             self.failed = failed
@@ -107,10 +107,10 @@ class TopApp(App[None]):
         super().__init__()
         self._settings = settings
         self._clock = clock
-        self._reader = Reader(settings, self._take, clock)
+        self._reader = Reader(settings, self._post_snapshot, clock)
         self._acts = Acts(settings, operator, clock)
-        self._seen: Seen | None = None
-        self._seen_at = clock.monotonic()
+        self._snapshot: Snapshot | None = None
+        self._snapshot_at = clock.monotonic()
         self._error = ""
         self._provider = ""
         self._words = ""
@@ -121,42 +121,42 @@ class TopApp(App[None]):
     # -- what is there -----------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """Make the views."""
+        """Create the views."""
         yield Static(id="head")
         yield Static(id="tabs")
         with ContentSwitcher(initial="overview"):
             with Vertical(id="overview"):
-                yield Grid(rows.PROVIDERS, "providers")
+                yield LiveTable(rows.PROVIDERS, "providers")
                 with VerticalScroll(can_focus=False):
                     yield Static(id="findings")
             with Vertical(id="lanes"):
-                yield Grid(rows.LANES, "all-lanes")
+                yield LiveTable(rows.LANES, "all-lanes")
             with Vertical(id="letters"):
-                yield Grid(rows.LETTERS, "keys")
-                yield Grid(rows.ERRORS, "errors")
+                yield LiveTable(rows.LETTERS, "keys")
+                yield LiveTable(rows.ERRORS, "errors")
                 yield Static(id="detail")
             with Vertical(id="tail"):
-                yield Grid(rows.EVENTS, "events")
+                yield LiveTable(rows.EVENTS, "events")
         yield Input(placeholder="rows with these words", id="filter")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Start to read the bus."""
         self.query_one("#errors").display = False
         self._reader.start()
         self.set_interval(1.0, self._tick)
         self.action_show("overview")
 
     def on_unmount(self) -> None:
-        """Look no more."""
+        """Stop reading the bus."""
         self._reader.stop()
 
-    def _take(self, seen: Seen) -> None:
-        """Pass on what the reader's thread saw."""
-        self.post_message(self.Arrived(seen))
+    def _post_snapshot(self, snapshot: Snapshot) -> None:
+        """Pass on a snapshot from the reader's thread."""
+        self.post_message(self.LookArrived(snapshot))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let no key of the views act behind a question."""
+        """Ignore the keys of the views while a dialog is open."""
         return action == "quit" or not isinstance(self.screen, ModalScreen)
 
     # -- what is shown -----------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class TopApp(App[None]):
         return self._reader.view
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> LiveTable:
         """The table of this view."""
         letters = "errors" if self._by_error else "keys"
         names = {
@@ -176,71 +176,71 @@ class TopApp(App[None]):
             "letters": letters,
             "tail": "events",
         }
-        return self.query_one(f"#{names[self.view]}", Grid)
+        return self.query_one(f"#{names[self.view]}", LiveTable)
 
-    def on_top_app_arrived(self, arrived: Arrived) -> None:
-        """Take in what was seen; what was seen before stays if Redis does not answer.
+    def on_top_app_look_arrived(self, arrived: LookArrived) -> None:
+        """Show a snapshot; if Redis did not answer, the one before stays on the screen.
 
-        A look that ends while the screen is being left has no views to fill any more.
+        A snapshot that arrives while the app is closing is dropped, because the views are gone.
         """
         if not self.is_running:
             return
-        seen = arrived.seen
-        if seen.look.status is not None:
-            self._seen_at = self._clock.monotonic()
+        snapshot = arrived.snapshot
+        if snapshot.look.status is not None:
+            self._snapshot_at = self._clock.monotonic()
             if not self._held:
-                self._seen = seen
+                self._snapshot = snapshot
                 self._show()
-        if seen.error and seen.error != self._error:
-            self._say(seen.error, failed=True)
-        self._error = seen.error
+        if snapshot.error and snapshot.error != self._error:
+            self._show_message(snapshot.error, failed=True)
+        self._error = snapshot.error
         self._show_head()
 
     def _show(self) -> None:
-        """Show what was seen last in this view."""
-        if self._seen is None:
+        """Show the last snapshot in the current view."""
+        if self._snapshot is None:
             return
-        self.grid.show([row for row in self._rows(self._seen) if row.has(self._words)])
+        self.grid.show([row for row in self._rows(self._snapshot) if row.contains(self._words)])
         if self.view == "overview":
-            self._show_findings(self._seen)
+            self._show_findings(self._snapshot)
         if self.view == "letters":
             self._show_detail()
 
-    def _rows(self, seen: Seen) -> Sequence[rows.Row]:
+    def _rows(self, snapshot: Snapshot) -> Sequence[rows.Row]:
         match self.view:
             case "overview":
-                return rows.of_providers(seen.look)
+                return rows.provider_rows(snapshot.look)
             case "lanes":
-                return rows.of_lanes(seen.look, self._provider)
+                return rows.lane_rows(snapshot.look, self._provider)
             case "letters":
-                of = rows.of_errors if self._by_error else rows.of_letters
-                return of(seen.letters or ())
+                of = rows.error_rows if self._by_error else rows.letter_rows
+                return of(snapshot.letters or ())
             case "tail":
-                return rows.of_events(seen.events or ())
+                return rows.event_rows(snapshot.events or ())
 
-    def _show_findings(self, seen: Seen) -> None:
-        lines = [finding_line(one) for one in seen.look.findings]
+    def _show_findings(self, snapshot: Snapshot) -> None:
+        lines = [finding_line(one) for one in snapshot.look.findings]
         text = Text("\n").join(lines) if lines else Text("Nothing is wrong.", "green")
         self.query_one("#findings", Static).update(text)
 
     def _show_detail(self) -> None:
-        """Show whole what the row under the cursor cuts off."""
-        row, seen = self.grid.current, self._seen
+        """Show in full the columns that the row under the cursor cuts off."""
+        row, snapshot = self.grid.current, self._snapshot
         text = Text("No dead letters." if row is None else "")
         if row is not None:
             text = Text("\n").join(row.cells[-1 if self._by_error else -2 :])
-        if seen is not None and seen.cut:
-            text.append("\nOnly the first of each lane are shown.", "yellow")
+        if snapshot is not None and snapshot.cut:
+            text.append("\nOnly the first dead letters of each lane are shown.", "yellow")
         self.query_one("#detail", Static).update(text)
 
     def _tick(self) -> None:
-        """Show how old the news is, until the screen is left."""
+        """Show how old the snapshot is, unless the app is closing."""
         if self.is_running:
             self._show_head()
 
     def _show_head(self) -> None:
-        silent = self._clock.monotonic() - self._seen_at
-        look = self._seen.look if self._seen else None
+        silent = self._clock.monotonic() - self._snapshot_at
+        look = self._snapshot.look if self._snapshot else None
         text = head_line(self._settings.namespace, look, silent, frozen=self._held)
         self.query_one("#head", Static).update(text)
         tabs = Text("   ").join(
@@ -253,7 +253,7 @@ class TopApp(App[None]):
         self.query_one("#tabs", Static).update(tabs)
 
     def on_data_table_row_highlighted(self) -> None:
-        """Show the rest of the row under the cursor."""
+        """Show the details of the row under the cursor."""
         if self.view == "letters":
             self._show_detail()
 
@@ -270,7 +270,7 @@ class TopApp(App[None]):
         self.query_one(ContentSwitcher).current = view
         if view != "lanes":
             self._provider = ""
-        self._reader.hurry(view)
+        self._reader.look_now(view)
         self.grid.focus()
         self._show()
         self._show_head()
@@ -281,12 +281,12 @@ class TopApp(App[None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(Help())
+        self.push_screen(HelpDialog())
 
     def action_hold(self) -> None:
-        """Hold what is shown, or go on."""
+        """Freeze the screen, or let it go on."""
         self._held = not self._held
-        self._reader.hurry(self.view)
+        self._reader.look_now(self.view)
         self._show_head()
 
     def action_group(self) -> None:
@@ -298,7 +298,7 @@ class TopApp(App[None]):
             self.action_show("letters")
 
     def action_filter(self) -> None:
-        """Ask for words."""
+        """Open the field for the words of the filter."""
         words = self.query_one("#filter", Input)
         words.display = True
         words.focus()
@@ -307,10 +307,10 @@ class TopApp(App[None]):
         """Show all rows again."""
         self._provider = ""
         self.query_one("#filter", Input).value = ""
-        self._narrow("")
+        self._set_filter("")
 
     def on_input_changed(self, said: Input.Changed) -> None:
-        """Show only rows with what is written."""
+        """Show only rows that contain the words of the filter."""
         if said.input.id == "filter":
             self._words = said.value.strip()
             self._show()
@@ -318,9 +318,9 @@ class TopApp(App[None]):
     def on_input_submitted(self, said: Input.Submitted) -> None:
         """Go back to the rows."""
         if said.input.id == "filter":
-            self._narrow(said.value.strip())
+            self._set_filter(said.value.strip())
 
-    def _narrow(self, words: str) -> None:
+    def _set_filter(self, words: str) -> None:
         self._words = words
         self.query_one("#filter", Input).display = False
         self.grid.focus()
@@ -330,15 +330,15 @@ class TopApp(App[None]):
     # -- acts --------------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        """Pause the provider under the cursor, or let it go on."""
-        row, seen = self.grid.current, self._seen
-        if self.view not in ("overview", "lanes") or row is None or seen is None:
+        """Pause the provider under the cursor, or resume it."""
+        row, snapshot = self.grid.current, self._snapshot
+        if self.view not in ("overview", "lanes") or row is None or snapshot is None:
             return
         name = row.key if self.view == "overview" else row.key.rpartition(" ")[0]
-        status = seen.look.status
+        status = snapshot.look.status
         found = [one for one in status.providers if one.name == name] if status else []
         if found:
-            self._begin(Pausing(name, paused=not found[0].paused))
+            self._ask_about(PauseAct(name, paused=not found[0].paused))
 
     def action_settle(self, action: Action) -> None:
         """Retry or discard the dead letters under the cursor."""
@@ -347,35 +347,39 @@ class TopApp(App[None]):
             return
         provider, _, name = row.key.partition("\0")
         error, key = (name, None) if self._by_error else (None, name)
-        self._begin(Settling(action, LetterSelection(key=key, error=error, provider=provider)))
+        self._ask_about(
+            LettersAct(action, LetterSelection(key=key, error=error, provider=provider))
+        )
 
-    def _begin(self, act: Act) -> None:
-        self._aside(lambda: self.Planned(self._acts.question(act)))
+    def _ask_about(self, act: Act) -> None:
+        self._run_on_thread(lambda: self.ActPlanned(self._acts.question(act)))
 
-    def on_top_app_planned(self, planned: Planned) -> None:
-        """Ask."""
+    def on_top_app_act_planned(self, planned: ActPlanned) -> None:
+        """Ask the operator whether to act, and for the reason."""
         act = planned.question.act
 
         def answered(reason: str | None) -> None:
             if reason is not None:
-                self._aside(lambda: self.Told(self._acts.done(act, reason), failed=False))
+                self._run_on_thread(
+                    lambda: self.ActEnded(self._acts.carry_out(act, reason), failed=False)
+                )
 
-        self.push_screen(Asking(planned.question), answered)
+        self.push_screen(ReasonDialog(planned.question), answered)
 
-    def on_top_app_told(self, told: Told) -> None:
-        """Say what became of an act, and look."""
-        self._say(told.text, failed=told.failed)
-        self._reader.hurry(self.view)
+    def on_top_app_act_ended(self, told: ActEnded) -> None:
+        """Show the result of an action, and read the bus again."""
+        self._show_message(told.text, failed=told.failed)
+        self._reader.look_now(self.view)
 
-    def _say(self, text: str, *, failed: bool) -> None:
-        said = one_line(masked(text, self._settings.secrets), _SAID)
+    def _show_message(self, text: str, *, failed: bool) -> None:
+        said = one_line(masked(text, self._settings.secrets), _MESSAGE_WIDTH)
         self.clear_notifications()
         self.notify(said, severity="error" if failed else "information", markup=False)
 
-    def _aside(self, work: Callable[[], Message]) -> None:
-        """Do something that may wait on a thread of its own; one at a time."""
+    def _run_on_thread(self, work: Callable[[], Message]) -> None:
+        """Do something that may wait on a thread of its own; only one at a time."""
         if self._busy:
-            self._say("the last act is not done yet", failed=True)
+            self._show_message("the last action is not done yet", failed=True)
             return
         self._busy = True
 
@@ -383,7 +387,7 @@ class TopApp(App[None]):
             try:
                 message: Any = work()
             except MemoryBusError as error:
-                message = self.Told(str(error), failed=True)
+                message = self.ActEnded(str(error), failed=True)
             self._busy = False
             self.post_message(message)
 

@@ -1,4 +1,4 @@
-"""What stands over the screen: a question before an act, and the keys."""
+"""The dialogs over the screen: a question before an action, and the keys."""
 
 from typing import ClassVar, Final
 
@@ -14,55 +14,55 @@ from memorybus.surfaces.views.render import line
 
 KEYS: Final = """\
 1 2 3 4    overview, lanes, dead letters, tail
-tab        the next of them; shift+tab the one before
+tab        the next view; shift+tab the previous one
 enter      on a provider: its lanes
 /          only rows with these words; esc shows all again
 g          dead letters by key, or by error
-p          pause the provider under the cursor, or let it go on
+p          pause the provider under the cursor, or resume it
 r          retry the dead letters under the cursor
 d          discard them
-space      hold what is shown, or go on
+space      freeze the screen, or let it go on
 q          quit
 
-Acts ask first, and keep your reason. What they do is what
-memorybus provider pause, dlq retry and dlq discard do."""
+Actions ask first, and record your reason. They do the same as
+memorybus provider pause, dlq retry and dlq discard."""
 
 
-class Asking(ModalScreen[str | None]):
-    """Asks for a reason; dismissed with it, or with None if nothing shall be done.
+class ReasonDialog(ModalScreen[str | None]):
+    """Asks for a reason; its result is the reason, or None if nothing is to be done.
 
     Args:
-        question: what is asked.
+        question: what to ask.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
 
     def __init__(self, question: Question) -> None:
-        """Ask it."""
+        """Remember the question."""
         super().__init__()
         self._question = question
 
     def compose(self) -> ComposeResult:
         """Show what would be done, and a line for the reason."""
-        how = "why? enter does it, esc leaves it" if self._question.why else "enter does it"
+        how = "reason? enter: do it, esc: cancel" if self._question.why else "enter: do it"
         with Vertical(id="box"):
             yield Static(line(self._question.title, "bold"), id="title")
             yield Static(line(self._question.plan))
             yield Input(placeholder=how, id="why", max_length=500)
 
     def on_input_submitted(self, said: Input.Submitted) -> None:
-        """Take the reason; an empty one does nothing where one is kept."""
+        """Take the reason; an empty one is ignored where a reason is required."""
         reason = said.value.strip()
         if reason or not self._question.why:
             self.dismiss(reason)
 
     def action_leave(self) -> None:
-        """Do nothing."""
+        """Close the dialog; nothing is done."""
         self.dismiss(None)
 
 
-class Help(ModalScreen[None]):
-    """Shows the keys; any key leaves."""
+class HelpDialog(ModalScreen[None]):
+    """Shows the keys; any key closes it."""
 
     def compose(self) -> ComposeResult:
         """Show them."""
@@ -70,5 +70,5 @@ class Help(ModalScreen[None]):
             yield Static(Text(KEYS))
 
     def on_key(self) -> None:
-        """Leave."""
+        """Close the dialog."""
         self.dismiss()

@@ -1,4 +1,4 @@
-"""A table that is shown anew every second, and keeps its cursor and its place."""
+"""A table that is filled again every second, and keeps its cursor and scroll position."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,18 +10,18 @@ from memorybus.surfaces.top.rows import Row
 
 _WORDS: Final = ("provider", "state", "lane", "group", "type", "reason", "key")
 _EVENTS: Final = ("time", "session", "what")
-"""Columns of words; the heads of numbers stand to the right, as what is below them."""
+"""Columns of text. All others hold numbers, and their heads are right-aligned as the cells are."""
 
 MOST: Final = 500
-"""Rows that are shown (G10): somebody who looks for others narrows them."""
+"""The most rows that are shown (G10); the filter finds others."""
 
 
-class Grid(DataTable[Text]):
-    """Rows by their keys.
+class LiveTable(DataTable[Text]):
+    """A table of rows that are known by their keys.
 
     Args:
-        columns: the heads.
-        name: its id on the screen.
+        columns: the heads of the columns.
+        name: the table's id on the screen.
     """
 
     def __init__(self, columns: Sequence[str], name: str) -> None:
@@ -31,7 +31,7 @@ class Grid(DataTable[Text]):
         self._rows: tuple[Row, ...] = ()
 
     def on_mount(self) -> None:
-        """Make the columns."""
+        """Create the columns."""
         for head in self._heads:
             is_word = head in (*_WORDS, *_EVENTS)
             self.add_column(Text(head, justify="left" if is_word else "right"), key=head)
@@ -42,10 +42,10 @@ class Grid(DataTable[Text]):
         return self._rows[self.cursor_row] if self.cursor_row < len(self._rows) else None
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows, or the first of them, in place of the last ones.
+        """Replace the rows by these, or by the first `MOST` of them.
 
-        All are made anew: changing single cells measures the whole column each time. The cursor
-        stays with its row, if that is still there, and what is seen stays where it was.
+        All rows are created again, because a change of a single cell measures its whole column. The
+        cursor stays on its row, if that still exists, and the scroll position stays.
         """
         before, self._rows = self._rows, tuple(rows[:MOST])
         if self._rows == before:

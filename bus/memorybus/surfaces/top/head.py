@@ -1,4 +1,4 @@
-"""The first line: which bus, how it does, and how old what is shown is; pure."""
+"""The first line: the bus, its state, and how old the snapshot is; pure."""
 
 from typing import Final
 
@@ -10,8 +10,8 @@ from memorybus.surfaces.views.render import cell
 from memorybus.surfaces.views.shown import duration
 from memorybus.text.display import iso
 
-LATE: Final = 3.0
-"""Seconds without news after which the screen says so."""
+SILENT_AFTER: Final = 3.0
+"""Seconds without a new snapshot after which the screen says so."""
 
 _STYLES: Final = {"OK": "bold green", "WARNING": "bold yellow", "CRITICAL": "bold red"}
 
@@ -21,20 +21,20 @@ def head_line(namespace: str, look: Look | None, silent: float, *, frozen: bool)
 
     Args:
         namespace: of the bus.
-        look: the last one that saw anything; None before the first.
-        silent: seconds since it.
-        frozen: whether somebody holds the screen.
+        look: the last one that reached Redis; None before the first.
+        silent: seconds since then.
+        frozen: whether the operator froze the screen.
     """
     line = Text("memorybus ", no_wrap=True).append_text(cell(namespace, "bold")).append("  ")
-    if silent >= LATE:
+    if silent >= SILENT_AFTER:
         line.append(f"no news for {duration(silent)}  ", "bold red")
     if look is None or look.status is None:
         return line
     state, at = look.verdict.state, f"{(iso(look.at_ms) or '')[11:19]} UTC"
-    if silent >= LATE:
-        return line.append(f"below is of {at}", "dim")
+    if silent >= SILENT_AFTER:
+        return line.append(f"shown as of {at}", "dim")
     line.append(f"{state}  ", _STYLES.get(state, "bold"))
     if frozen:
-        line.append("held (space)  ", "bold yellow")
+        line.append("frozen (space)  ", "bold yellow")
     workers, events = len(look.status.workers), look.status.log.published
     return line.append(f"{count_text(workers, 'worker')}  {count_text(events, 'event')}  {at}")

@@ -1,4 +1,4 @@
-"""Reads for the screen on a thread of its own: a Redis that is slow or away never stops a key."""
+"""Reads the bus on a thread of its own, so that a slow or missing Redis never blocks a key."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -18,25 +18,25 @@ from memorybus.operations import journal
 
 View = Literal["overview", "lanes", "letters", "tail"]
 
-EVERY: Final = 1.0
+LOOK_INTERVAL: Final = 1.0
 """Seconds between looks."""
 
 MOST_LETTERS: Final = 2_000
-"""Dead letters that are read whole; of more, the first of each lane."""
+"""If there are more dead letters, only the first of each lane are read."""
 
-_EACH: Final = 20
+_LETTERS_EACH: Final = 20
 _EVENTS: Final = 200
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """What one look brought.
+class Snapshot(msgspec.Struct, frozen=True):
+    """What the reader saw at one time.
 
     Attributes:
-        look: how the bus does; without a status if Redis could not be read.
-        letters: the dead letters, if they are shown; None if they were not read.
-        cut: whether that is not all of them.
-        events: the newest events, if they are shown; None if they were not read.
-        error: why something that is shown could not be read. Hostile text.
+        look: the state of the bus; without a status if Redis could not be read.
+        letters: the dead letters, if the view shows them; None if they were not read.
+        cut: whether there are more dead letters than these.
+        events: the newest events, if the view shows them; None if they were not read.
+        error: why something that the view shows could not be read. Hostile text.
     """
 
     look: Look
@@ -47,19 +47,19 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """Looks once a second while it runs.
+    """Takes a snapshot once a second while it runs.
 
     Args:
         settings: where the bus is.
-        tell: is given what was seen; called from the reader's thread.
+        tell: receives each snapshot; called from the reader's thread.
         clock: time.
 
     Attributes:
-        view: what is shown, and so what is read beside the status.
+        view: the view that is shown; it decides what is read besides the status.
     """
 
     def __init__(
-        self, settings: Settings, tell: Callable[[Seen], None], clock: Clock = SYSTEM
+        self, settings: Settings, tell: Callable[[Snapshot], None], clock: Clock = SYSTEM
     ) -> None:
         """Read nothing yet."""
         self.view: View = "overview"
@@ -69,15 +69,15 @@ class Reader:
         self._stop = StopSignal()
 
     def start(self) -> None:
-        """Begin to read; the thread ends with the process, whatever it waits for."""
+        """Start to read; the thread is a daemon, so that it never delays the process's end."""
         threading.Thread(target=self._run, name="memorybus-top", daemon=True).start()
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stop.set()
 
-    def hurry(self, view: View) -> None:
-        """Look now: something else is shown, or was changed."""
+    def look_now(self, view: View) -> None:
+        """Take a snapshot at once, because another view is shown or something was changed."""
         self.view = view
         self._looks.forget()
         self._stop.interrupt()
@@ -85,30 +85,30 @@ class Reader:
     def _run(self) -> None:
         while not self._stop.is_set():
             self._tell(self.read())
-            self._stop.wait(EVERY)
+            self._stop.wait(LOOK_INTERVAL)
 
-    def read(self) -> Seen:
-        """Look once."""
+    def read(self) -> Snapshot:
+        """Return a snapshot."""
         view, look = self.view, self._looks.look()
         if look.status is None:
-            return Seen(look, error="; ".join(one.text for one in look.findings))
+            return Snapshot(look, error="; ".join(one.text for one in look.findings))
         try:
             if view == "letters":
                 letters, cut = self._letters(look)
-                return Seen(look, letters=letters, cut=cut)
-            return Seen(look, events=self._events() if view == "tail" else None)
+                return Snapshot(look, letters=letters, cut=cut)
+            return Snapshot(look, events=self._events() if view == "tail" else None)
         except MemoryBusError as error:
-            return Seen(look, error=str(error))
+            return Snapshot(look, error=str(error))
 
     def _letters(self, look: Look) -> tuple[list[Dead], bool]:
-        """Return the dead letters, and whether these are not all."""
+        """Return the dead letters, and whether there are more than these."""
         status = look.status
         found = [*status.providers, *status.copies] if status else []
         names = [one.live or one.name for one in found if one.dead_letters]
         with closing(DeadLetters(self._settings)) as desk:
             if sum(one.dead_letters for one in found) <= MOST_LETTERS:
                 return desk.letters(names), False
-            return [dead for name in names for dead in desk.first(name, _EACH)], True
+            return [dead for name in names for dead in desk.first(name, _LETTERS_EACH)], True
 
     def _events(self) -> list[LoggedEvent]:
         with closing(journal.checked_history(self._settings)) as history:

@@ -1,4 +1,4 @@
-"""What the tables show, as rows of harmless cells; pure."""
+"""The rows of the tables, with hostile text escaped; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -34,35 +34,35 @@ ERRORS = ("provider", "keys", "waiting", "group", "reason")
 EVENTS = ("time", "type", "session", "what")
 
 _NAME, _SESSION, _TYPE, _TEXT = 16, 14, 16, 200
-"""Characters of a column; all of it is with the commands."""
+"""Characters of each column; the commands show the whole text."""
 
 
 class Row(msgspec.Struct, frozen=True):
     """One line of a table.
 
     Attributes:
-        key: what it is about, by which acts and the cursor find it again.
-        cells: as they are shown.
+        key: names what the row shows; actions and the cursor find the row by it.
+        cells: the cells as they are shown.
     """
 
     key: str
     cells: tuple[Text, ...]
 
-    def has(self, words: str) -> bool:
-        """Say whether a text stands in it, in any case."""
+    def contains(self, words: str) -> bool:
+        """Say whether the cells contain a text, in upper or lower case."""
         return words.lower() in " ".join(one.plain for one in self.cells).lower()
 
 
-def of_providers(look: Look) -> list[Row]:
+def provider_rows(look: Look) -> list[Row]:
     """Return a row for each provider."""
     found = look.status.providers if look.status else []
     return [Row(one.name, _provider(one, look.at_ms)) for one in found]
 
 
-def of_lanes(look: Look, only: str = "") -> list[Row]:
-    """Return a row for each lane of the instances that serve, or of one provider's.
+def lane_rows(look: Look, only: str = "") -> list[Row]:
+    """Return a row for each lane of the serving instances, or of one provider's.
 
-    Those with a backlog stand first.
+    The lanes with the largest backlog come first.
     """
     found = look.status.providers if look.status else []
     rows = [
@@ -75,7 +75,7 @@ def of_lanes(look: Look, only: str = "") -> list[Row]:
     return [Row(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
 
 
-def of_letters(letters: Sequence[Dead]) -> list[Row]:
+def letter_rows(letters: Sequence[Dead]) -> list[Row]:
     """Return a row for each key that waits behind a dead letter."""
     return [
         Row(
@@ -94,7 +94,7 @@ def of_letters(letters: Sequence[Dead]) -> list[Row]:
     ]
 
 
-def of_errors(letters: Sequence[Dead]) -> list[Row]:
+def error_rows(letters: Sequence[Dead]) -> list[Row]:
     """Return a row for each kind of refusal."""
     return [
         Row(
@@ -111,7 +111,7 @@ def of_errors(letters: Sequence[Dead]) -> list[Row]:
     ]
 
 
-def of_events(events: Iterable[LoggedEvent]) -> list[Row]:
+def event_rows(events: Iterable[LoggedEvent]) -> list[Row]:
     """Return a row for each event, the newest first."""
     return [_event(one) for one in reversed(list(events))]
 
@@ -131,7 +131,7 @@ def _provider(one: ProviderStatus, now_ms: int) -> tuple[Text, ...]:
 
 
 def _state(one: ProviderStatus) -> Text:
-    """Return how it does in one word; the findings say more."""
+    """Return a provider's state in one word; the findings say more."""
     if one.paused:
         return Text("paused", "yellow")
     if one.failing:
@@ -140,7 +140,7 @@ def _state(one: ProviderStatus) -> Text:
         return Text("unserved", "bold red")
     if one.parked_keys:
         return Text("parked", "bold red")
-    return Text("behind", "yellow") if one.backlog else Text("well", "green")
+    return Text("behind", "yellow") if one.backlog else Text("ok", "green")
 
 
 def _lane(lane: LaneFigures, name: str, partition: int) -> tuple[Text, ...]:

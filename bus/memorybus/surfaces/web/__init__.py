@@ -1,22 +1,23 @@
 """The page of operators, with the metrics and the health paths: ``memorybus serve``; extra `web`.
 
-It shows the status, the findings and what the operations return, and computes no second truth.
-Nothing here is imported before the command runs. Who may enter: everything that services return, as
-data for templates. Who may use it: the command line alone.
+It shows the status, the findings and what the operations return; it computes nothing of its own.
+Nothing here is imported before the command runs, and only the command line imports it. The
+templates get as data whatever the services return.
 
 How to add a view, one module of `pages` each:
 
-1. A function ``show(asked: Asked) -> Mapping[str, Any]``: it reads a snapshot (`asked.look()`, or a
-   service of the operations) and returns the data of its template. It runs on a thread, so it may
-   block. It raises `MemoryBusError` where it cannot: people see the message, with a fitting status.
-2. A template that extends ``base.html``. What is in its block ``live`` is rendered again every two
-   seconds and sent to those who look; forms stand outside of it, in the block ``body``.
+1. A function ``show(request: PageRequest) -> Mapping[str, Any]``: it reads a snapshot
+   (`request.look()`, or a service of the operations) and returns the data of its template. It runs
+   on a thread, so it may block. If it raises `MemoryBusError`, people see the message, with a
+   fitting status code.
+2. A template that extends ``base.html``. Its block ``live`` is rendered again every two seconds and
+   sent to open pages; forms stand outside of it, in the block ``body``.
 3. A `Page` with the path, the template, the function; with a label and a key if it is in the
    navigation. ``pages/__init__.py`` lists it in `PAGES`.
-4. What changes something is an `Act` of the page: ``do(asked: Asked) -> Done``, called for a POST
-   that came from our own form, of somebody who may act, with a reason. It is told to the log as
-   `OperatorActed` before it is done. Its form is the macro ``act`` of ``parts.html``.
-5. What else a script asks for (JSON, a fragment) is a `Part`.
+4. Whatever changes something is an `Act` of the page: ``do(request: PageRequest) -> ActResult``. It
+   is called for a POST with a reason, from our own form and by a person who may act. It is recorded
+   in the log as `OperatorActed` before it is done. Its form is the macro ``act`` of ``parts.html``.
+5. Anything else that a script asks for (JSON, a fragment) is a `Part`.
 
 Texts are escaped by the templates: never mark one as safe, never put one into a script or a style.
 """

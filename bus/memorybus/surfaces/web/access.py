@@ -1,7 +1,7 @@
-"""Who may look, and who may act: a token, or a person whom a trusted proxy names.
+"""Who may look, and who may act: people with the token, or people whom a trusted proxy names.
 
-Without either, whoever reaches the page may look and nobody may act. With one of them nobody does
-anything before it is known who it is.
+Without token and proxy everybody who reaches the page may look, and nobody may act. With one of
+them people have to be identified before they may look or act.
 """
 
 import hmac
@@ -21,26 +21,26 @@ from memorybus.ids import NewSecret, sha256
 
 _T = TypeVar("_T")
 
-LASTS: Final = 12 * 3_600.0
+SESSION_SECONDS: Final = 12 * 3_600.0
 """Seconds after which somebody has to sign in again."""
 
-_MOST = 1_000
-"""People who are signed in at once; the first of more is signed out."""
+_MOST_KEPT = 1_000
+"""The most sessions at once; if there are more the oldest one is signed out."""
 
 _TRIES, _WITHIN = 5, 60.0
-"""So many wrong tokens from one address, within so many seconds, are looked at."""
+"""So many wrong tokens from one address in so many seconds are checked, and no more."""
 
-_NAME = 100
-"""Characters of a name that are kept."""
+_NAME_LENGTH = 100
+"""The most characters of a person's name."""
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Somebody who may act.
+    """A person who may act.
 
     Attributes:
-        name: as the log is told.
-        proof: what a form of ours holds and one of a stranger cannot.
-        session: of this browser; "" if a proxy names the person.
+        name: the name that the log records.
+        proof: a secret in our own forms, which a form of another site cannot contain.
+        session: the session of this browser; "" if a proxy names the person.
     """
 
     name: str
@@ -49,23 +49,23 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class TooManyTries(Exception):
-    """Tokens are not looked at for a minute."""
+    """There were too many wrong tokens: none is checked for a minute."""
 
 
 class Access:
-    """Knows who is signed in; any thread may ask.
+    """Knows who is signed in; any thread may call it.
 
     Args:
         settings: the token's hash, the proxy's header and addresses.
         clock: time.
-        make_secret: makes what names a session.
+        make_secret: makes the ids of sessions.
 
     Raises:
-        ConfigError: the hash is none of argon2.
+        ConfigError: the hash is not one of argon2.
     """
 
     def __init__(self, settings: Settings, clock: Clock, make_secret: NewSecret) -> None:
-        """Know nobody yet."""
+        """Start with nobody signed in."""
         self._settings = settings
         self._clock = clock
         self._make_secret = make_secret
@@ -78,45 +78,52 @@ class Access:
         _check_hash(settings.page_token)
 
     @property
-    def by_token(self) -> bool:
+    def uses_token(self) -> bool:
         """Whether people sign in with a token."""
         return bool(self._settings.page_token)
 
     @property
     def is_guarded(self) -> bool:
-        """Whether it has to be known who somebody is."""
-        return self.by_token or bool(self._settings.page_proxy_header)
+        """Whether people have to be identified."""
+        return self.uses_token or bool(self._settings.page_proxy_header)
 
     def person(self, request: Request) -> Person | None:
-        """Return who asks; None if nobody knows."""
-        return self._named_by_proxy(request) or self._signed(request) or self._bearer(request)
+        """Return the person who sends a request; None if that is unknown."""
+        return (
+            self._named_by_proxy(request)
+            or self._signed_in_person(request)
+            or self._bearer_person(request)
+        )
 
     def is_secure(self, request: Request) -> bool:
-        """Say whether the browser speaks https, to us or to a trusted proxy."""
+        """Say whether the browser uses https, to us or to a trusted proxy."""
         told = request.headers.get("x-forwarded-proto", "") if self._trusts(request) else ""
         return (told or request.url.scheme) == "https"
 
-    def cookie(self, request: Request) -> str:
-        """Return the name of the cookie that names a session."""
+    def cookie_name(self, request: Request) -> str:
+        """Return the name of the cookie that holds the session."""
         return "__Host-memorybus" if self.is_secure(request) else "memorybus"
 
     def sign_in(self, token: str, name: str, address: str) -> str | None:
         """Return a new session if the token is right, else None.
 
         Args:
-            token: as it was typed.
-            name: who it is, as the log will be told.
-            address: from where.
+            token: the token as it was typed.
+            name: the person's name, for the log.
+            address: the address of the browser.
 
         Raises:
-            TooManyTries: it was wrong too often from there.
+            TooManyTries: too many wrong tokens came from this address.
         """
         if not self._is_right(token, address):
             return None
         session = self._make_secret()
         with self._lock:
-            self._signed_in[session] = (name[:_NAME], self._clock.monotonic() + LASTS)
-            _bound(self._signed_in, _MOST)
+            self._signed_in[session] = (
+                name[:_NAME_LENGTH],
+                self._clock.monotonic() + SESSION_SECONDS,
+            )
+            _drop_oldest(self._signed_in, _MOST_KEPT)
         return session
 
     def sign_out(self, person: Person) -> None:
@@ -124,19 +131,19 @@ class Access:
         with self._lock:
             self._signed_in.pop(person.session, None)
 
-    def say(self, person: Person, text: str) -> None:
-        """Keep what to tell somebody on the next page."""
+    def keep_message(self, person: Person, text: str) -> None:
+        """Keep a message that a person sees on their next page."""
         with self._lock:
             self._said[person.proof] = text
-            _bound(self._said, _MOST)
+            _drop_oldest(self._said, _MOST_KEPT)
 
-    def said(self, person: Person | None) -> str:
-        """Return what to tell somebody now, and forget it."""
+    def take_message(self, person: Person | None) -> str:
+        """Return the message that was kept for a person, and forget it; "" if there is none."""
         with self._lock:
             return self._said.pop(person.proof, "") if person else ""
 
     def is_own_form(self, request: Request, person: Person, proof: str) -> bool:
-        """Say whether a POST came from a form of ours that was made for this person."""
+        """Say whether a POST came from one of our forms, made for this person."""
         return is_own_origin(request) and hmac.compare_digest(person.proof, proof)
 
     def _trusts(self, request: Request) -> bool:
@@ -145,21 +152,21 @@ class Access:
 
     def _named_by_proxy(self, request: Request) -> Person | None:
         header = self._settings.page_proxy_header
-        name = request.headers.get(header, "")[:_NAME] if self._trusts(request) else ""
+        name = request.headers.get(header, "")[:_NAME_LENGTH] if self._trusts(request) else ""
         return Person(name, self._proof(f"proxy:{name}")) if name else None
 
-    def _signed(self, request: Request) -> Person | None:
-        session = request.cookies.get(self.cookie(request), "")
+    def _signed_in_person(self, request: Request) -> Person | None:
+        session = request.cookies.get(self.cookie_name(request), "")
         with self._lock:
             name, until = self._signed_in.get(session, ("", 0.0))
         if self._clock.monotonic() >= until:
             return None
         return Person(name, self._proof(session), session)
 
-    def _bearer(self, request: Request) -> Person | None:
-        """Return a program that shows the token with each request, as Prometheus does."""
+    def _bearer_person(self, request: Request) -> Person | None:
+        """Return the person "bearer" for a program that sends the token, as Prometheus does."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not token or not self.by_token:
+        if kind.lower() != "bearer" or not token or not self.uses_token:
             return None
         address = request.client.host if request.client else ""
         try:
@@ -172,19 +179,19 @@ class Access:
         return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
     def _is_right(self, token: str, address: str) -> bool:
-        """Compare a token with the hash: slow by intent, so a right one is remembered."""
+        """Compare a token with the hash; that is slow by intent, so a right token is remembered."""
         known = sha256(self._key + token.encode("utf-8", "surrogatepass"))
         with self._lock:
             if known in self._bearers:
                 return True
             self._check_tries(address)
-            right = self.by_token and _fits(self._settings.page_token, token)
+            right = self.uses_token and _matches_hash(self._settings.page_token, token)
             if right:
                 self._bearers[known] = None
-                _bound(self._bearers, _MOST)
+                _drop_oldest(self._bearers, _MOST_KEPT)
             else:
                 self._wrong.setdefault(address, deque()).append(self._clock.monotonic())
-                _bound(self._wrong, _MOST)
+                _drop_oldest(self._wrong, _MOST_KEPT)
         return right
 
     def _check_tries(self, address: str) -> None:
@@ -196,19 +203,19 @@ class Access:
 
 
 def is_own_origin(request: Request) -> bool:
-    """Say whether a browser that tells where a request comes from tells this very place."""
+    """Say whether the Origin header, if a browser sends one, names this host."""
     origin = request.headers.get("origin")
     if origin is None:
         return True
     return origin.partition("://")[2] == request.headers.get("host", "")
 
 
-def hashed(token: str) -> str:
-    """Return the hash of a token, as the setting `page_token` wants it."""
+def hash_token(token: str) -> str:
+    """Return the hash of a token, for the setting `page_token`."""
     return PasswordHasher().hash(token)
 
 
-def _fits(found: str, token: str) -> bool:
+def _matches_hash(found: str, token: str) -> bool:
     try:
         return PasswordHasher().verify(found, token)
     except VerificationError:
@@ -221,10 +228,10 @@ def _check_hash(found: str) -> None:
             PasswordHasher().check_needs_rehash(found)
     except InvalidHashError as error:
         raise ConfigError(
-            "page_token is no hash of argon2; make one with: memorybus config page-token"
+            "page_token is not an argon2 hash; make one with: memorybus config page-token"
         ) from error
 
 
-def _bound(known: "OrderedDict[str, _T]", most: int) -> None:
+def _drop_oldest(known: "OrderedDict[str, _T]", most: int) -> None:
     while len(known) > most:
         known.popitem(last=False)

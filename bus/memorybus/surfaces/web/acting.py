@@ -1,4 +1,4 @@
-"""How an act is carried out: by whom, why, told to the log, and then done."""
+"""Carries an act out: checks who may do it, records it in the log with its reason, and does it."""
 
 import msgspec
 from starlette.requests import Request
@@ -7,56 +7,56 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import OperatorActed
 from memorybus.operations import audit
 from memorybus.surfaces.web.access import Person
-from memorybus.surfaces.web.page import Act, Asked, Done
+from memorybus.surfaces.web.page import Act, ActResult, PageRequest
 from memorybus.surfaces.web.site import Site
 from memorybus.text.redact import masked
 
 _LONGEST = 1_000
-"""Characters of a reason, or of what it is about, that the log is told."""
+"""The most characters of a reason, or of another field, that the log records."""
 
 
-def refused(site: Site, request: Request, who: Person | None, form: dict[str, str]) -> str:
-    """Return why somebody may not act now; "" if they may."""
+def why_refused(site: Site, request: Request, who: Person | None, form: dict[str, str]) -> str:
+    """Return why a person may not act now; "" if they may."""
     if not site.access.is_guarded:
         return (
-            "this page only shows: to act, set page_token (memorybus config page-token makes "
-            "one) or page_proxy_header, and start it again"
+            "this page is read-only: to act, set page_token (memorybus config page-token makes "
+            "one) or page_proxy_header, and start the page again"
         )
     if who is None:
         return "sign in first"
     if not site.access.is_own_form(request, who, form.get("proof", "")):
-        return "this form is not of this page, or is too old: load the page again"
+        return "this form is not from this page, or is too old: load the page again"
     if not form.get("why", "").strip():
-        return "say why: the reason is kept beside what you do"
+        return "give a reason: it is recorded with what you do"
     return ""
 
 
-def carried_out(act: Act, asked: Asked, who: Person) -> Done:
-    """Tell the log what is about to be done, and do it; tell it again if that fails.
+def carry_out(act: Act, page_request: PageRequest, who: Person) -> ActResult:
+    """Record in the log what is about to be done, and do it; record also if that fails.
 
     Raises:
-        MemoryBusError: the log cannot be told, and nothing was done; or it could not be done.
+        MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
     """
-    told = _told(act, asked, who)
-    audit.tell(asked.settings, told)
+    record = _recorded_act(act, page_request, who)
+    audit.tell(page_request.settings, record)
     try:
-        done = act.do(asked)
+        done = act.do(page_request)
     except MemoryBusError as error:
-        failed = masked(str(error), asked.settings.secrets)[:_LONGEST]
-        audit.tell(asked.settings, msgspec.structs.replace(told, failed=failed))
+        failed = masked(str(error), page_request.settings.secrets)[:_LONGEST]
+        audit.tell(page_request.settings, msgspec.structs.replace(record, failed=failed))
         raise
     finally:
-        asked.site.looks.forget()
-    asked.site.access.say(who, done.said)
+        page_request.site.looks.forget()
+    page_request.site.access.keep_message(who, done.message)
     return done
 
 
-def _told(act: Act, asked: Asked, who: Person) -> OperatorActed:
-    about = {name: str(value) for name, value in asked.path.items()}
-    about |= {name: asked.form[name] for name in act.told if asked.form.get(name)}
+def _recorded_act(act: Act, page_request: PageRequest, who: Person) -> OperatorActed:
+    about = {name: str(value) for name, value in page_request.path.items()}
+    about |= {name: page_request.form[name] for name in act.recorded if page_request.form.get(name)}
     return OperatorActed(
         act=act.what,
         operator=who.name,
-        reason=asked.reason[:_LONGEST],
+        reason=page_request.reason[:_LONGEST],
         about={name: value[:_LONGEST] for name, value in about.items()},
     )

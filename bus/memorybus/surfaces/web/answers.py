@@ -1,4 +1,4 @@
-"""Answers: a template filled in, an error as people read it."""
+"""Responses: templates that are filled in, and errors as people read them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent, NoWorker
 from memorybus.surfaces.views import shown
 from memorybus.surfaces.web.access import Person
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.site import Site
 from memorybus.text.display import visible
 from memorybus.text.redact import masked
@@ -27,8 +27,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def environment() -> Environment:
-    """Return the templates; everything that they print is escaped, and steers nothing."""
+def template_environment() -> Environment:
+    """Return the templates' environment, which escapes all values and their control characters."""
     found = Environment(
         loader=PackageLoader("memorybus.surfaces.web"),
         autoescape=True,
@@ -48,29 +48,36 @@ def environment() -> Environment:
 
 
 def _harmless(value: Any) -> Any:
-    """Return a text with its steering characters made visible; a part of a template as it is."""
+    """Return a text with its control characters made visible; rendered markup is unchanged."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     return visible(value)
 
 
-def whole(asked: Asked, pages: tuple[Page, ...], page: Page, data: Mapping[str, Any]) -> Response:
-    """Return a page of a view."""
-    context = base(asked.site, asked.request, asked.who, pages) | {"page": page, **data}
-    return HTMLResponse(asked.site.templates.get_template(page.template).render(context))
+def render_page(
+    page_request: PageRequest, pages: tuple[Page, ...], page: Page, data: Mapping[str, Any]
+) -> Response:
+    """Return the whole page of a view."""
+    context = base_context(page_request.site, page_request.http, page_request.who, pages) | {
+        "page": page,
+        **data,
+    }
+    return HTMLResponse(page_request.site.templates.get_template(page.template).render(context))
 
 
-def block(asked: Asked, page: Page, data: Mapping[str, Any]) -> str:
-    """Return the part of a page that is rendered again while somebody looks."""
-    template = asked.site.templates.get_template(page.template)
-    context = template.new_context(base(asked.site, asked.request, asked.who, ()) | {**data})
+def render_live(page_request: PageRequest, page: Page, data: Mapping[str, Any]) -> str:
+    """Return the block ``live`` of a page, which is rendered again while the page is open."""
+    template = page_request.site.templates.get_template(page.template)
+    context = template.new_context(
+        base_context(page_request.site, page_request.http, page_request.who, ()) | {**data}
+    )
     return "".join(template.blocks["live"](context))
 
 
-def base(
+def base_context(
     site: Site, request: Request, who: Person | None, pages: tuple[Page, ...]
 ) -> dict[str, Any]:
-    """Return what every template may use."""
+    """Return the values that every template may use."""
     return {
         "now_ms": site.clock.now_ms(),
         "path": request.url.path,
@@ -79,21 +86,21 @@ def base(
         "page": None,
         "who": who,
         "may_act": who is not None,
-        "by_token": site.access.by_token,
+        "uses_token": site.access.uses_token,
         "namespace": site.settings.namespace,
     }
 
 
-def failed(
+def error_page(
     site: Site, request: Request, who: Person | None, pages: tuple[Page, ...], error: MemoryBusError
 ) -> Response:
-    """Return the page that says why something cannot be shown or done."""
+    """Return a page that says why something cannot be shown or done."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     said = masked(str(error), site.settings.secrets)
-    return told(site, request, who, pages, said, status)
+    return message_page(site, request, who, pages, said, status)
 
 
-def told(
+def message_page(
     site: Site,
     request: Request,
     who: Person | None,
@@ -101,13 +108,17 @@ def told(
     said: str,
     status: int,
 ) -> Response:
-    """Return a page with one sentence."""
-    context = base(site, request, who, pages) | {"said": said, "status": status, "flash": ""}
-    return HTMLResponse(site.templates.get_template("told.html").render(context), status)
+    """Return a page with one message."""
+    context = base_context(site, request, who, pages) | {
+        "said": said,
+        "status": status,
+        "flash": "",
+    }
+    return HTMLResponse(site.templates.get_template("message.html").render(context), status)
 
 
 def asset_names() -> frozenset[str]:
-    """Return the files that may be asked for: ours, and those of others."""
+    """Return the files that may be requested: our own, and those from other projects."""
     return frozenset(
         f"{folder}/{one.name}"
         for folder in ("static", "vendor")

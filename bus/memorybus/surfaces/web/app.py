@@ -16,24 +16,26 @@ from memorybus.errors import MemoryBusError
 from memorybus.surfaces.web import acting, answers, forms, health, live, signing
 from memorybus.surfaces.web.access import Person
 from memorybus.surfaces.web.guard import Guard
-from memorybus.surfaces.web.page import Act, Asked, Page, Part
+from memorybus.surfaces.web.page import Act, Page, PageRequest, Part
 from memorybus.surfaces.web.past import EVERY
 from memorybus.surfaces.web.site import Site
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def build(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
+def build_app(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
     """Return the application of these pages, behind its guard."""
-    made = App(site, pages)
+    made = Endpoints(site, pages)
     app = Starlette(
-        routes=made.routes(), lifespan=made.alive, exception_handlers={Exception: made.broken}
+        routes=made.routes(),
+        lifespan=made.record_past,
+        exception_handlers={Exception: made.report_error},
     )
     return Guard(app, site.settings.page_hosts)
 
 
-class App:
-    """Makes an endpoint of each page, act and part.
+class Endpoints:
+    """Creates the endpoints of pages, acts and parts.
 
     Args:
         site: what they share.
@@ -47,34 +49,38 @@ class App:
         self._assets = answers.asset_names()
 
     def routes(self) -> list[Route]:
-        """Return all routes: those that anybody may ask, then those of the pages."""
+        """Return all routes: first those that anybody may request, then those of the pages."""
         found = [
             Route("/assets/{folder}/{name}", self._asset),
             *health.routes(self._site, self._guarded),
             *signing.routes(self._site),
         ]
         for page in self._pages:
-            found.append(Route(page.path, self._guarded(self._shown(page))))
-            found += [Route(one.path, self._guarded(self._part(one))) for one in page.parts]
-            found += [Route(act.path, self._acted(act), methods=["POST"]) for act in page.acts]
+            found.append(Route(page.path, self._guarded(self._page_endpoint(page))))
+            found += [
+                Route(one.path, self._guarded(self._part_endpoint(one))) for one in page.parts
+            ]
+            found += [
+                Route(act.path, self._act_endpoint(act), methods=["POST"]) for act in page.acts
+            ]
         return found
 
     @asynccontextmanager
-    async def alive(self, _: Starlette) -> AsyncIterator[None]:
-        """Look every few seconds while the server lives, so that there is a past to show."""
-        looking = asyncio.create_task(self._remember())
+    async def record_past(self, _: Starlette) -> AsyncIterator[None]:
+        """Record the state every few seconds while the server runs, for the charts."""
+        looking = asyncio.create_task(self._record_looks())
         try:
             yield
         finally:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
 
-    async def broken(self, request: Request, _: Exception) -> Response:
-        """Return the page of an error that is ours: it quotes nothing, and the log has it all."""
-        said = "an error of memorybus; the log of the page's process says more"
-        return self._told(request, None, said, 500)
+    async def report_error(self, request: Request, _: Exception) -> Response:
+        """Return the page of an unexpected error: it quotes nothing; the log has the details."""
+        said = "an error in memorybus; the log of the page's process says more"
+        return self._message_page(request, None, said, 500)
 
-    async def _remember(self) -> None:
+    async def _record_looks(self) -> None:
         while True:
             self._site.past.note(await run_in_threadpool(self._site.looks.look))
             await asyncio.sleep(EVERY)
@@ -87,60 +93,62 @@ class App:
         answer.headers["cache-control"] = "max-age=3600"
         return answer
 
-    def _guarded(self, endpoint: Callable[[Asked], Awaitable[Response]]) -> Endpoint:
-        """Return an endpoint that is asked only for who may look."""
+    def _guarded(self, endpoint: Callable[[PageRequest], Awaitable[Response]]) -> Endpoint:
+        """Return an endpoint that answers only people who may look."""
 
         async def answer(request: Request) -> Response:
             who = await run_in_threadpool(self._site.access.person, request)
             if who is None and self._site.access.is_guarded:
-                return self._stranger(request)
+                return self._refuse_stranger(request)
             try:
-                return await endpoint(Asked(self._site, request, who))
+                return await endpoint(PageRequest(self._site, request, who))
             except MemoryBusError as error:
-                return answers.failed(self._site, request, who, self._pages, error)
+                return answers.error_page(self._site, request, who, self._pages, error)
 
         return answer
 
-    def _stranger(self, request: Request) -> Response:
-        """Return what somebody gets of whom we do not know who it is."""
+    def _refuse_stranger(self, request: Request) -> Response:
+        """Return the answer to a person who is not identified: the sign-in page, or a 401."""
         wants_page = "text/html" in request.headers.get("accept", "")
-        if self._site.access.by_token and wants_page:
+        if self._site.access.uses_token and wants_page:
             return RedirectResponse(f"/signin?next={quote(request.url.path)}", 303)
         return Response("sign in first\n", 401, {"www-authenticate": "Bearer"})
 
-    def _shown(self, page: Page) -> Callable[[Asked], Awaitable[Response]]:
-        async def show(asked: Asked) -> Response:
-            if live.is_wanted(asked.request):
-                return live.stream(asked, page)
-            data = await run_in_threadpool(page.show, asked)
-            flash = {"flash": self._site.access.said(asked.who)}
-            return answers.whole(asked, self._pages, page, {**flash, **data})
+    def _page_endpoint(self, page: Page) -> Callable[[PageRequest], Awaitable[Response]]:
+        async def show(page_request: PageRequest) -> Response:
+            if live.wants_events(page_request.http):
+                return live.stream(page_request, page)
+            data = await run_in_threadpool(page.show, page_request)
+            flash = {"flash": self._site.access.take_message(page_request.who)}
+            return answers.render_page(page_request, self._pages, page, {**flash, **data})
 
         return show
 
-    def _part(self, part: Part) -> Callable[[Asked], Awaitable[Response]]:
-        async def answer(asked: Asked) -> Response:
-            return await run_in_threadpool(part.answer, asked)
+    def _part_endpoint(self, part: Part) -> Callable[[PageRequest], Awaitable[Response]]:
+        async def answer(page_request: PageRequest) -> Response:
+            return await run_in_threadpool(part.answer, page_request)
 
         return answer
 
-    def _acted(self, act: Act) -> Endpoint:
+    def _act_endpoint(self, act: Act) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             who = await run_in_threadpool(self._site.access.person, request)
             form = await forms.read(request)
             if form is None:
-                return self._told(request, who, "the form is too large", 413)
-            refused = acting.refused(self._site, request, who, form)
+                return self._message_page(request, who, "the form is too large", 413)
+            refused = acting.why_refused(self._site, request, who, form)
             if refused or who is None:
-                return self._told(request, who, refused, 403)
-            asked = Asked(self._site, request, who, form)
+                return self._message_page(request, who, refused, 403)
+            page_request = PageRequest(self._site, request, who, form)
             try:
-                done = await run_in_threadpool(acting.carried_out, act, asked, who)
+                done = await run_in_threadpool(acting.carry_out, act, page_request, who)
             except MemoryBusError as error:
-                return answers.failed(self._site, request, who, self._pages, error)
+                return answers.error_page(self._site, request, who, self._pages, error)
             return RedirectResponse(done.where, 303)
 
         return endpoint
 
-    def _told(self, request: Request, who: Person | None, said: str, status: int) -> Response:
-        return answers.told(self._site, request, who, self._pages, said, status)
+    def _message_page(
+        self, request: Request, who: Person | None, said: str, status: int
+    ) -> Response:
+        return answers.message_page(self._site, request, who, self._pages, said, status)

@@ -1,7 +1,7 @@
-"""What takes longer than a request: it runs on a thread, and pages show how far it is.
+"""Errands: tasks that take longer than a request. Each runs on a thread; pages show its progress.
 
-A server that ends takes its errands along. Those that change something may be cut off anywhere, as
-by a kill of the command: the same act goes on with them.
+When the server ends its errands end, too. One that changes something may be interrupted anywhere,
+as if its command had been killed; the same act then resumes it.
 """
 
 import logging
@@ -15,7 +15,7 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.text.redact import masked
 
 Tell = Callable[[str, int, int], None]
-"""Receives the step, and how many places of how many are done; 0 if nobody knows."""
+"""Receives the step, and how many positions of how many are done; 0 if that is unknown."""
 
 _KEPT = 20
 """Errands that are remembered."""
@@ -28,34 +28,34 @@ class Errand(msgspec.Struct, frozen=True):
 
     Attributes:
         what: what it does: "rebuild".
-        of: of which provider.
-        by: who wants it.
-        begun_at: when (wall time, milliseconds).
-        step: what it does now.
-        done: places of the history it has passed.
-        total: of how many; 0 if nobody knows.
-        said: what it came to; "" while it runs.
+        provider: the provider that it works on.
+        by: who started it.
+        begun_at: when it was started (wall time, milliseconds).
+        step: its current step.
+        done: how many positions of the history it has passed.
+        total: how many positions there are; 0 if that is unknown.
+        result: its result; "" while it runs.
         failed: why it failed; "" if it did not.
     """
 
     what: str
-    of: str
+    provider: str
     by: str
     begun_at: int
     step: str = ""
     done: int = 0
     total: int = 0
-    said: str = ""
+    result: str = ""
     failed: str = ""
 
     @property
-    def runs(self) -> bool:
-        """Whether it is not over."""
-        return not self.said and not self.failed
+    def is_running(self) -> bool:
+        """Whether it has neither a result nor an error yet."""
+        return not self.result and not self.failed
 
 
 class Errands:
-    """Runs errands, one of a provider at a time; any thread may ask.
+    """Runs errands, one at a time for each provider; any thread may call it.
 
     Args:
         clock: time.
@@ -68,30 +68,30 @@ class Errands:
         self._errands: list[Errand] = []
 
     def all(self) -> list[Errand]:
-        """Return those that run, and the last of those that are over; the newest first."""
+        """Return the running errands and the last finished ones, the newest first."""
         with self._lock:
             return self._errands[::-1]
 
-    def begin(self, what: str, of: str, by: str, work: Callable[[Tell], str]) -> None:
-        """Begin one.
+    def begin(self, what: str, provider: str, by: str, work: Callable[[Tell], str]) -> None:
+        """Begin an errand.
 
         Args:
             what: what it does.
-            of: of which provider.
-            by: who wants it.
-            work: does it, and returns what it came to. It raises `MemoryBusError` if it fails.
+            provider: the provider that it works on.
+            by: who started it.
+            work: does the work and returns its result. It raises `MemoryBusError` if it fails.
 
         Raises:
-            ConfigError: another one of this provider runs.
+            ConfigError: another errand of this provider is running.
         """
-        errand = Errand(what, of, by, self._clock.now_ms())
+        errand = Errand(what, provider, by, self._clock.now_ms())
         with self._lock:
-            if any(one.runs and one.of == of for one in self._errands):
-                raise ConfigError(f"something is done with {of} already; see it at the history")
+            if any(one.is_running and one.provider == provider for one in self._errands):
+                raise ConfigError(f"there is work on {provider} already; the history page shows it")
             self._errands = [*self._errands, errand][-_KEPT:]
-        place = (of, errand.begun_at)
+        place = (provider, errand.begun_at)
         threading.Thread(
-            target=self._run, args=(place, work), name=f"{what} of {of}", daemon=True
+            target=self._run, args=(place, work), name=f"{what} of {provider}", daemon=True
         ).start()
 
     def _run(self, place: tuple[str, int], work: Callable[[Tell], str]) -> None:
@@ -99,16 +99,18 @@ class Errands:
             self._change(place, step=step, done=done, total=total)
 
         try:
-            self._change(place, said=work(tell))
+            self._change(place, result=work(tell))
         except (MemoryBusError, OSError) as error:
             self._change(place, failed=masked(str(error)))
         except BaseException:
-            self._change(place, failed="an error of memorybus: see the page's log")
+            self._change(place, failed="an error in memorybus: see the page's log")
             _log.exception("an errand failed")
 
     def _change(self, place: tuple[str, int], **changes: str | int) -> None:
         with self._lock:
             self._errands = [
-                msgspec.structs.replace(one, **changes) if (one.of, one.begun_at) == place else one
+                msgspec.structs.replace(one, **changes)
+                if (one.provider, one.begun_at) == place
+                else one
                 for one in self._errands
             ]

@@ -9,7 +9,7 @@ LARGEST = 1 << 20
 
 
 async def read(request: Request) -> dict[str, str] | None:
-    """Return the fields of a form, of each the last value; None if it is too large."""
+    """Return the fields of a form, each with its last value; None if the form is too large."""
     body = bytearray()
     async for piece in request.stream():
         body += piece

@@ -1,4 +1,4 @@
-"""What holds for every request: the name it was sent to, and what a browser may do with answers."""
+"""Checks on every request: the host name it was sent to, and headers that restrict browsers."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ _HEADERS = {
 
 
 class Guard:
-    """Refuses requests for names that are not ours, and adds headers to all answers.
+    """Refuses requests for host names that are not ours, and adds headers to all responses.
 
-    A page of a stranger whose name leads to this address (DNS rebinding) would else be read as
-    ours. An address is no name and cannot be led elsewhere.
+    Otherwise another site whose name is made to resolve to this address (DNS rebinding) could read
+    our page as its own. Requests for an IP address are allowed: no DNS entry can change it.
 
     Args:
-        app: what answers.
-        names: names by which the page is reached, beside ``localhost``.
+        app: the application.
+        names: host names of the page, in addition to ``localhost``.
     """
 
     def __init__(self, app: ASGIApp, names: Sequence[str] = ()) -> None:
@@ -53,15 +53,15 @@ class Guard:
             await send(message)
 
         host = Headers(scope=scope).get("host", "")
-        if is_ours(host, self._names):
+        if is_own_host(host, self._names):
             await self._app(scope, receive, guarded)
         else:
-            said = "this name is not one of the page's: add it to the setting page_hosts\n"
+            said = "the page does not have this host name: add it to the setting page_hosts\n"
             await PlainTextResponse(said, 421)(scope, receive, guarded)
 
 
-def is_ours(host: str, names: set[str]) -> bool:
-    """Say whether a Host header has an address, or one of these names; pure."""
+def is_own_host(host: str, names: set[str]) -> bool:
+    """Say whether a Host header has an IP address, or one of these names; pure."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     try:
         ipaddress.ip_address(name.strip("[]"))

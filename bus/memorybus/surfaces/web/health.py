@@ -1,4 +1,4 @@
-"""What programs ask: whether we live, whether Redis answers, how the bus does, its metrics."""
+"""Paths for programs: is the page up, does Redis answer, the bus's health, its metrics."""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -15,19 +15,19 @@ from memorybus.errors import MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.ids import new_id
 from memorybus.operations.doctor import passage
-from memorybus.surfaces.web.page import Asked
+from memorybus.surfaces.web.page import PageRequest
 from memorybus.surfaces.web.site import Site
 
 Guarded = Callable[
-    [Callable[[Asked], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]
+    [Callable[[PageRequest], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]
 ]
 
 CANARY_KEPT = 30.0
-"""Seconds for which one canary serves all who ask: each is an event in the log."""
+"""Seconds for which one canary answers all requests, because each is an event in the log."""
 
 
 def routes(site: Site, guarded: Guarded) -> list[Route]:
-    """Return the paths; two of them tell nothing but yes or no, and anybody may ask."""
+    """Return the routes; two of them say only yes or no, and anybody may request them."""
     canary = Canary(site.settings, site.clock)
 
     async def alive(_: Request) -> Response:
@@ -39,19 +39,19 @@ def routes(site: Site, guarded: Guarded) -> list[Route]:
             return PlainTextResponse("Redis does not answer\n", 503)
         return PlainTextResponse("ready\n")
 
-    async def health(asked: Asked) -> Response:
-        return await run_in_threadpool(_health, asked, canary)
+    async def health(page_request: PageRequest) -> Response:
+        return await run_in_threadpool(_health_response, page_request, canary)
 
     return [
         Route("/livez", alive),
         Route("/readyz", ready),
         Route("/healthz", guarded(health)),
-        Route("/metrics", guarded(_metrics(site.settings))),
+        Route("/metrics", guarded(_metrics_endpoint(site.settings))),
     ]
 
 
 class Canary:
-    """Sends a canary now and then, as `memorybus doctor` does; any thread may ask.
+    """Sends a canary at intervals, as `memorybus doctor` does; any thread may call it.
 
     Args:
         settings: where the log is.
@@ -67,14 +67,14 @@ class Canary:
         self._check = Check(name="canary", ok=False, found="not sent yet")
 
     def check(self) -> Check:
-        """Return how far a canary came that is not older than half a minute."""
+        """Return the check of a canary that is not older than `CANARY_KEPT`."""
         with self._lock:
             if self._clock.monotonic() >= self._until:
-                self._check = self._sent()
+                self._check = self._send()
                 self._until = self._clock.monotonic() + CANARY_KEPT
             return self._check
 
-    def _sent(self) -> Check:
+    def _send(self) -> Check:
         try:
             return passage.check(passage.send(self._settings, self._clock, new_id()))
         except MemoryBusError as error:
@@ -82,11 +82,11 @@ class Canary:
             return Check(name="canary", ok=False, found=str(error), fix=fix)
 
 
-def _health(asked: Asked, canary: Canary) -> Response:
-    verdict = asked.look().verdict
+def _health_response(page_request: PageRequest, canary: Canary) -> Response:
+    verdict = page_request.look().verdict
     said = msgspec.to_builtins(verdict)
     well = verdict.state in ("OK", "WARNING")
-    if asked.query.get("deep") == "1":
+    if page_request.query.get("deep") == "1":
         check = canary.check()
         said["canary"] = msgspec.to_builtins(check)
         well = well and check.ok
@@ -94,22 +94,22 @@ def _health(asked: Asked, canary: Canary) -> Response:
     return Response(body, 200 if well else 503, media_type="application/json")
 
 
-def _metrics(settings: Settings) -> Callable[[Asked], Awaitable[Response]]:
-    """Return the metrics' endpoint; it says what to install if they cannot be made."""
+def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[Response]]:
+    """Return the metrics' endpoint, or one that says what to install for it."""
     try:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         from memorybus.health.metrics.collector import registry
     except ImportError:
 
-        async def missing(_: Asked) -> Response:
+        async def missing(_: PageRequest) -> Response:
             said = "metrics need prometheus-client: pip install 'memorybus[metrics]'\n"
             return PlainTextResponse(said, 501)
 
         return missing
     found = registry(settings)
 
-    async def metrics(_: Asked) -> Response:
+    async def metrics(_: PageRequest) -> Response:
         body = await run_in_threadpool(generate_latest, found)
         return Response(body, headers={"content-type": CONTENT_TYPE_LATEST})
 

@@ -1,4 +1,4 @@
-"""Whose memories a request means, and the links that mean the same; pure."""
+"""Fields of a request that say whose memories to show, and links with the same fields; pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,16 +8,16 @@ from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.recall.model import Want
 
 OWNER: Final = ("user", "agent", "workspace")
-"""The fields that say whose. One that is missing or empty stands for everyone's; only a workspace
-that is there and empty is one like any other: none."""
+"""The fields that say whose memories. A field that is missing or empty stands for everyone's; only
+a workspace that is given and empty is a workspace of its own: none."""
 
 
 _LONGEST = 15
-"""Digits of a time."""
+"""The most digits of a time in milliseconds."""
 
 
-def whose_of(fields: Mapping[str, str]) -> Want:
-    """Return whose memories some fields mean."""
+def want_of(fields: Mapping[str, str]) -> Want:
+    """Return a request for the memories of the owner that fields name."""
     return Want(
         query="",
         agent=fields.get("agent") or None,
@@ -26,14 +26,14 @@ def whose_of(fields: Mapping[str, str]) -> Want:
     )
 
 
-def owner_of(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return of some fields those that say whose."""
+def owner_fields(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return those fields that say whose memories."""
     there = {name: fields[name] for name in OWNER if name in fields}
     return {name: value for name, value in there.items() if value or name == "workspace"}
 
 
 def event_link(memory: KeptMemory) -> str:
-    """Return where the event of a memory is shown; "" if nobody knows it."""
+    """Return a link to the event of a memory; "" if its event is unknown."""
     if not memory.event:
         return ""
     owner = {"user": memory.user, "agent": memory.agent, "workspace": memory.workspace}
@@ -45,8 +45,8 @@ def event_link(memory: KeptMemory) -> str:
     return link("/memories/event", owner, where)
 
 
-def memory_of(fields: Mapping[str, str]) -> KeptMemory:
-    """Return of a memory what `event_link` tells of it."""
+def memory_from(fields: Mapping[str, str]) -> KeptMemory:
+    """Return the memory that the fields of an `event_link` describe; it has no text."""
     user, agent, workspace, event, session, at = (
         fields.get(name, "") for name in (*OWNER, "event", "session", "at")
     )
@@ -55,7 +55,7 @@ def memory_of(fields: Mapping[str, str]) -> KeptMemory:
 
 
 def link(path: str, *parts: Mapping[str, str | int]) -> str:
-    """Return a path with fields behind the question mark; of one field the last value."""
+    """Return a path with a query string; a later field overrides an earlier one of its name."""
     fields: dict[str, str | int] = {}
     for part in parts:
         fields |= part

@@ -1,4 +1,4 @@
-"""A page that stays up to date: its block ``live`` again and again, as server-sent events."""
+"""Keeps an open page up to date: sends its block ``live`` again as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,44 +10,44 @@ from starlette.responses import Response, StreamingResponse
 
 from memorybus.errors import MemoryBusError
 from memorybus.surfaces.web import answers
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 
 EVERY = 2.0
-"""Seconds between two."""
+"""Seconds between two renderings."""
 
 
-def is_wanted(request: Request) -> bool:
-    """Say whether a script asks for events, and no browser for a page."""
+def wants_events(request: Request) -> bool:
+    """Say whether a script requests server-sent events, and not a browser the page."""
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-def stream(asked: Asked, page: Page) -> Response:
-    """Return the events of a page, until who asks goes or the server ends."""
-    return StreamingResponse(_events(asked, page), media_type="text/event-stream")
+def stream(page_request: PageRequest, page: Page) -> Response:
+    """Return the events of a page, which end when the browser leaves or the server ends."""
+    return StreamingResponse(_events(page_request, page), media_type="text/event-stream")
 
 
-async def _events(asked: Asked, page: Page) -> AsyncIterator[str]:
+async def _events(page_request: PageRequest, page: Page) -> AsyncIterator[str]:
     last = ""
-    while not asked.site.ends.is_set() and _may_look(asked):
-        with suppress(MemoryBusError):  # the next time it may go well
-            text = await run_in_threadpool(_text, asked, page)
-            yield event(text) if text != last else ": as before\n\n"
+    while not page_request.site.ends.is_set() and _may_look(page_request):
+        with suppress(MemoryBusError):  # the next rendering may succeed
+            text = await run_in_threadpool(_render, page_request, page)
+            yield server_sent_event(text) if text != last else ": as before\n\n"
             last = text
         with suppress(TimeoutError):
-            await asyncio.wait_for(asked.site.ends.wait(), EVERY)
+            await asyncio.wait_for(page_request.site.ends.wait(), EVERY)
 
 
-def _may_look(asked: Asked) -> bool:
-    """Say whether who asked may still look: they may have signed out."""
-    access = asked.site.access
-    return not access.is_guarded or access.person(asked.request) is not None
+def _may_look(page_request: PageRequest) -> bool:
+    """Say whether the person may still look: they may have signed out since."""
+    access = page_request.site.access
+    return not access.is_guarded or access.person(page_request.http) is not None
 
 
-def _text(asked: Asked, page: Page) -> str:
-    return answers.block(asked, page, page.show(asked))
+def _render(page_request: PageRequest, page: Page) -> str:
+    return answers.render_live(page_request, page, page.show(page_request))
 
 
-def event(text: str) -> str:
+def server_sent_event(text: str) -> str:
     """Return a text as one server-sent event; pure."""
     lines = text.replace("\r", "\n").split("\n")
     return "".join(f"data: {line}\n" for line in lines) + "\n"

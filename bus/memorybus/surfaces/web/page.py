@@ -1,4 +1,4 @@
-"""What a view is made of: a page, what it changes, what its script asks for besides."""
+"""The parts of a view: a page, its acts that change something, and data for its script."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from memorybus.surfaces.web.site import Site
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request, as a view sees it.
+class PageRequest:
+    """One request for a view.
 
     Attributes:
         site: what all views share.
-        request: the request itself.
-        who: who asks; None if anybody may look and nobody may act.
-        form: the fields of a POST; of one field the last value.
+        http: the request itself.
+        who: the person; None if people are not identified, so that nobody may act.
+        form: the fields of a POST, each with its last value.
     """
 
     site: Site
-    request: Request
+    http: Request
     who: Person | None = None
     form: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,16 +37,16 @@ class Asked:
     @property
     def path(self) -> Mapping[str, str]:
         """Return the parameters in the path."""
-        return self.request.path_params
+        return self.http.path_params
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Return the parameters behind the question mark."""
-        return self.request.query_params
+        """Return the parameters of the query string."""
+        return self.http.query_params
 
     @property
     def reason(self) -> str:
-        """Return why somebody acts, in the form's field ``why``."""
+        """Return the reason for an act, from the form's field ``why``."""
         return self.form.get("why", "").strip()
 
     @property
@@ -55,20 +55,20 @@ class Asked:
         return self.who.name if self.who else ""
 
     def look(self) -> Look:
-        """Return a look at the bus that is no older than a second."""
+        """Return the state of the bus, no older than a second."""
         return self.site.looks.look()
 
 
 @dataclass(frozen=True)
-class Done:
-    """What an act came to.
+class ActResult:
+    """The result of an act.
 
     Attributes:
-        said: what happened, for who acted.
-        where: the path that is shown then.
+        message: what happened, for the person who acted.
+        where: the path that is shown next.
     """
 
-    said: str
+    message: str
     where: str
 
 
@@ -78,29 +78,29 @@ class Act:
 
     Attributes:
         path: where its form is sent.
-        what: what it does, as the log is told: "pause provider".
+        what: what it does, as the log records it: "pause provider".
         do: does it, on a thread; it raises `MemoryBusError` where it cannot.
-        told: the names of form fields that the log is told as well. Never a field with what a
-            person said: what is told stays in the log.
+        recorded: the names of form fields that the log records as well. Never name a field that
+            holds people's words, because they would stay in the log.
     """
 
     path: str
     what: str
-    do: Callable[[Asked], Done]
-    told: tuple[str, ...] = ()
+    do: Callable[[PageRequest], ActResult]
+    recorded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something that a page's script asks for: JSON, or a fragment.
+    """Something that a page's script requests: JSON, or a fragment.
 
     Attributes:
-        path: where.
-        answer: makes the response, on a thread.
+        path: its path.
+        answer: creates the response, on a thread.
     """
 
     path: str
-    answer: Callable[[Asked], Response]
+    answer: Callable[[PageRequest], Response]
 
 
 @dataclass(frozen=True)
@@ -108,18 +108,18 @@ class Page:
     """A view.
 
     Attributes:
-        path: where, as Starlette writes paths: ``/providers/{name}``.
+        path: its path as Starlette writes it: ``/providers/{name}``.
         template: its file in ``templates``.
         show: returns the template's data, on a thread.
-        label: its name in the navigation; "" if it is not there.
+        label: its name in the navigation; "" to leave it out there.
         key: the key that opens it.
-        acts: what it changes.
-        parts: what its script asks for.
+        acts: its acts.
+        parts: what its script requests.
     """
 
     path: str
     template: str
-    show: Callable[[Asked], Mapping[str, Any]]
+    show: Callable[[PageRequest], Mapping[str, Any]]
     label: str = ""
     key: str = ""
     acts: tuple[Act, ...] = ()

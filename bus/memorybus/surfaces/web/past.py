@@ -1,4 +1,4 @@
-"""What was seen in the last hour: kept in this process's memory, as it looks."""
+"""The figures of the last hour, for the charts; they are kept in this process's memory."""
 
 import threading
 from collections import deque
@@ -8,19 +8,19 @@ import msgspec
 from memorybus.health.looks import Look
 
 EVERY = 5.0
-"""Seconds between what is kept."""
+"""Seconds between two recorded moments."""
 
 SPAN = 3_600.0
 """Seconds that are kept."""
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """One moment.
+class Moment(msgspec.Struct, frozen=True):
+    """The figures at one moment.
 
     Attributes:
         at: seconds since the Unix epoch.
-        backlog: events that waited, by provider.
-        rate: events a second that were applied, by provider; those that tell none are missing.
+        backlog: how many events waited, by provider.
+        rate: events applied a second, by provider; providers without a known rate are missing.
     """
 
     at: float
@@ -29,17 +29,17 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Past:
-    """The moments of the last hour; any thread may ask."""
+    """The moments of the last hour; any thread may call it."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start without moments."""
         self._lock = threading.Lock()
-        self._seen: deque[Seen] = deque(maxlen=round(SPAN / EVERY))
+        self._seen: deque[Moment] = deque(maxlen=round(SPAN / EVERY))
 
     def note(self, look: Look) -> None:
-        """Keep a look's figures; where Redis was away there is a gap."""
+        """Record the figures of a look; if Redis was away, record a gap."""
         providers = look.status.providers if look.status else []
-        seen = Seen(
+        seen = Moment(
             look.at_ms / 1000,
             {one.name: one.backlog for one in providers},
             {one.name: one.rate for one in providers if one.rate is not None},

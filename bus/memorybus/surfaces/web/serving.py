@@ -15,7 +15,7 @@ from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.access import Access
-from memorybus.surfaces.web.app import build
+from memorybus.surfaces.web.app import build_app
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.guard import is_loopback
 from memorybus.surfaces.web.pages import PAGES
@@ -27,11 +27,11 @@ GRACE = 3
 """Seconds that requests may take to end when we are told to stop."""
 
 
-def made(settings: Settings) -> Site:
+def build_site(settings: Settings) -> Site:
     """Return the site of a bus.
 
     Raises:
-        ConfigError: the token's hash is none.
+        ConfigError: the setting `page_token` is not a hash.
     """
     return Site(
         settings=settings,
@@ -40,7 +40,7 @@ def made(settings: Settings) -> Site:
         past=Past(),
         access=Access(settings, SYSTEM, new_secret),
         errands=Errands(SYSTEM),
-        templates=answers.environment(),
+        templates=answers.template_environment(),
     )
 
 
@@ -50,29 +50,29 @@ def run(settings: Settings, where: Address, tell: Callable[[Address, bool], None
     Args:
         settings: of the bus.
         where: the address; port 0 lets the system choose one.
-        tell: told the address once it listens, and whether people may act.
+        tell: called when the server listens, with its address and whether people may act.
 
     Raises:
-        ConfigError: nobody can listen there, or others could and nobody asks who they are.
+        ConfigError: the address cannot be used, or others reach it and nobody has to sign in.
     """
-    site = made(settings)
+    site = build_site(settings)
     if not is_loopback(where.host) and not site.access.is_guarded:
         raise ConfigError(
             f"{where.host} is reached by others: set page_token (memorybus config page-token makes "
             f"one) or page_proxy_header, or serve on 127.0.0.1"
         )
-    listener = listening(where)
+    listener = open_listener(where)
     try:
         tell(Address(where.host, listener.getsockname()[1]), site.access.is_guarded)
-        asyncio.run(server(site).serve(sockets=[listener]))
+        asyncio.run(build_server(site).serve(sockets=[listener]))
     finally:
         listener.close()
 
 
-def server(site: Site) -> uvicorn.Server:
+def build_server(site: Site) -> uvicorn.Server:
     """Return a server of a site, which serves until its `should_exit` is set."""
     config = uvicorn.Config(
-        build(site, PAGES),
+        build_app(site, PAGES),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -85,7 +85,7 @@ def server(site: Site) -> uvicorn.Server:
 
 
 class _Server(uvicorn.Server):
-    """A server that lets go of those who look before it waits for them."""
+    """A server that ends the streams to open pages before it waits for requests to end."""
 
     def __init__(self, config: uvicorn.Config, site: Site) -> None:
         """Remember the site."""
@@ -93,16 +93,16 @@ class _Server(uvicorn.Server):
         self._site = site
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams of events, then all that uvicorn ends."""
+        """End the streams of events, then shut down as uvicorn does."""
         self._site.ends.set()
         await super().shutdown(sockets)
 
 
-def listening(where: Address) -> socket.socket:
-    """Return a socket that listens.
+def open_listener(where: Address) -> socket.socket:
+    """Return a listening socket.
 
     Raises:
-        ConfigError: nobody can listen there.
+        ConfigError: the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:

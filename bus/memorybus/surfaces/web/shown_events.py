@@ -11,20 +11,20 @@ from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import event_name, iso
 
 _LONGEST = 300
-"""Characters of what was said that a row shows."""
+"""The most characters of an event's text in a row."""
 
 
 _TYPE = 24
-"""Characters of a type; only one that nobody knows is longer."""
+"""The most characters of a type; only an unknown type is longer."""
 
 
 def place_of(event: LoggedEvent) -> str:
-    """Return an event's place as links name it."""
+    """Return an event's position as links write it."""
     return mark_text(Mark(event.position.partition, event.position.entry)) or ""
 
 
-def row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
-    """Return what a row shows of an event: of what was said, the part near the words."""
+def event_row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
+    """Return a table row of an event, with the part of its text near the searched words."""
     envelope = event.envelope
     said = words.shown(envelope.event)
     return {

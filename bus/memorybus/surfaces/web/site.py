@@ -1,4 +1,4 @@
-"""What all views share, put together once."""
+"""The objects that all views share."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,17 +15,17 @@ from memorybus.surfaces.web.past import Past
 
 @dataclass(frozen=True)
 class Site:
-    """One page of a bus.
+    """The page of a bus.
 
     Attributes:
         settings: of the bus.
         clock: time.
-        looks: the status, looked at once a second.
-        past: what was seen in the last hour.
+        looks: the state of the bus, read once a second at most.
+        past: the figures of the last hour.
         access: who may look, and who may act.
-        errands: what takes longer than a request.
+        errands: tasks that take longer than a request.
         templates: the templates.
-        ends: set once the server ends, so that nobody keeps it.
+        ends: set when the server ends, so that open streams end, too.
     """
 
     settings: Settings

@@ -1,4 +1,4 @@
-"""The views, one module each; see the package above for how to add one."""
+"""The views, one module each; the docstring of the package above says how to add one."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One memory put right or taken back: first what that would do, then why, then it is done."""
+"""Correct or delete one memory: first the plan is shown; with a reason it is carried out."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,36 +8,36 @@ from memorybus.operations.memories import amending
 from memorybus.operations.memories.amending import Action, CannotAmend
 from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.surfaces.views.events import summary
-from memorybus.surfaces.web.kept_links import event_link, link, owner_of, whose_of
-from memorybus.surfaces.web.page import Act, Asked, Done, Page
+from memorybus.surfaces.web.kept_links import event_link, link, owner_fields, want_of
+from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 from memorybus.text.display import event_name, iso
 
 WAIT: Final = 5.0
-"""Seconds for which providers are waited for."""
+"""Seconds to wait for providers."""
 
 ACTIONS: Final[Mapping[str, Action]] = {"correct": "correct", "delete": "delete"}
 WHICH: Final = ("provider", "event", "mark")
-"""The fields that say which memory, beside those that say whose."""
+"""The fields that say which memory, besides those that say whose."""
 
 _SHOWN = 300
-"""Characters of an event that are shown."""
+"""The most characters of an event that are shown."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the memory, and what would become of it at each provider.
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the memory, and the effect of the change at each provider.
 
     Raises:
-        ConfigError: it cannot be asked for.
-        MissingEvent: the memory is there no more.
+        ConfigError: the action is unknown, or the memory cannot be read.
+        MissingEvent: the memory does not exist any more.
     """
-    action = ACTIONS.get(asked.query.get("action", ""))
+    action = ACTIONS.get(request.query.get("action", ""))
     if action is None:
-        raise ConfigError("say what to do with the memory: correct or delete")
-    memory = meant(asked, asked.query)
-    fields = owner_of(asked.query) | {name: asked.query.get(name, "") for name in WHICH}
+        raise ConfigError("name what to do with the memory: correct or delete")
+    memory = find_memory(request, request.query)
+    fields = owner_fields(request.query) | {name: request.query.get(name, "") for name in WHICH}
     plan, problem, brought = None, "", ""
     try:
-        plan = amending.planned(asked.settings, action, memory, memory.text)
+        plan = amending.planned(request.settings, action, memory, memory.text)
     except CannotAmend as error:
         problem = str(error)
     if plan is not None and plan.brought is not None:
@@ -55,32 +55,34 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def meant(asked: Asked, fields: Mapping[str, str]) -> KeptMemory:
-    """Return the memory that some fields mean."""
+def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
+    """Return the memory that fields name."""
     provider, event, mark = (fields.get(name, "") for name in WHICH)
-    return amending.found(asked.settings, provider, whose_of(fields), event, mark)
+    return amending.found(request.settings, provider, want_of(fields), event, mark)
 
 
-def correct(asked: Asked) -> Done:
-    """Put a memory right."""
-    return _changed(asked, "correct", asked.form.get("content", ""))
+def correct(request: PageRequest) -> ActResult:
+    """Correct a memory."""
+    return _amend(request, "correct", request.form.get("content", ""))
 
 
-def delete(asked: Asked) -> Done:
-    """Take a memory back."""
-    return _changed(asked, "delete", "")
+def delete(request: PageRequest) -> ActResult:
+    """Delete a memory."""
+    return _amend(request, "delete", "")
 
 
-def _changed(asked: Asked, action: Action, content: str) -> Done:
-    plan = amending.planned(asked.settings, action, meant(asked, asked.form), content)
-    done = amending.carried_out(asked.settings, plan, wait=WAIT, clock=asked.site.clock)
-    said = "it is put right" if action == "correct" else "it is taken back"
+def _amend(request: PageRequest, action: Action, content: str) -> ActResult:
+    plan = amending.planned(request.settings, action, find_memory(request, request.form), content)
+    done = amending.carried_out(request.settings, plan, wait=WAIT, clock=request.site.clock)
+    said = "the memory is corrected" if action == "correct" else "the memory is deleted"
     if not done.logged:
-        said = "Redis has not taken it yet: it is spooled on this host, and will be sent"
+        said = "Redis has not taken the change yet: it is spooled on this host, and will be sent"
     elif done.behind:
-        said = f"{said}, and not applied yet by {', '.join(done.behind)}"
-    where = link("/memories/kept", owner_of(asked.form), {"provider": asked.form["provider"]})
-    return Done(f"{said}; the event: {', '.join(done.events)}", where)
+        said = f"{said}, but not applied yet by {', '.join(done.behind)}"
+    where = link(
+        "/memories/kept", owner_fields(request.form), {"provider": request.form["provider"]}
+    )
+    return ActResult(f"{said}; the event: {', '.join(done.events)}", where)
 
 
 PAGE: Final = Page(
@@ -88,7 +90,7 @@ PAGE: Final = Page(
     template="change.html",
     show=show,
     acts=(
-        Act("/memories/correct", "correct memory", correct, told=("provider", "event")),
-        Act("/memories/delete", "delete memory", delete, told=("provider", "event")),
+        Act("/memories/correct", "correct memory", correct, recorded=("provider", "event")),
+        Act("/memories/delete", "delete memory", delete, recorded=("provider", "event")),
     ),
 )

@@ -1,4 +1,4 @@
-"""One dead letter: why it was refused, the traceback, its event, and what waits behind it."""
+"""One dead letter: why it was refused, the traceback, its event, and the events behind it."""
 
 import re
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from memorybus.operations.dead_letters.acts import open_desk
 from memorybus.surfaces.views.dead_letters import letter_json
 from memorybus.surfaces.views.events import event_json, fields_json
 from memorybus.surfaces.views.safe import json_text
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.pages.dead_letters import place_of
 
 _BEHIND: Final = 20
-"""Letters of the same key that are shown."""
+"""How many letters of the same key are shown."""
 
 _PARTITION = re.compile(r"p(\d{2,6})")
 _LETTER = re.compile(r"\d{1,16}-\d{1,16}")
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return a letter, with its event as it was published and what waits behind it."""
-    with closing(open_desk(asked.settings)) as desk:
-        dead = letter_in(asked.path, desk)
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return a letter, its event as it was published, and the letters that wait behind it."""
+    with closing(open_desk(request.settings)) as desk:
+        dead = letter_at(request.path, desk)
         published = desk.event(dead)
         following = desk.behind(dead)
     event = published.event
@@ -39,11 +39,11 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def letter_in(path: Mapping[str, str], desk: DeadLetters) -> Dead:
+def letter_at(path: Mapping[str, str], desk: DeadLetters) -> Dead:
     """Return the letter that a path names.
 
     Raises:
-        MissingEvent: it is gone: applied, or discarded.
+        MissingEvent: the letter is gone, because it was applied or discarded.
     """
     partition, letter = _PARTITION.fullmatch(path["partition"]), path["letter"]
     if partition and _LETTER.fullmatch(letter):

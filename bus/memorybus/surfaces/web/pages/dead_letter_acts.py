@@ -1,4 +1,4 @@
-"""What is done about dead letters: first a plan of what would follow, then, with a reason, it."""
+"""Retry, edit or discard dead letters: first the plan is shown; with a reason it is carried out."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,30 +20,30 @@ from memorybus.operations.dead_letters.selection import Action, LetterSelection,
 from memorybus.surfaces.views import dead_letters as views
 from memorybus.surfaces.views.events import fields_json
 from memorybus.surfaces.views.safe import json_text
-from memorybus.surfaces.web.page import Act, Asked, Done, Page
+from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
 WAIT: Final = 5.0
-"""Seconds that an act waits for the lanes' owners; what is not done by then is done later."""
+"""Seconds to wait for the lanes' owners; they do later what they have not done by then."""
 
 SHOWN: Final = 50
-"""Keys of a plan that are shown."""
+"""How many keys of a plan are shown."""
 
 ACTIONS: Final[tuple[Action, ...]] = ("retry", "discard", "edit")
 FIELDS: Final = ("event", "key", "error", "all", "provider")
-"""What says which letters are meant; the log is told, too."""
+"""The fields that select letters; the log records them."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
+def show(request: PageRequest) -> Mapping[str, Any]:
     """Return what an action would do; nothing is changed."""
-    action = asked.path["action"]
+    action = request.path["action"]
     if action not in ACTIONS:
-        raise ConfigError(f"nothing is called {action!r}; there are: {', '.join(ACTIONS)}")
-    with closing(open_desk(asked.settings)) as desk:
-        planned = plan(desk, action, selection_in(asked.query))
-        said = _said(desk, planned) if action == "edit" else ""
+        raise ConfigError(f"there is no action {action!r}; there are: {', '.join(ACTIONS)}")
+    with closing(open_desk(request.settings)) as desk:
+        planned = plan(desk, action, selection_from(request.query))
+        said = _editable_fields(desk, planned) if action == "edit" else ""
     return {
         "action": action,
-        "fields": {name: asked.query[name] for name in FIELDS if asked.query.get(name)},
+        "fields": {name: request.query[name] for name in FIELDS if request.query.get(name)},
         "planned": planned,
         "steps": planned.steps[:SHOWN],
         "warning": views.untried_warning(planned.action, planned.chosen),
@@ -51,8 +51,8 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def selection_in(fields: Mapping[str, str]) -> LetterSelection:
-    """Return which letters the fields of a path or a form mean; pure."""
+def selection_from(fields: Mapping[str, str]) -> LetterSelection:
+    """Return which letters the fields of a path or a form select; pure."""
     return LetterSelection(
         event=fields.get("event") or None,
         key=fields.get("key") or None,
@@ -62,8 +62,8 @@ def selection_in(fields: Mapping[str, str]) -> LetterSelection:
     )
 
 
-def _said(desk: DeadLetters, planned: LetterPlan) -> str:
-    """Return the fields of the event that is edited: the last edit, or as it was published."""
+def _editable_fields(desk: DeadLetters, planned: LetterPlan) -> str:
+    """Return the fields of the event to edit: those of its last edit, else as it was published."""
     dead = planned.chosen[0]
     amendment = dead.stored.amendment
     if amendment is not None and amendment.edited is not None:
@@ -74,29 +74,29 @@ def _said(desk: DeadLetters, planned: LetterPlan) -> str:
     return json_text(fields_json(published.event.envelope.event))
 
 
-def acting(action: Action) -> Act:
+def act_for(action: Action) -> Act:
     """Return the act of an action."""
 
-    def do(asked: Asked) -> Done:
-        fields = _fields(asked.form.get("fields", "")) if action == "edit" else {}
-        with closing(open_desk(asked.settings)) as desk:
-            planned = plan(desk, action, selection_in(asked.form))
+    def do(request: PageRequest) -> ActResult:
+        fields = _fields(request.form.get("fields", "")) if action == "edit" else {}
+        with closing(open_desk(request.settings)) as desk:
+            planned = plan(desk, action, selection_from(request.form))
             if action == "edit":
-                check_edit(desk, planned.chosen[0], fields, asked.settings)
-            return Done(_carried_out(asked, desk, planned, fields), "/dead")
+                check_edit(desk, planned.chosen[0], fields, request.settings)
+            return ActResult(_carry_out(request, desk, planned, fields), "/dead")
 
-    return Act(f"/dead/{action}", f"{action} dead letters", do, told=FIELDS)
+    return Act(f"/dead/{action}", f"{action} dead letters", do, recorded=FIELDS)
 
 
-def _carried_out(
-    asked: Asked, desk: DeadLetters, planned: LetterPlan, fields: dict[str, Any]
+def _carry_out(
+    request: PageRequest, desk: DeadLetters, planned: LetterPlan, fields: dict[str, Any]
 ) -> str:
-    """Return what came of it, in a sentence."""
-    who, clock = asked.who, asked.site.clock
+    """Carry a plan out, and return its result as a sentence."""
+    who, clock = request.who, request.site.clock
     decision = OperatorDecision(
-        planned.action, asked.reason, who.name if who else "", clock.now_ms(), fields
+        planned.action, request.reason, who.name if who else "", clock.now_ms(), fields
     )
-    came = LetterActs(desk, asked.settings, clock, new_id).carry_out(planned, decision, WAIT)
+    came = LetterActs(desk, request.settings, clock, new_id).carry_out(planned, decision, WAIT)
     said = views.describe_outcome(planned.action, came.result, came.discarded)
     if came.result.refused:
         said = f"{said}; refused again: {len(came.result.refused)}"
@@ -107,7 +107,7 @@ def _fields(text: str) -> dict[str, Any]:
     """Return the fields of an edited event.
 
     Raises:
-        InvalidEvent: no JSON object.
+        InvalidEvent: the text is not a JSON object.
     """
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
@@ -119,5 +119,5 @@ PAGE: Final = Page(
     path="/dead/{action}",
     template="dead_letter_plan.html",
     show=show,
-    acts=tuple(acting(action) for action in ACTIONS),
+    acts=tuple(act_for(action) for action in ACTIONS),
 )

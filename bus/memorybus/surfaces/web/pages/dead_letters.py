@@ -1,7 +1,7 @@
-"""Dead letters by error and by key: why, how often it was tried, what waits behind.
+"""Dead letters by error and by key: the reason, the number of tries, the events behind.
 
-However many there are, a view reads the first of each lane, `MOST` in all, and says so where there
-are more; `memorybus dlq ls` reads all of them.
+However many there are, the view reads only the first of each lane, `MOST` in all, and says so if
+there are more; `memorybus dlq ls` reads all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,23 @@ from memorybus.health.looks import Look
 from memorybus.operations.dead_letters.acts import open_desk
 from memorybus.operations.dead_letters.selection import behind
 from memorybus.surfaces.views import dead_letters as views
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import iso
 
 MOST: Final = 2_000
-"""Dead letters that one view reads; at least `LEAST` of each lane that has some."""
+"""The dead letters that one view reads; at least `LEAST` of each instance that has some."""
 
 LEAST: Final = 25
 
 KEYS: Final = 50
-"""Keys that are shown."""
+"""How many keys are shown."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the groups of errors, and the first keys, of those that are asked for."""
-    provider, error = (asked.query.get(name, "") for name in ("provider", "error"))
-    counts = lanes_with_letters(asked.look(), provider)
-    with closing(open_desk(asked.settings)) as desk:
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the groups of errors and the first keys of the selected provider and error."""
+    provider, error = (request.query.get(name, "") for name in ("provider", "error"))
+    counts = lanes_with_letters(request.look(), provider)
+    with closing(open_desk(request.settings)) as desk:
         each = max(LEAST, MOST // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
         letters = [dead for name in names for dead in desk.first(name, each)]
@@ -47,10 +47,10 @@ def show(asked: Asked) -> Mapping[str, Any]:
 
 
 def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
-    """Return how many dead letters lanes have, for those that have any.
+    """Return the number of dead letters of each lane that has any.
 
     Raises:
-        LogUnavailable: nobody knows.
+        LogUnavailable: Redis is away.
     """
     if look.status is None:
         raise LogUnavailable(look.verdict.line)
@@ -64,7 +64,7 @@ def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
 
 
 def first_keys(letters: Sequence[Dead], error: str) -> list[dict[str, Any]]:
-    """Return a row for each key that was refused like that, or for each; pure."""
+    """Return a row for each key with this error; for all keys if the error is ""; pure."""
     counts = behind(letters)
     firsts: dict[tuple[str, int, str], Dead] = {}
     for dead in letters:
@@ -82,7 +82,7 @@ def first_keys(letters: Sequence[Dead], error: str) -> list[dict[str, Any]]:
 
 
 def place_of(dead: Dead) -> str:
-    """Return a letter's place as links name it: ``builtin/p07/1764041234567-0``."""
+    """Return a letter's position as links write it: ``builtin/p07/1764041234567-0``."""
     return f"{dead.provider}/p{dead.partition:02d}/{dead.stored.id}"
 
 

@@ -1,4 +1,4 @@
-"""One event: what it says, where it lies, and what became of it at each provider."""
+"""One event: its content, where it is stored, and its outcome at each provider."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,23 +13,23 @@ from memorybus.operations.stores import Stores
 from memorybus.surfaces.views.events import fields_json
 from memorybus.surfaces.views.found import describe_fate, describe_location
 from memorybus.surfaces.views.safe import json_text
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import event_name, iso
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the event of a place, and its story."""
-    mark = place_in(asked.path["place"])
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the event at a position, where it is stored, and its outcomes."""
+    mark = parse_place(request.path["place"])
     with (
-        Stores(asked.settings) as stores,
+        Stores(request.settings) as stores,
         closing(stores.history) as history,
-        closing(DeadLetters(asked.settings)) as desk,
+        closing(DeadLetters(request.settings)) as desk,
     ):
         stores.check()
         story = story_of(stores, desk, event_at(history, mark))
     envelope = story.event.envelope
     return {
-        "place": asked.path["place"],
+        "place": request.path["place"],
         "event": envelope,
         "type": event_name(envelope.event),
         "at": iso(envelope.at),
@@ -40,18 +40,18 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def place_in(text: str) -> Mark:
-    """Return the place that a path names.
+def parse_place(text: str) -> Mark:
+    """Return the position that a path names.
 
     Raises:
-        MissingEvent: it names none.
+        MissingEvent: the text is no position.
     """
     try:
         found = mark_of(text)
     except ConfigError:
         found = None
     if found is None:
-        raise MissingEvent(f"{text!r} is no place of an event")
+        raise MissingEvent(f"{text!r} is not the position of an event")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Events searched: a form, what was found, and a search that goes on until it is stopped.
+"""The search for events: a form, the events found, and a search that goes on until it is stopped.
 
-One request looks for `SECONDS` at most, so that it is answered soon however long the history is.
-What was found until then is shown, and the page asks for more from where it stopped.
+One request searches for `SECONDS` at most, so that it is answered soon however long the history is.
+The page shows what was found, and requests more from where the search stopped.
 """
 
 import re
@@ -18,19 +18,19 @@ from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_of, mark_text
 from memorybus.operations.events.words import SearchWords
 from memorybus.surfaces.web import answers
-from memorybus.surfaces.web.page import Asked, Page, Part
-from memorybus.surfaces.web.shown_events import row
+from memorybus.surfaces.web.page import Page, PageRequest, Part
+from memorybus.surfaces.web.shown_events import event_row
 from memorybus.text.display import iso
 from memorybus.text.times import ago, stamp
 
 SECONDS: Final = 0.15
-"""Seconds that one request looks."""
+"""Seconds that one request searches."""
 
-FOUND: Final = 25
+PAGE_SIZE: Final = 25
 """Events on a page."""
 
 FIELDS: Final = ("q", "session", "user", "type", "since", "until")
-"""The fields of the form; what is in them stands in the path of every link."""
+"""The fields of the form; every link repeats their values."""
 
 TYPES: Final = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
 
@@ -38,83 +38,87 @@ _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the form as it was filled in, and the first of what is found."""
-    fields = {name: asked.query.get(name, "").strip() for name in FIELDS}
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the form as it was filled in, and the first events found."""
+    fields = {name: request.query.get(name, "").strip() for name in FIELDS}
     data = {"fields": fields, "types": TYPES, "problem": ""}
     try:
-        return data | _found(asked, fields)
+        return data | _search(request, fields)
     except ConfigError as error:
         nothing = {"found": [], "unread": [], "looked": 0, "back_to": "", "going": "", "older": ""}
         return data | nothing | {"problem": str(error)}
 
 
-def found(asked: Asked) -> Response:
-    """Return the rows of a search that goes on, and what goes on after them."""
-    fields = {name: asked.query.get(name, "").strip() for name in FIELDS}
-    data = answers.base(asked.site, asked.request, asked.who, ()) | _found(asked, fields)
-    return HTMLResponse(asked.site.templates.get_template("events_found.html").render(data))
+def answer_found(request: PageRequest) -> Response:
+    """Return the next rows of a running search, and the link that continues it."""
+    fields = {name: request.query.get(name, "").strip() for name in FIELDS}
+    data = answers.base_context(request.site, request.http, request.who, ()) | _search(
+        request, fields
+    )
+    return HTMLResponse(request.site.templates.get_template("events_found.html").render(data))
 
 
-def _found(asked: Asked, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Search until the page is full or it took long enough."""
-    before, left = mark_of(asked.query.get("before")), _number(asked, "left", FOUND)
-    wanted = wanted_events(fields, asked.site.clock.now_ms())
-    held = "held" in asked.query
-    ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
+def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Search until the page is full or the time is over."""
+    before, left = mark_of(request.query.get("before")), _number(request, "left", PAGE_SIZE)
+    wanted = wanted_events(fields, request.site.clock.now_ms())
+    held = "held" in request.query
+    ends = request.site.clock.monotonic() + SECONDS
+    with closing(journal.checked_history(request.settings)) as history:
         search = EventSearch(
-            history, wanted, before, lambda _: asked.site.clock.monotonic() >= ends
+            history, wanted, before, lambda _: request.site.clock.monotonic() >= ends
         )
         if not held:
-            search.run(min(FOUND, max(1, left)))
+            search.run(min(PAGE_SIZE, max(1, left)))
     words = SearchWords(wanted.words)
     left -= len(search.found)
     more = {**fields, "before": mark_text(search.mark) or ""}
-    looked = _number(asked, "looked", 0) + search.looked
+    looked = _number(request, "looked", 0) + search.looked
     on = {**more, "left": left, "looked": looked}
     return {
-        "found": [row(one, words) for one in search.found],
+        "found": [event_row(one, words) for one in search.found],
         "unread": search.unread,
         "looked": looked,
-        "back_to": iso(search.reached) or asked.query.get("back_to", ""),
+        "back_to": iso(search.reached) or request.query.get("back_to", ""),
         "going": _link("/events/found", on) if search.mark and left > 0 and not held else "",
         "older": _link("/events", more) if search.mark else "",
     }
 
 
 def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchedEvents:
-    """Return what a form asks for; pure.
+    """Return which events a form asks for; pure.
 
     Raises:
-        ConfigError: a time, or a type, that nobody can read.
+        ConfigError: a time that cannot be read, or an unknown type.
     """
     words = tuple(phrase or word for phrase, word in _WORD.findall(fields["q"]))
     named = words[0].lower() if len(words) == 1 and _ID.fullmatch(words[0]) else None
     if fields["type"] and fields["type"] not in TYPES:
-        raise ConfigError(f"there is no type {fields['type']!r} of events")
+        raise ConfigError(f"there is no event type {fields['type']!r}")
     return SearchedEvents(
         id=named,
         words=() if named else words,
         session=fields["session"] or None,
         user=fields["user"] or None,
         type=fields["type"] or None,
-        since=_time(fields["since"], now_ms),
-        until=_time(fields["until"], now_ms),
+        since=_parse_time(fields["since"], now_ms),
+        until=_parse_time(fields["until"], now_ms),
     )
 
 
-def _time(text: str, now_ms: int) -> int | None:
+def _parse_time(text: str, now_ms: int) -> int | None:
     if not text:
         return None
     try:
         return ago(text, now_ms) or stamp(text)
     except ValueError as error:
-        raise ConfigError(f"{text!r} is no time: 2026-05-31T18:00, or how long ago: 2h") from error
+        raise ConfigError(
+            f"{text!r} is not a time: give 2026-05-31T18:00, or how long ago: 2h"
+        ) from error
 
 
-def _number(asked: Asked, name: str, default: int) -> int:
-    text = asked.query.get(name, "")
+def _number(request: PageRequest, name: str, default: int) -> int:
+    text = request.query.get(name, "")
     return int(text) if text.isdecimal() and len(text) < 10 else default
 
 
@@ -128,5 +132,5 @@ PAGE: Final = Page(
     show=show,
     label="Events",
     key="e",
-    parts=(Part("/events/found", found),),
+    parts=(Part("/events/found", answer_found),),
 )

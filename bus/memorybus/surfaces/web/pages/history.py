@@ -1,4 +1,4 @@
-"""History: what is sealed, copies and generations, and how far they are."""
+"""History: the archive, copies and generations with their progress, rebuild and rollback."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,52 +15,52 @@ from memorybus.operations.rebuild.plan import RebuildRequest
 from memorybus.operations.rebuild.rebuild import Rebuilder, Rebuilt, rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.web.errands import Tell
-from memorybus.surfaces.web.page import Act, Asked, Done, Page
+from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
 _DROPPED = "dropped"
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return archive, copies, generations, and what is done now.
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the archive, copies, generations, and the work in progress.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    with Stores(asked.settings) as stores:
+    with Stores(request.settings) as stores:
         sight = stores.instances.look()
         names = list(stores.roster.providers())
-        providers = [*names, *(one for one in asked.settings.providers if one not in names)]
-        known = {name: _there(generations(name, sight)) for name in providers}
+        providers = [*names, *(one for one in request.settings.providers if one not in names)]
+        known = {name: _existing(generations(name, sight)) for name in providers}
         found, working = copies(stores), stores.working(providers)
     return {
-        "look": asked.look(),
+        "look": request.look(),
         "generations": known,
         "copies": [one for one in found if one.state not in (_DROPPED, "live")],
         "working": working,
-        "errands": asked.site.errands.all(),
+        "errands": request.site.errands.all(),
     }
 
 
-def _there(found: list[Generation]) -> list[Generation]:
+def _existing(found: list[Generation]) -> list[Generation]:
     return [one for one in found if one.state != _DROPPED]
 
 
-def show_plan(asked: Asked) -> Mapping[str, Any]:
+def show_plan(request: PageRequest) -> Mapping[str, Any]:
     """Return what a rebuild, a rollback and a drop of a provider would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the provider.
+        ConfigError: the provider is unknown.
         MemoryBusError: the history cannot be read.
     """
-    provider = asked.path["name"]
-    wanted = RebuildRequest(provider=provider, by=asked.operator)
-    with Stores(asked.settings) as stores:
+    provider = request.path["name"]
+    wanted = RebuildRequest(provider=provider, by=request.operator)
+    with Stores(request.settings) as stores:
         stores.check()
         prepared = plan.prepare(stores, wanted, SYSTEM)
-        back = _or_why(lambda: plan.rolled_back_to(stores, provider))
-        drop = _or_why(lambda: ", ".join(generation_drop.droppable(stores, provider).dropped))
+        back = _try_plan(lambda: plan.rolled_back_to(stores, provider))
+        drop = _try_plan(lambda: ", ".join(generation_drop.droppable(stores, provider).dropped))
     return {
-        "look": asked.look(),
+        "look": request.look(),
         "provider": provider,
         "prepared": prepared,
         "unserved": "" if prepared.served else carry_out.unserved(provider),
@@ -69,53 +69,61 @@ def show_plan(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-class _Possible(msgspec.Struct, frozen=True):
-    """What could be done, or why it cannot be."""
+class _PlannedStep(msgspec.Struct, frozen=True):
+    """What could be done, or why it cannot be done."""
 
     what: str = ""
     why_not: str = ""
 
 
-def _or_why(ask: Callable[[], str]) -> _Possible:
+def _try_plan(ask: Callable[[], str]) -> _PlannedStep:
     try:
-        return _Possible(what=ask())
+        return _PlannedStep(what=ask())
     except ConfigError as error:
-        return _Possible(why_not=str(error))
+        return _PlannedStep(why_not=str(error))
 
 
-def rebuild(asked: Asked) -> Done:
+def rebuild(request: PageRequest) -> ActResult:
     """Begin a rebuild."""
-    return _begun(asked, "rebuild", lambda work, wanted: _said(carry_out.rebuild(work, wanted)))
+    return _begin(
+        request, "rebuild", lambda work, wanted: _describe_rebuilt(carry_out.rebuild(work, wanted))
+    )
 
 
-def roll_back(asked: Asked) -> Done:
+def roll_back(request: PageRequest) -> ActResult:
     """Begin a rollback."""
-    return _begun(asked, "rollback", lambda work, wanted: _said(carry_out.roll_back(work, wanted)))
+    return _begin(
+        request,
+        "rollback",
+        lambda work, wanted: _describe_rebuilt(carry_out.roll_back(work, wanted)),
+    )
 
 
-def drop(asked: Asked) -> Done:
-    """Begin to drop what does not serve."""
+def drop(request: PageRequest) -> ActResult:
+    """Begin to drop the generations that do not serve."""
 
     def work_on(work: Rebuilder, wanted: RebuildRequest) -> str:
         gone = carry_out.drop(work, wanted)
         return "; ".join([f"dropped: {', '.join(gone.dropped) or 'nothing yet'}", *gone.waits])
 
-    return _begun(asked, "drop", work_on)
+    return _begin(request, "drop", work_on)
 
 
-def _begun(asked: Asked, what: str, do: Callable[[Rebuilder, RebuildRequest], str]) -> Done:
-    provider, settings = asked.path["name"], asked.settings
-    wanted = RebuildRequest(provider=provider, reason=asked.reason, by=asked.operator)
+def _begin(
+    request: PageRequest, what: str, do: Callable[[Rebuilder, RebuildRequest], str]
+) -> ActResult:
+    provider, settings = request.path["name"], request.settings
+    wanted = RebuildRequest(provider=provider, reason=request.reason, by=request.operator)
 
     def run(tell: Tell) -> str:
         with rebuilder(settings, provider, what, wanted.by, tell) as work:
             return do(work, wanted)
 
-    asked.site.errands.begin(what, provider, asked.operator, run)
-    return Done(f"{what} of {provider} has begun", "/history")
+    request.site.errands.begin(what, provider, request.operator, run)
+    return ActResult(f"{what} of {provider} has begun", "/history")
 
 
-def _said(done: Rebuilt) -> str:
+def _describe_rebuilt(done: Rebuilt) -> str:
     found = done.compared
     compared = f"; {found.keys - found.differing} of {found.keys} keys equal" if found else ""
     return (

@@ -11,32 +11,32 @@ from memorybus.operations.rebuild.diff import RecallDifference, differing
 from memorybus.operations.stores import Stores
 from memorybus.recall.model import Want
 from memorybus.registry.instances import InstancesView
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 
 _LONGEST = 2_000
-"""Characters of a question."""
+"""The most characters of a question."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return both sides of what is asked, if something is.
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return what both instances recall for the question, if there is one.
 
     Raises:
-        ConfigError: nobody knows the provider, or one of the instances.
+        ConfigError: the provider or one of the instances is unknown.
         LogUnavailable: Redis is away.
     """
-    provider, query = asked.path["name"], asked.query.get("q", "")[:_LONGEST]
-    with Stores(asked.settings) as stores:
+    provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
+    with Stores(request.settings) as stores:
         stores.check()
         sight = stores.instances.look()
     names = instances(provider, sight)
-    pair = (asked.query.get("one") or names[0], asked.query.get("two") or names[-1])
-    known = tuple((provider_of(one, sight, asked.settings.providers), one) for one in pair)
+    pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
+    known = tuple((provider_of(one, sight, request.settings.providers), one) for one in pair)
     if any(of != provider for of, _ in known):
-        raise ConfigError(f"{', '.join(pair)}: both have to be instances of {provider}")
+        raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
     found, failed = None, ""
     if query.strip():
         try:
-            found = _differing(asked, (known[0], known[1]), query)
+            found = _compare(request, (known[0], known[1]), query)
         except InspectionFailed as error:
             failed = str(error)
     return {
@@ -44,7 +44,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "names": names,
         "pair": pair,
         "asked_for": query,
-        "whose": _whose(asked),
+        "whose": _scope_fields(request),
         "found": found,
         "rows": list(zip_longest(found.first.texts, found.second.texts)) if found else [],
         "failed": failed,
@@ -52,26 +52,26 @@ def show(asked: Asked) -> Mapping[str, Any]:
 
 
 def instances(provider: str, sight: InstancesView) -> list[str]:
-    """Return a provider's instances that are there, its own first; pure."""
+    """Return a provider's existing instances, the one with its own name first; pure."""
     copies = sorted(one.name for one in sight.all.values() if one.provider == provider)
     names = list(dict.fromkeys([provider, *copies]))
     return [name for name in names if not is_dropped(name, sight)] or [provider]
 
 
-def _whose(asked: Asked) -> dict[str, str]:
-    """Return whose memories are asked for: those of the settings where nothing is given."""
-    own = asked.settings
+def _scope_fields(request: PageRequest) -> dict[str, str]:
+    """Return the scope of the question; the settings decide where nothing is given."""
+    own = request.settings
     default = {"agent": own.agent, "user": own.user, "workspace": own.workspace}
-    return {name: asked.query.get(name, value) for name, value in default.items()}
+    return {name: request.query.get(name, value) for name, value in default.items()}
 
 
-def _differing(
-    asked: Asked, pair: tuple[tuple[str, str], tuple[str, str]], query: str
+def _compare(
+    request: PageRequest, pair: tuple[tuple[str, str], tuple[str, str]], query: str
 ) -> RecallDifference:
-    whose = _whose(asked)
-    agent, user = whose["agent"] or None, whose["user"] or None  # nobody named means everyone
+    whose = _scope_fields(request)
+    agent, user = whose["agent"] or None, whose["user"] or None  # an empty field means everyone
     want = Want(query, agent, user, whose["workspace"], detail=True)
-    inspector = InstanceInspector(asked.settings, asked.site.clock)
+    inspector = InstanceInspector(request.settings, request.site.clock)
     return differing(inspector, pair, [want])[0]
 
 

@@ -1,4 +1,4 @@
-"""What a provider keeps of somebody: each memory, where it came from, and what may be done."""
+"""What a provider keeps about a person: each memory, its event, and links to change it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,25 +11,25 @@ from memorybus.ids import text_digest
 from memorybus.jobs.inspect import InspectionFailed
 from memorybus.operations.memories import amending, browsing
 from memorybus.operations.memories.browsing import KeptMemory, Memories
-from memorybus.surfaces.web.kept_links import event_link, link, memory_of, owner_of, whose_of
-from memorybus.surfaces.web.page import Asked, Page, Part
+from memorybus.surfaces.web.kept_links import event_link, link, memory_from, owner_fields, want_of
+from memorybus.surfaces.web.page import Page, PageRequest, Part
 from memorybus.surfaces.web.shown_events import place_of
 from memorybus.text.display import iso
 
 LONGEST: Final = 9
-"""Digits of a number of memories that are passed over."""
+"""The most digits of the number of memories to skip."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return a page of what one provider keeps of whom the fields mean."""
-    owner, holding = owner_of(asked.query), asked.query.get("q", "").strip()
-    known = browsing.keepers(asked.settings)
-    name = asked.query.get("provider") or browsing.first_of(known)
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return a page of what one provider keeps about the person that the fields name."""
+    owner, holding = owner_fields(request.query), request.query.get("q", "").strip()
+    known = browsing.keepers(request.settings)
+    name = request.query.get("provider") or browsing.first_of(known)
     found, problem = None, ""
     try:
         found = browsing.memories(
-            *(asked.settings, name, whose_of(asked.query)),
-            skip=skipped(asked.query),
+            *(request.settings, name, want_of(request.query)),
+            skip=parse_skip(request.query),
             holding=holding,
         )
     except (InspectionFailed, ConfigError) as error:
@@ -44,7 +44,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         "found": found,
         "problem": problem,
         "rows": [
-            (one, event_link(one), acts(owner, name, one))
+            (one, event_link(one), act_links(owner, name, one))
             for one in (found.memories if found else ())
         ],
         "tabs": [
@@ -52,23 +52,23 @@ def show(asked: Asked) -> Mapping[str, Any]:
             for one in known
             if one.exports
         ],
-        "more": link("/memories/kept", here, {"skip": seen(found)}) if found and more else "",
+        "more": link("/memories/kept", here, {"skip": next_skip(found)}) if found and more else "",
     }
 
 
-def skipped(fields: Mapping[str, str]) -> int:
-    """Return how many memories are passed over; pure."""
+def parse_skip(fields: Mapping[str, str]) -> int:
+    """Return how many memories to skip; pure."""
     text = fields.get("skip", "")
     return int(text) if text.isdecimal() and len(text) <= LONGEST else 0
 
 
-def seen(found: Memories) -> int:
-    """Return how many memories stand before the next page; pure."""
+def next_skip(found: Memories) -> int:
+    """Return how many memories the next page has to skip; pure."""
     return found.skipped + len(found.memories)
 
 
-def acts(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, str]:
-    """Return where a memory may be put right or taken back; nothing if no event can do that."""
+def act_links(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, str]:
+    """Return the links to correct or delete a memory; none if no event can change it."""
     if not amending.is_amendable(one):
         return {}
     which = {"provider": provider, "event": one.event, "mark": text_digest(one.text)}
@@ -78,10 +78,10 @@ def acts(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, 
     }
 
 
-def event(asked: Asked) -> Response:
-    """Lead to the event of a memory, or to a search for it where it is not near its time."""
-    memory = memory_of(asked.query)
-    found = amending.near_event(asked.settings, memory)
+def redirect_to_event(request: PageRequest) -> Response:
+    """Redirect to the event of a memory, or to a search if it is not found near its time."""
+    memory = memory_from(request.query)
+    found = amending.near_event(request.settings, memory)
     if found is None:
         return RedirectResponse(link("/events", {"q": memory.event}), 303)
     return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)
@@ -91,5 +91,5 @@ PAGE: Final = Page(
     path="/memories/kept",
     template="kept.html",
     show=show,
-    parts=(Part("/memories/event", event),),
+    parts=(Part("/memories/event", redirect_to_event),),
 )

@@ -1,4 +1,4 @@
-"""Memories: of whom providers keep something, page by page."""
+"""Memories: the people about whom providers keep something, page by page."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,15 +6,15 @@ from typing import Any, Final
 from memorybus.operations.memories import browsing
 from memorybus.operations.memories.browsing import Owner, Person
 from memorybus.surfaces.web.kept_links import link
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 
 _AFTER = ("after_agent", "after_user", "after_workspace")
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return a page of people, and the form that looks for one."""
-    holding = asked.query.get("name", "").strip()
-    found = browsing.people(asked.settings, after(asked.query), holding=holding)
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return a page of people, and the form that searches them."""
+    holding = request.query.get("name", "").strip()
+    found = browsing.people(request.settings, start_of_page(request.query), holding=holding)
     told = list(dict.fromkeys(name for one in found.people for name in one.memories))
     more = ""
     if found.more and found.people:
@@ -23,22 +23,22 @@ def show(asked: Asked) -> Mapping[str, Any]:
     return {
         "name": holding,
         "providers": told,
-        "people": [(one, links(one)) for one in found.people],
+        "people": [(one, memory_links(one)) for one in found.people],
         "silent": found.silent,
         "more": more,
     }
 
 
-def after(fields: Mapping[str, str]) -> Owner | None:
-    """Return behind whom the page begins; None for the first."""
+def start_of_page(fields: Mapping[str, str]) -> Owner | None:
+    """Return the person after whom the page begins; None for the first page."""
     if _AFTER[0] not in fields:
         return None
     agent, user, workspace = (fields.get(name, "") for name in _AFTER)
     return agent, user, workspace
 
 
-def links(one: Person) -> dict[str, str]:
-    """Return where each provider's memories of a person are."""
+def memory_links(one: Person) -> dict[str, str]:
+    """Return the links to each provider's memories of a person."""
     owner = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
     return {name: link("/memories/kept", owner, {"provider": name}) for name in one.memories}
 

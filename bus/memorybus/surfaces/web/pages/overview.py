@@ -1,4 +1,4 @@
-"""The overview: what is wrong, and how far each provider is."""
+"""The overview: the findings, and each provider's progress."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from memorybus.surfaces.web.page import Asked, Page, Part
+from memorybus.surfaces.web.page import Page, PageRequest, Part
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the look that all share."""
-    return {"look": asked.look()}
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the state of the bus, which all requests share."""
+    return {"look": request.look()}
 
 
-def past(asked: Asked) -> Response:
-    """Return what was seen in the last hour, as the chart wants it."""
-    body = msgspec.json.encode(asked.site.past.series())
+def answer_past(request: PageRequest) -> Response:
+    """Return the figures of the last hour for the charts."""
+    body = msgspec.json.encode(request.site.past.series())
     return Response(body, media_type="application/json")
 
 
@@ -26,5 +26,5 @@ PAGE = Page(
     show=show,
     label="Overview",
     key="o",
-    parts=(Part("/past.json", past),),
+    parts=(Part("/past.json", answer_past),),
 )

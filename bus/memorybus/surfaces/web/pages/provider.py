@@ -1,4 +1,4 @@
-"""A provider: its lanes, what fails there; pause and resume."""
+"""A provider: its lanes, the keys that fail; pause and resume."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,60 +9,62 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.providers.lanes import lanes_of
 from memorybus.operations.stores import Stores
-from memorybus.surfaces.web.page import Act, Asked, Done, Page
+from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
+def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the lanes of a provider or a copy.
 
     Raises:
         ConfigError: nobody knows it, or Redis is away.
     """
-    look, name = asked.look(), asked.path["name"]
-    one = found(asked, name)
+    look, name = request.look(), request.path["name"]
+    one = find_provider(request, name)
     instance = one.live or one.name
-    seen = lanes_of(asked.settings, instance, look.lanes[instance])
+    seen = lanes_of(request.settings, instance, look.lanes[instance])
     about = {one.name, one.live}
     findings = [each for each in look.findings if each.subject.partition(":")[0] in about]
     return {"look": look, "one": one, "instance": instance, "seen": seen, "findings": findings}
 
 
-def found(asked: Asked, name: str) -> ProviderStatus:
+def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     """Return the status of a provider or a copy.
 
     Raises:
         ConfigError: nobody knows it, or Redis is away.
     """
-    status = asked.look().status
+    status = request.look().status
     if status is None:
-        raise ConfigError(asked.look().verdict.line)
+        raise ConfigError(request.look().verdict.line)
     for one in (*status.providers, *status.copies):
         if one.name == name:
             return one
     raise ConfigError(f"no provider is called {name!r}; the overview has those that are known")
 
 
-def pause(asked: Asked) -> Done:
-    """Let a provider's lanes stand still."""
-    name = asked.path["name"]
-    with Stores(asked.settings) as stores:
+def pause(request: PageRequest) -> ActResult:
+    """Pause a provider's lanes."""
+    name = request.path["name"]
+    with Stores(request.settings) as stores:
         stores.check()
-        done = lifecycle.pause(stores, name, asked.reason, asked.operator)
-    said = f"{done.name} pauses" if done.changed else f"{done.name} was paused: {done.reason}"
-    return Done(f"{said}; nothing is lost, and what it remembers is still recalled", _here(name))
+        done = lifecycle.pause(stores, name, request.reason, request.operator)
+    said = f"{done.name} is paused" if done.changed else f"{done.name} was paused: {done.reason}"
+    return ActResult(
+        f"{said}; nothing is lost, and what it remembers is still recalled", _page_path(name)
+    )
 
 
-def resume(asked: Asked) -> Done:
-    """Let a provider's lanes go on."""
-    name = asked.path["name"]
-    with Stores(asked.settings) as stores:
+def resume(request: PageRequest) -> ActResult:
+    """Resume a provider's lanes."""
+    name = request.path["name"]
+    with Stores(request.settings) as stores:
         stores.check()
         done = lifecycle.resume(stores, name)
-    said = "goes on" if done.changed else "was not paused"
-    return Done(f"{done.name} {said}: {done.backlog} events wait", _here(name))
+    said = "is resumed" if done.changed else "was not paused"
+    return ActResult(f"{done.name} {said}: {done.backlog} events wait", _page_path(name))
 
 
-def _here(name: str) -> str:
+def _page_path(name: str) -> str:
     return f"/providers/{quote(name, safe='')}"
 
 

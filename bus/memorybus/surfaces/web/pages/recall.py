@@ -1,4 +1,4 @@
-"""Recall: a prompt asked as a person's next one: who says what, why, how soon; the very block."""
+"""Recall: ask a prompt as a person's next one; show the answers, their times and the block."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,48 +12,48 @@ from memorybus.recall.model import RecalledItem
 from memorybus.surfaces.views.prompt import outcome_words
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.kept_links import event_link, link
-from memorybus.surfaces.web.page import Asked, Page, Part
+from memorybus.surfaces.web.page import Page, PageRequest, Part
 from memorybus.text.display import iso
 from memorybus.text.redact import masked
 
 TIMEOUT: Final = 5.0
-"""Seconds for which late answers are waited for."""
+"""Seconds to wait for late answers."""
 
 FIELDS: Final = ("q", "user", "agent", "workspace", "session")
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the form as it was filled in, and where the answer is, if something is asked."""
-    fields = fields_of(asked)
-    where = link("/recall/answer", fields) if "q" in asked.query else ""
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the form as it was filled in, and the path of the answer if there is a prompt."""
+    fields = form_fields(request)
+    where = link("/recall/answer", fields) if "q" in request.query else ""
     return {"fields": fields, "answer": where}
 
 
-def fields_of(asked: Asked) -> dict[str, str]:
-    """Return the fields of the form; whom the settings name, where nobody is named."""
-    settings = asked.settings
+def form_fields(request: PageRequest) -> dict[str, str]:
+    """Return the fields of the form; the settings fill the scope where it is not given."""
+    settings = request.settings
     own = {"user": settings.user, "agent": settings.agent, "workspace": settings.workspace}
-    fields = {name: asked.query.get(name, own.get(name, "")).strip() for name in FIELDS}
+    fields = {name: request.query.get(name, own.get(name, "")).strip() for name in FIELDS}
     return fields | {name: fields[name] or own[name] for name in ("user", "agent")}
 
 
-def answer(asked: Asked) -> Response:
-    """Return what a prompt would be given, as a part of the page."""
-    fields = fields_of(asked)
+def answer_recall(request: PageRequest) -> Response:
+    """Return the fragment that shows what a prompt would be given."""
+    fields = form_fields(request)
     who = WhoAsks(fields["agent"], fields["user"], fields["workspace"], fields["session"])
     found, problem = None, ""
     try:
-        found = asked_prompt(asked.settings, fields["q"], who, timeout=TIMEOUT)
+        found = asked_prompt(request.settings, fields["q"], who, timeout=TIMEOUT)
     except MemoryBusError as error:
-        problem = masked(str(error), asked.settings.secrets)
-    items = [(one, where_from(one, fields)) for one in (found.items if found else ())]
+        problem = masked(str(error), request.settings.secrets)
+    items = [(one, source_link(one, fields)) for one in (found.items if found else ())]
     data = {"found": found, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
-    context = answers.base(asked.site, asked.request, asked.who, ()) | data
-    return HTMLResponse(asked.site.templates.get_template("recall_answer.html").render(context))
+    context = answers.base_context(request.site, request.http, request.who, ()) | data
+    return HTMLResponse(request.site.templates.get_template("recall_answer.html").render(context))
 
 
-def where_from(one: RecalledItem, fields: Mapping[str, str]) -> str:
-    """Return where the event of something recalled is shown; "" if nobody knows it."""
+def source_link(one: RecalledItem, fields: Mapping[str, str]) -> str:
+    """Return a link to the event of a recalled memory; "" if its event is unknown."""
     owner = (fields["agent"], fields["user"], fields["workspace"])
     return event_link(KeptMemory("", *owner, session=one.session, at=one.at or 0, event=one.event))
 
@@ -64,5 +64,5 @@ PAGE: Final = Page(
     show=show,
     label="Recall",
     key="r",
-    parts=(Part("/recall/answer", answer),),
+    parts=(Part("/recall/answer", answer_recall),),
 )

@@ -1,7 +1,7 @@
-"""Sessions as a tree: which came from which and why, as the newest events tell.
+"""Sessions as a tree: which one each came from, and why, according to the newest events.
 
-One view reads `MOST` events at most, and `SECONDS` long, however long the history is; older ones
-are on the pages behind it. `memorybus sessions tree` reads all.
+One view reads at most `MOST` events, for at most `SECONDS`, however long the history is; older
+sessions are on the next pages. `memorybus sessions tree` reads all events.
 """
 
 from collections.abc import Mapping
@@ -14,26 +14,26 @@ from memorybus.lineage.graph import fold
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_of, mark_text
 from memorybus.surfaces.views import tree
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import iso
 
 SECONDS: Final = 0.1
-"""Seconds that one view reads."""
+"""The most seconds that one view reads."""
 
 MOST: Final = 2_000
-"""Events that one view reads."""
+"""The most events that one view reads."""
 
 SHOWN: Final = 200
-"""Sessions that are shown."""
+"""The most sessions that are shown."""
 
 _DEEPEST: Final = 12
-"""Levels that are drawn; deeper ones stand below the last of them."""
+"""The most levels of indentation; deeper sessions are drawn at the last one."""
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
+def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the sessions of the newest events, each before those that came from it."""
-    fields = {name: asked.query.get(name, "").strip() for name in ("session", "user")}
-    search = _searched(asked, fields["user"])
+    fields = {name: request.query.get(name, "").strip() for name in ("session", "user")}
+    search = _search(request, fields["user"])
     lineage = fold(event.envelope for event in search.found)
     found = tree.rows(lineage, fields["session"] or None)
     older = {**fields, "before": mark_text(search.mark) or ""}
@@ -48,18 +48,18 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def _searched(asked: Asked, user: str) -> EventSearch:
+def _search(request: PageRequest, user: str) -> EventSearch:
     try:
-        before = mark_of(asked.query.get("before"))
+        before = mark_of(request.query.get("before"))
     except ConfigError:
         before = None
-    ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
+    ends = request.site.clock.monotonic() + SECONDS
+    with closing(journal.checked_history(request.settings)) as history:
         search = EventSearch(
             history,
             SearchedEvents(user=user or None),
             before,
-            lambda _: asked.site.clock.monotonic() >= ends,
+            lambda _: request.site.clock.monotonic() >= ends,
         )
         search.run(MOST)
     return search

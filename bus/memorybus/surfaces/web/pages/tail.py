@@ -1,4 +1,4 @@
-"""The live tail: the newest events, again every two seconds while somebody looks."""
+"""The live tail: the newest events, updated every two seconds while the page is open."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -8,33 +8,35 @@ from memorybus.errors import ConfigError
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch
 from memorybus.operations.events.words import SearchWords
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.pages.events import TYPES, wanted_events
-from memorybus.surfaces.web.shown_events import row
+from memorybus.surfaces.web.shown_events import event_row
 
 NEWEST: Final = 50
-"""Events that are shown."""
+"""The most events that are shown."""
 
 SECONDS: Final = 0.1
-"""Seconds that one look back takes at most."""
+"""The most seconds that one update searches."""
 
 FIELDS: Final = ("q", "session", "user", "type")
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the newest events that pass, newest first."""
-    fields = {name: asked.query.get(name, "").strip() for name in FIELDS}
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the newest events that pass the filter, newest first."""
+    fields = {name: request.query.get(name, "").strip() for name in FIELDS}
     data: dict[str, Any] = {"fields": fields, "types": TYPES, "problem": "", "found": []}
     try:
-        wanted = wanted_events({**fields, "since": "", "until": ""}, asked.site.clock.now_ms())
+        wanted = wanted_events({**fields, "since": "", "until": ""}, request.site.clock.now_ms())
     except ConfigError as error:
         return data | {"problem": str(error)}
-    ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
-        search = EventSearch(history, wanted, enough=lambda _: asked.site.clock.monotonic() >= ends)
+    ends = request.site.clock.monotonic() + SECONDS
+    with closing(journal.checked_history(request.settings)) as history:
+        search = EventSearch(
+            history, wanted, enough=lambda _: request.site.clock.monotonic() >= ends
+        )
         search.run(NEWEST)
     words = SearchWords(wanted.words)
-    return data | {"found": [row(one, words) for one in search.found]}
+    return data | {"found": [event_row(one, words) for one in search.found]}
 
 
 PAGE: Final = Page(path="/tail", template="tail.html", show=show, label="Tail", key="t")

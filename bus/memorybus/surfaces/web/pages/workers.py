@@ -1,21 +1,21 @@
-"""Workers that are alive, and the recall jobs of each provider."""
+"""The live workers, and the recall jobs of each provider."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from memorybus.operations.stores import Stores
-from memorybus.surfaces.web.page import Asked, Page
+from memorybus.surfaces.web.page import Page, PageRequest
 
 
-def show(asked: Asked) -> Mapping[str, Any]:
-    """Return the workers with all that their heartbeats tell, and the jobs.
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the workers with everything that their heartbeats report, and the jobs.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    with Stores(asked.settings) as stores:
+    with Stores(request.settings) as stores:
         workers = stores.roster.alive()
-    return {"look": asked.look(), "workers": workers}
+    return {"look": request.look(), "workers": workers}
 
 
 PAGE = Page(path="/workers", template="workers.html", show=show, label="Workers", key="w")

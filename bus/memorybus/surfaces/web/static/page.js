@@ -1,5 +1,5 @@
 "use strict";
-// What the page does beyond plain HTML: it stays up to date, draws the last hour, and has keys.
+// Behaviour beyond plain HTML: live updates, charts of the last hour, and keys.
 (() => {
   const live = document.querySelector("[data-live]");
   const stale = document.getElementById("stale");
@@ -10,7 +10,7 @@
     return live.contains(at) && at.matches("input, textarea, select");
   };
   const swap = (text) => {
-    if (isBusy()) return; // who types is not interrupted
+    if (isBusy()) return; // do not interrupt people who type
     htmx.swap(live, text, { swapStyle: "innerHTML" });
     live.dataset.at = Date.now();
   };
@@ -18,11 +18,11 @@
     if (source || document.hidden) return;
     source = new EventSource(location.href);
     source.onmessage = (event) => { stale.textContent = ""; swap(event.data); };
-    source.onerror = () => { stale.textContent = "no connection: what is shown is old"; };
+    source.onerror = () => { stale.textContent = "no connection: this page is not up to date"; };
   };
   const close = () => { if (source) source.close(); source = null; };
   if (live && live.childElementCount) {
-    open(); // a browser has few connections for one host: tabs that nobody looks at have none
+    open(); // hidden tabs have no connection, because browsers allow few to one host
     document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
     addEventListener("pagehide", close);
   }
@@ -69,7 +69,7 @@
   const keys = document.getElementById("keys");
   const known = [...document.querySelectorAll("[data-key]")];
   const list = keys.querySelector("dl");
-  [...known.map((one) => [one.dataset.key, one.textContent]), ["/", "search, where there is one"], ["?", "these keys"]]
+  [...known.map((one) => [one.dataset.key, one.textContent]), ["/", "search, if the page has one"], ["?", "these keys"]]
     .forEach(([key, text]) => {
       const term = document.createElement("dt");
       const pressed = document.createElement("kbd");
@@ -79,7 +79,7 @@
       meaning.textContent = text;
       list.append(term, meaning);
     });
-  const on = document.getElementById("keys-on"); // who dictates may have to turn them off
+  const on = document.getElementById("keys-on"); // people who use speech input may have to turn keys off
   on.checked = localStorage.getItem("keys") !== "off";
   on.addEventListener("change", () => localStorage.setItem("keys", on.checked ? "on" : "off"));
   document.querySelector("[data-keys]").addEventListener("click", () => keys.showModal());
