@@ -9,14 +9,14 @@ from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
 from memorybus.surfaces.hermes.reconcile import places
 from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
-from memorybus.surfaces.hermes.reconcile.survey import originals
+from memorybus.surfaces.hermes.reconcile.survey import without_copies
 from memorybus.surfaces.hermes.transcripts.state_db import (
     WRITTEN_FOR,
     SessionUsage,
     StateDb,
-    usage_of,
+    read_usage,
 )
-from memorybus.surfaces.hermes.transcripts.stored_turns import read
+from memorybus.surfaces.hermes.transcripts.stored_turns import read_turns
 
 pytestmark = [
     pytest.mark.hermes,
@@ -87,13 +87,13 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
     told: list[tuple[str, str, str]] = []
     with StateDb(path) as db, HistoryIndex() as known:
         for session in db.sessions():
-            place = places.place(session, db.session, known.session)
+            place = places.find_place(session, db.session, known.session)
             if place is None:
                 assert session.id == "sub"
                 continue
             assert place.ref.root == "s"
-            found = originals(
-                read(db.rows(session.id), 1 << 20),
+            found = without_copies(
+                read_turns(db.rows(session.id), 1 << 20),
                 lambda turn: known.first_seen("s", turn.user, turn.assistant),
                 continued=place.origin != "start",
             )
@@ -104,9 +104,9 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
 
 def test_what_hermes_counts_is_read(path: Path) -> None:
     """A session's tokens are those of its main loop's calls, and its model the last of them."""
-    assert usage_of(path, "sub") == SessionUsage("m-2", tokens_in=270, tokens_out=6)
-    assert usage_of(path, "s") == SessionUsage("m")
-    assert usage_of(path, "nobody") == SessionUsage()
+    assert read_usage(path, "sub") == SessionUsage("m-2", tokens_in=270, tokens_out=6)
+    assert read_usage(path, "s") == SessionUsage("m")
+    assert read_usage(path, "nobody") == SessionUsage()
 
 
 def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> None:

@@ -32,14 +32,14 @@ from memorybus.events import (
 from memorybus.log.stream import START, EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.spool.note import SpoolStats, write_note
-from memorybus.surfaces.hermes.home import HermesHome, find
+from memorybus.surfaces.hermes.home import HermesHome, find_home
 from memorybus.surfaces.hermes.reconcile.reconcile import (
     ReconcileReport,
     ReconcileRequest,
     Reconciliation,
     SpoolsBusy,
 )
-from memorybus.surfaces.hermes.reconcile.view import shown
+from memorybus.surfaces.hermes.reconcile.view import report_parts
 from memorybus.testing import FakeClock
 from rich.console import Console
 
@@ -68,13 +68,13 @@ sys.exit(main())
 class Silent:
     """Progress that nobody looks at."""
 
-    def total(self, what: str, total: int) -> None:
+    def begin_stage(self, what: str, total: int) -> None:
         """Ignore a stage."""
 
     def advance(self, count: int) -> None:
         """Ignore a step."""
 
-    def waiting(self, unsent: int) -> None:
+    def show_waiting(self, unsent: int) -> None:
         """Ignore a wait."""
 
 
@@ -367,7 +367,7 @@ def test_hostile_text_is_published_and_shown_safely(
     report = run(apply=True)
     assert report.published == 1
     console = Console(record=True, width=200, file=io.StringIO())
-    for part in shown(report):
+    for part in report_parts(report):
         console.print(part)
     assert "\x1b" not in console.export_text()
 
@@ -441,7 +441,7 @@ def test_an_interrupted_run_goes_on(
     hermes_state.big(home.path, 4_000)
     for count in (100, 900):
         stopped_after(home, settings, count, number)
-    here = find(home.path)  # the profile that the command takes it for
+    here = find_home(home.path)  # the profile that the command takes it for
     report = Reconciliation(here, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
     found = turns(settings)
     assert (len(found), max(found.values())) == (2_000, 1)

@@ -22,7 +22,7 @@ from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install import install, status
 from memorybus.surfaces.hermes.install.install import PythonCheck
 from memorybus.surfaces.hermes.install.status import HermesStatus
-from memorybus.surfaces.hermes.problems import Problems, path_of
+from memorybus.surfaces.hermes.problems import Problems, problems_path
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -34,7 +34,7 @@ def _home(tmp_path: Path) -> HermesHome:
     """Return a home in which all is as it should be."""
     home = HermesHome(tmp_path / "hermes", "coder")
     home.path.mkdir()
-    install.write(home)
+    install.write_plugin(home)
     home.config.write_text("memory:\n  provider: memorybus\n")
     return home
 
@@ -119,7 +119,7 @@ def test_the_last_error_of_a_hook_is_shown(
     home: HermesHome, settings: Settings, redis_url: str
 ) -> None:
     """What a hook could not do is seen by who asks, fit for a terminal."""
-    Problems(path_of(settings), SYSTEM).note("sync_turn", ValueError("\x1b[31mbroken"))
+    Problems(problems_path(settings), SYSTEM).note("sync_turn", ValueError("\x1b[31mbroken"))
     shown = status.status_config(settings)["last error"]
     assert "sync_turn: ValueError" in shown
     assert "\x1b" not in shown

@@ -189,6 +189,6 @@ def test_without_a_worker_the_views_say_what_to_start(settings: Settings) -> Non
     """A bus that nobody serves: the views open, and name the remedy."""
     with served(settings) as visitor:
         assert "memorybus up" in answer(visitor, "/recall?q=heron")
-        assert "Nothing is kept of anybody" in visitor.get("/memories").text
+        assert "No memories of anybody" in visitor.get("/memories").text
         found = visitor.get("/memories/kept?user=ana")
     assert "memorybus up" in found.text

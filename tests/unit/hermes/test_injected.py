@@ -1,7 +1,7 @@
 """What recall a window holds already: nothing is said twice in it."""
 
 import pytest
-from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, InjectedRecall, items_in
+from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, InjectedRecall, fenced_items
 from memorybus.text.fence import line
 
 A, B = line("likes tea"), line("a note\nof two lines", at=86_400_000)
@@ -41,7 +41,7 @@ def test_the_transcript_says_what_the_window_holds() -> None:
     """After a turn the window is read: what a compression took out may be said again."""
     injected = InjectedRecall()
     injected.take("s", [("holo", [A, B])], 800)
-    injected.found("s", [fenced(f"From holo:\n{B}")])
+    injected.note_window("s", [fenced(f"From holo:\n{B}")])
     assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{A}"
 
 
@@ -49,9 +49,9 @@ def test_what_was_said_in_the_window_is_not_recalled_into_it() -> None:
     """The window's own messages need no recall, until a compression takes them out."""
     injected = InjectedRecall()
     said = line("where is\nthe <harbour>?", at=86_400_000, speaker="user")
-    injected.found("s", [{"role": "user", "content": "where is\nthe <harbour>?"}])
+    injected.note_window("s", [{"role": "user", "content": "where is\nthe <harbour>?"}])
     assert injected.take("s", [("holo", [said, A])], 800) == f"From holo:\n{A}"
-    injected.found("s", [{"role": "user", "content": "a summary"}])
+    injected.note_window("s", [{"role": "user", "content": "a summary"}])
     assert injected.take("s", [("holo", [said])], 800) == f"From holo:\n{said}"
 
 
@@ -70,26 +70,26 @@ def test_a_long_session_costs_no_more_than_a_short_one() -> None:
     """Messages that were read before are not read again, unless the window was cut."""
     injected = InjectedRecall()
     messages = [Counted(role="user", content=f"word {n}") for n in range(1_000)]
-    injected.found("s", messages)
+    injected.note_window("s", messages)
     before = [message.reads for message in messages[:-1]]
-    injected.found("s", [*messages, Counted(role="user", content="one more")])
+    injected.note_window("s", [*messages, Counted(role="user", content="one more")])
     assert [message.reads for message in messages[:-1]] == before
     said = line("word 7")
     assert injected.take("s", [("holo", [said])], 800) == ""
-    injected.found("s", messages[500:])
+    injected.note_window("s", messages[500:])
     assert injected.take("s", [("holo", [said])], 800) != ""
 
 
 def test_items_are_read_back_from_the_fence() -> None:
     """Items of several lines come back whole, and nothing outside the fence is one."""
-    assert list(items_in(fenced(f"From holo:\n{A}\n{B}"))) == [A, B]
-    assert list(items_in({"role": "user", "api_content": "- no item"})) == []
+    assert list(fenced_items(fenced(f"From holo:\n{A}\n{B}"))) == [A, B]
+    assert list(fenced_items({"role": "user", "api_content": "- no item"})) == []
 
 
 @pytest.mark.parametrize("message", [{}, {"api_content": 3}, {"api_content": "<memory-context>"}])
 def test_a_message_without_a_fence_holds_nothing(message: dict[str, object]) -> None:
     """Whatever stands there, reading it ends well."""
-    assert list(items_in(message)) == []
+    assert list(fenced_items(message)) == []
 
 
 def test_a_branch_begins_with_the_window_it_left() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.surfaces.hermes.config import active_provider, checkpoint_required
-from memorybus.surfaces.hermes.home import HermesHome, find, profile_of
+from memorybus.surfaces.hermes.home import HermesHome, find_home, profile_of
 from memorybus.surfaces.hermes.install import install
 from memorybus.surfaces.hermes.install.install import NotInstalled
 
@@ -24,23 +24,23 @@ def _home(tmp_path: Path) -> HermesHome:
 
 def test_installing_twice_changes_nothing_the_second_time(home: HermesHome) -> None:
     """The files are written whole, once; what is in place is left alone."""
-    assert install.write(home) == list(install.FILES)
-    assert install.write(home) == []
-    assert set(install.state(home).values()) == {"in place"}
+    assert install.write_plugin(home) == list(install.FILES)
+    assert install.write_plugin(home) == []
+    assert set(install.file_states(home).values()) == {"in place"}
     assert sorted(path.name for path in home.plugin_dir.iterdir()) == sorted(install.FILES)
 
 
 def test_an_older_file_is_replaced_and_told(home: HermesHome) -> None:
     """A file of another release is seen and replaced."""
-    install.write(home)
+    install.write_plugin(home)
     (home.plugin_dir / "cli.py").write_text("old")
-    assert install.state(home)["cli.py"] == "other"
-    assert install.write(home) == ["cli.py"]
+    assert install.file_states(home)["cli.py"] == "other"
+    assert install.write_plugin(home) == ["cli.py"]
 
 
 def test_hermes_finds_what_it_looks_for(home: HermesHome) -> None:
     """The marks that Hermes 0.19.0 looks for stand in the first 8192 bytes of the stub."""
-    install.write(home)
+    install.write_plugin(home)
     head = (home.plugin_dir / "__init__.py").read_text()[:8192]
     assert "register_memory_provider" in head
     assert "MemoryProvider" in head
@@ -52,28 +52,28 @@ def test_another_plugin_of_that_name_is_left_alone(home: HermesHome) -> None:
     home.plugin_dir.mkdir(parents=True)
     (home.plugin_dir / "__init__.py").write_text("# somebody else's")
     with pytest.raises(NotInstalled, match="holds another plugin"):
-        install.write(home)
+        install.write_plugin(home)
     with pytest.raises(NotInstalled, match="holds another plugin"):
-        install.remove(home)
+        install.remove_plugin(home)
 
 
 def test_uninstalling_takes_out_our_files_only(home: HermesHome) -> None:
     """A file of the user's in the directory stays, and so does the directory then."""
-    install.write(home)
+    install.write_plugin(home)
     (home.plugin_dir / "notes.txt").write_text("mine")
-    assert install.remove(home)
+    assert install.remove_plugin(home)
     assert [path.name for path in home.plugin_dir.iterdir()] == ["notes.txt"]
     (home.plugin_dir / "notes.txt").unlink()
-    install.write(home)
-    assert install.remove(home)
+    install.write_plugin(home)
+    assert install.remove_plugin(home)
     assert not home.plugin_dir.exists()
-    assert not install.remove(home)
+    assert not install.remove_plugin(home)
 
 
 def test_a_home_that_is_not_there_is_told(tmp_path: Path) -> None:
     """Nothing is made up where no Hermes is."""
     with pytest.raises(NotInstalled, match="no such directory"):
-        install.write(HermesHome(tmp_path / "none", "default"))
+        install.write_plugin(HermesHome(tmp_path / "none", "default"))
 
 
 class Context:
@@ -89,7 +89,7 @@ class Context:
 def executed(name: str) -> dict[str, Any]:
     """Run one of the plugin's files as Hermes does, and return its names."""
     module = types.ModuleType(name)
-    exec(compile(install.contents()[name], name, "exec"), module.__dict__)
+    exec(compile(install.plugin_files()[name], name, "exec"), module.__dict__)
     return module.__dict__
 
 
@@ -119,7 +119,7 @@ def test_the_command_line_file_imports_nothing() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        input=install.contents()["cli.py"],
+        input=install.plugin_files()["cli.py"],
         text=True,
         capture_output=True,
         check=False,
@@ -275,6 +275,6 @@ def test_profiles_are_named_as_hermes_names_them(home: str, profile: str) -> Non
 def test_the_home_is_found_as_hermes_finds_it(tmp_path: Path) -> None:
     """What is named, else HERMES_HOME, else ~/.hermes."""
     env = {"HOME": "/h", "HERMES_HOME": "/opt/data"}
-    assert find(None, env).path == Path("/opt/data")
-    assert find(tmp_path, env).path == tmp_path
-    assert find(None, {"HOME": "/h"}).path == Path("/h/.hermes")
+    assert find_home(None, env).path == Path("/opt/data")
+    assert find_home(tmp_path, env).path == tmp_path
+    assert find_home(None, {"HOME": "/h"}).path == Path("/h/.hermes")

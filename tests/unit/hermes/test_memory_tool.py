@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from memorybus.surfaces.hermes.plugin.memory_tool import ToolWrite, written_by_tool
+from memorybus.surfaces.hermes.plugin.memory_tool import ToolWrite, writes_of_call
 
 DONE = {"success": True}
 ADD = {"action": "add", "target": "user", "content": "Likes tea."}
@@ -14,7 +14,7 @@ def test_one_write() -> None:
     """A single call is one write to the store it names."""
     expected = [ToolWrite("add", "user", "Likes tea.")]
 
-    assert written_by_tool(json.dumps(DONE), ADD) == expected
+    assert writes_of_call(json.dumps(DONE), ADD) == expected
 
 
 def test_a_batch_is_its_operations_in_order() -> None:
@@ -25,7 +25,7 @@ def test_a_batch_is_its_operations_in_order() -> None:
         {"action": "remove", "old_text": "gone"},
     ]
 
-    found = written_by_tool(DONE, {**ADD, "target": "memory", "operations": operations})
+    found = writes_of_call(DONE, {**ADD, "target": "memory", "operations": operations})
 
     assert found == [
         ToolWrite("replace", "memory", "new", "old"),
@@ -37,8 +37,8 @@ def test_the_result_tells_the_whole_entry_that_was_there() -> None:
     """Of a single call, and of a batch by the operation's place in it, from 1."""
     remove = {"action": "remove", "old_text": "tea"}
     replace = {"action": "replace", "old_text": "rum", "new_text": "Likes gin."}
-    single = written_by_tool(DONE | {"removed_entry": "Likes tea."}, remove)
-    batch = written_by_tool(
+    single = writes_of_call(DONE | {"removed_entry": "Likes tea."}, remove)
+    batch = writes_of_call(
         DONE | {"removed_entries": {"2": "Likes tea."}, "replaced_entries": {"1": "Likes rum."}},
         {"operations": [replace, remove]},
     )
@@ -53,15 +53,15 @@ def test_a_result_that_tells_no_entry_is_no_matter(told: Any) -> None:
     """The part that the model named is what is known then."""
     result = DONE | {"removed_entry": told, "removed_entries": told}
     operation = {"action": "remove", "old_text": "tea"}
-    found = written_by_tool(result, {"operations": [operation]})
-    found += written_by_tool(result, operation) if not isinstance(told, str) else []
+    found = writes_of_call(result, {"operations": [operation]})
+    found += writes_of_call(result, operation) if not isinstance(told, str) else []
 
     assert {(write.old_text, write.previous) for write in found} == {("tea", "")}
 
 
 def test_the_store_is_memory_unless_named() -> None:
     """Hermes's own default."""
-    assert written_by_tool(DONE, {"action": "add", "content": "x"})[0].target == "memory"
+    assert writes_of_call(DONE, {"action": "add", "content": "x"})[0].target == "memory"
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_the_store_is_memory_unless_named() -> None:
 )
 def test_what_did_not_land_is_no_write(result: Any) -> None:
     """A call that failed, waits for approval, or cannot be understood wrote nothing."""
-    assert written_by_tool(result, ADD) == []
+    assert writes_of_call(result, ADD) == []
 
 
 @pytest.mark.parametrize("action", ["read", "", None, "Add"])
 def test_only_writes_are_mirrored(action: Any) -> None:
     """Reading is no write, and neither is what is no action."""
-    assert written_by_tool(DONE, {**ADD, "action": action}) == []
+    assert writes_of_call(DONE, {**ADD, "action": action}) == []

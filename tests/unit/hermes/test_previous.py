@@ -13,7 +13,7 @@ from memorybus.surfaces.cli.hermes.takeover import (
     takeover_kinds,
 )
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.install.previous import PreviousProvider, read
+from memorybus.surfaces.hermes.install.previous import PreviousProvider, read_previous
 
 KEY = "hch-0123456789abcdef"
 
@@ -33,7 +33,7 @@ def written(path: Path, value: Any) -> None:
 
 def found(home: HermesHome) -> dict[str, PreviousProvider]:
     """Return what a home has, by plugin."""
-    return {one.plugin: one for one in read(home, home.path.parent)}
+    return {one.plugin: one for one in read_previous(home, home.path.parent)}
 
 
 def test_an_empty_home_has_none(home: HermesHome) -> None:
@@ -67,8 +67,8 @@ def test_a_profile_has_its_block_in_the_shared_file(home: HermesHome) -> None:
     profile = HermesHome(home.path / "profiles" / "coder", "coder")
     other = HermesHome(home.path / "profiles" / "cook", "cook")
 
-    assert read(profile, home.path.parent)[0].settings == {"workspace": "coder"}
-    assert read(other, home.path.parent) == []
+    assert read_previous(profile, home.path.parent)[0].settings == {"workspace": "coder"}
+    assert read_previous(other, home.path.parent) == []
 
 
 def test_mem0_and_hindsight_are_read_with_their_keys(home: HermesHome) -> None:
@@ -103,7 +103,7 @@ def test_the_active_one_comes_first(home: HermesHome) -> None:
     """Also one that has no file we know; the bus itself is none to take over."""
     written(home.path / "mem0.json", {"mode": "oss"})
     home.config.write_text("memory:\n  provider: retaindb\n")
-    assert [(one.plugin, one.active) for one in read(home, home.path.parent)] == [
+    assert [(one.plugin, one.active) for one in read_previous(home, home.path.parent)] == [
         ("retaindb", True),
         ("mem0", False),
     ]

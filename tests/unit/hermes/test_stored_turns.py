@@ -7,9 +7,9 @@ from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
-from memorybus.surfaces.hermes.reconcile.survey import originals
+from memorybus.surfaces.hermes.reconcile.survey import without_copies
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
-from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read
+from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read_turns
 from memorybus.text.cleaning import clean_messages
 
 ROOM = 1 << 20
@@ -26,7 +26,7 @@ def _state(tmp_path: Path) -> HermesState:
 def turns(state: HermesState, session: str = "s", room: int = ROOM) -> list[StoredTurn]:
     """Return the answered turns of a session, copies included."""
     with StateDb(state.path) as db:
-        return [item for item in read(db.rows(session), room) if isinstance(item, StoredTurn)]
+        return [item for item in read_turns(db.rows(session), room) if isinstance(item, StoredTurn)]
 
 
 def texts(found: list[StoredTurn]) -> list[tuple[str, str]]:
@@ -39,8 +39,8 @@ def told(state: HermesState, *sessions: str) -> list[tuple[str, str]]:
     found: list[StoredTurn] = []
     with StateDb(state.path) as db, HistoryIndex() as known:
         for number, session in enumerate(sessions):
-            found += originals(
-                read(db.rows(session), ROOM),
+            found += without_copies(
+                read_turns(db.rows(session), ROOM),
                 lambda turn: known.first_seen("f", turn.user, turn.assistant),
                 continued=number > 0,
             )
@@ -182,7 +182,7 @@ def test_many_repeated_turns_are_all_told(state: HermesState) -> None:
 def test_hostile_text_is_read(user: str, answer: str) -> None:
     """Whatever was said, reading it raises nothing and gives at most that one turn."""
     rows = [StoredMessage(1, "user", user, 1), StoredMessage(2, "assistant", answer, 2)]
-    found = [one for one in read(rows, ROOM) if isinstance(one, StoredTurn)]
+    found = [one for one in read_turns(rows, ROOM) if isinstance(one, StoredTurn)]
     assert len(found) <= 1
 
 

@@ -6,7 +6,7 @@ from helpers.hermes.hermes_plugin import talk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host, opens_turn, user_text
-from memorybus.surfaces.hermes.transcripts.turns import clipped, published, turn_of
+from memorybus.surfaces.hermes.transcripts.turns import bounded_messages, clip_text, find_turn
 from memorybus.text.cleaning import clean_messages
 
 SKILL = (
@@ -65,14 +65,14 @@ def test_a_turn_is_cut_out_of_the_transcript() -> None:
     """The ordinal counts the turns before; the messages are this turn's only."""
     transcript = talk("one", "two")
     transcript[3:3] = [{"role": "tool", "content": "found", "tool_call_id": "c1"}]
-    turn = turn_of(transcript, "two")
+    turn = find_turn(transcript, "two")
     assert turn.ordinal == 1
     assert [m["role"] for m in turn.messages] == ["user", "tool", "assistant"]
 
 
 def test_a_late_turn_is_found_behind_a_newer_one() -> None:
     """A transcript in which the next turn has begun still gives the turn that is meant."""
-    turn = turn_of([*talk("one", "two"), {"role": "user", "content": "three"}], "two")
+    turn = find_turn([*talk("one", "two"), {"role": "user", "content": "three"}], "two")
     assert turn.ordinal == 1
     assert [m["content"] for m in turn.messages] == ["two", "TWO"]
 
@@ -80,7 +80,7 @@ def test_a_late_turn_is_found_behind_a_newer_one() -> None:
 @pytest.mark.parametrize("transcript", [None, [], [{"role": "assistant", "content": "x"}], ["odd"]])
 def test_no_turn_no_ordinal(transcript: list[dict[str, object]] | None) -> None:
     """Without a user's message in it, a transcript says nothing of the turn's number."""
-    assert turn_of(transcript, "hi").ordinal is None
+    assert find_turn(transcript, "hi").ordinal is None
 
 
 def test_what_is_hermes_s_own_is_left_out() -> None:
@@ -93,7 +93,7 @@ def test_what_is_hermes_s_own_is_left_out() -> None:
         "reasoning": "hm",
         "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}],
     }
-    assert published([message], 10_000) == (
+    assert bounded_messages([message], 10_000) == (
         {"role": "user", "content": "hi", "tool_calls": message["tool_calls"]},
     )
 
@@ -102,7 +102,7 @@ def test_images_and_endless_outputs_stay_out() -> None:
     """Data URLs are named by their size; a long text keeps its two ends (G10)."""
     url = "data:image/png;base64," + "A" * 5_000
     parts = [{"type": "image_url", "image_url": {"url": url}}]
-    first, second = published(
+    first, second = bounded_messages(
         [{"role": "user", "content": parts}, {"role": "tool", "content": "x" * 200_000}], 150_000
     )
     assert first["content"][0]["image_url"]["url"] == f"[data of {len(url)} characters]"
@@ -128,7 +128,7 @@ def test_whatever_a_message_holds_it_can_be_published(
     messages: list[dict[str, object]], room: int
 ) -> None:
     """No message stops its turn: what JSON does not know is named, and the bound holds."""
-    kept = published(messages, room)
+    kept = bounded_messages(messages, room)
     clean_messages(kept)
     assert not kept or len(msgspec.msgpack.encode(kept)) <= room
 
@@ -137,5 +137,5 @@ def test_whatever_a_message_holds_it_can_be_published(
 def test_a_text_that_fits_is_not_touched(text: str, room: int) -> None:
     """Only what is too large is shortened."""
     fits = len(text.encode("utf-8", "replace")) <= room
-    assert clipped(text, room) == text or not fits
-    assert len(clipped(text * 40, room).encode("utf-8", "replace")) <= room + 200
+    assert clip_text(text, room) == text or not fits
+    assert len(clip_text(text * 40, room).encode("utf-8", "replace")) <= room + 200

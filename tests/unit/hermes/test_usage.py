@@ -11,7 +11,7 @@ from helpers.hermes.hermes_state import HermesState
 from memorybus.events import Delegated, TurnCompleted, TurnStarted
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.usage import TurnUsage, UsageMeter, turn_start_details
-from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, usage_of
+from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, read_usage
 
 
 @pytest.fixture(name="state")
@@ -102,17 +102,17 @@ def test_a_total_that_cannot_be_read_is_not_waited_for(state: HermesState, tmp_p
     """G9: a locked, damaged, old or missing file: the turn goes without, at once."""
     state.db.execute("pragma journal_mode = delete")
     state.db.execute("begin exclusive")
-    assert usage_of(state.path, "s") is None
+    assert read_usage(state.path, "s") is None
     state.db.execute("rollback")
-    assert usage_of(state.path, "s") == SessionUsage("m")
+    assert read_usage(state.path, "s") == SessionUsage("m")
     damaged, old = tmp_path / "damaged.db", tmp_path / "old.db"
     damaged.write_bytes(b"no database at all" * 100)
     db = sqlite3.connect(old)
     db.execute("create table sessions(id text, model text)")
     db.close()
     for path in (damaged, old, tmp_path / "missing.db"):
-        assert usage_of(path, "s") is None
-    assert usage_of(state.path, "\ud800") is None
+        assert read_usage(path, "s") is None
+    assert read_usage(state.path, "\ud800") is None
     assert not (tmp_path / "missing.db").exists()
 
 

@@ -1,7 +1,7 @@
 """Reads single values of Hermes's ``config.yaml``, such as which memory provider is active.
 
-The file is YAML; Hermes writes it, one key to a line. Only that, and
-a table in braces, is understood here: the bus needs no YAML otherwise, and never changes the file.
+The file is YAML that Hermes writes, one key on each line. Only this form and a table in braces are
+understood here, because the bus needs no YAML otherwise. The file is never changed.
 """
 
 import re
@@ -17,7 +17,7 @@ def active_provider(path: Path) -> str:
 
 
 def checkpoint_required(path: Path) -> bool:
-    """Return ``compression.checkpoint_required``: nothing is compressed that is not saved first."""
+    """Return ``compression.checkpoint_required``: messages must be saved before a compression."""
     return _value(path, "compression", "checkpoint_required").lower() in _YES
 
 
@@ -30,12 +30,14 @@ def _value(path: Path, table: str, key: str) -> str:
     said = rf"{key}:[ ]*['\"]?(?P<value>[\w.-]*)"
     in_braces = re.compile(rf"{table}:[ ]*\{{(?:[^{{}}]*,)?[ ]*{said}")
     found = next(filter(None, map(in_braces.match, lines)), None)
-    found = found or _in_table(list(_table(lines, table)), re.compile(rf"(?P<indent>[ ]*){said}"))
+    found = found or _find_in_table(
+        list(_table_lines(lines, table)), re.compile(rf"(?P<indent>[ ]*){said}")
+    )
     return found["value"] if found else ""
 
 
-def _table(lines: list[str], name: str) -> Iterator[str]:
-    """Yield the lines of a table, blank ones and remarks left out."""
+def _table_lines(lines: list[str], name: str) -> Iterator[str]:
+    """Yield the lines of a table without blank lines and comments."""
     inside = False
     for line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
@@ -46,7 +48,7 @@ def _table(lines: list[str], name: str) -> Iterator[str]:
             yield line
 
 
-def _in_table(lines: list[str], key: re.Pattern[str]) -> re.Match[str] | None:
+def _find_in_table(lines: list[str], key: re.Pattern[str]) -> re.Match[str] | None:
     """Return the key of the table itself, not of a table within it."""
     indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
     found = filter(None, map(key.match, lines))

@@ -1,4 +1,4 @@
-"""The entries of Hermes's memory files: what is in a text, what a write does to them, what changed.
+"""The entries of Hermes's memory files: parse them, apply writes, find changes.
 
 Pure. The delimiter is that of Hermes 0.19 (``tools/memory_tool.py``).
 """
@@ -14,7 +14,7 @@ from memorybus.ids import derived_id, text_digest
 _DELIMITER = "\n§\n"
 
 IMPORTED = {"origin": "import"}
-"""Provenance of an entry that was there before the bus."""
+"""Provenance of an entry that existed before the bus."""
 
 Entries = tuple[str, ...]
 
@@ -29,18 +29,18 @@ class FileWrite(msgspec.Struct, frozen=True):
 
 
 def import_id(key: str, content: str) -> str:
-    """Return the event id of an entry's import into a store, whoever does it (G2)."""
+    """Return the event id of an entry's import into a store; every importer makes the same (G2)."""
     return derived_id("reconcile", key, text_digest(content))
 
 
-def parse(text: str) -> Entries:
+def parse_entries(text: str) -> Entries:
     """Return the entries of a file, each once, in order."""
     found = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
-def after(entries: Entries, write: FileWrite) -> Entries:
-    """Return the entries after a write; one that finds nothing changes nothing."""
+def apply_write(entries: Entries, write: FileWrite) -> Entries:
+    """Return the entries after a write; a write whose old text is not found changes nothing."""
     content = write.content.strip()
     if write.action == "add":
         return entries if content in entries else (*entries, content)
@@ -51,10 +51,10 @@ def after(entries: Entries, write: FileWrite) -> Entries:
     return tuple(dict.fromkeys((*entries[:at], *new, *entries[at + 1 :])))
 
 
-def changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
-    """Return the writes that lead from some entries to others; a mere new order is none.
+def find_changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
+    """Return the writes that lead from some entries to others; a new order alone is no write.
 
-    An entry whose place another took was replaced; the rest was removed or added.
+    An entry at whose place another one stands counts as replaced, the others as removed or added.
     """
     gone, new = set(before) - set(now), set(now) - set(before)
     found: list[FileWrite] = []
@@ -63,11 +63,11 @@ def changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
         if tag != "equal":
             old = [entry for entry in before[i:j] if entry in gone]
             fresh = [entry for entry in now[k:m] if entry in new]
-            found += _paired(old, fresh, store)
+            found += _pair_writes(old, fresh, store)
     return found
 
 
-def _paired(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[FileWrite]:
+def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[FileWrite]:
     both = min(len(old), len(new))
     return [
         *(FileWrite("replace", store, b, a) for a, b in zip(old, new, strict=False)),
@@ -76,7 +76,7 @@ def _paired(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[Fi
     ]
 
 
-def same(told: FileWrite, heard: FileWrite) -> bool:
+def is_same_write(told: FileWrite, heard: FileWrite) -> bool:
     """Say whether a change found in a file (`told`) is what a hook tells of (`heard`)."""
     if told.store != heard.store:
         return False

@@ -1,4 +1,4 @@
-"""Where a Hermes lives: its home, its profile, and the settings of the bus for it.
+"""Finds a Hermes home, its profile, and the settings of the bus for it.
 
 The same rules as Hermes 0.19.0 (``hermes_constants``, ``hermes_cli.profiles``), without importing
 it: ``HERMES_HOME``, else ``~/.hermes``; a profile is a home below ``profiles/`` of the root.
@@ -58,7 +58,7 @@ class HermesHome(msgspec.Struct, frozen=True):
         return self.path / "memorybus.toml"
 
     def initialize_arguments(self, platform: str, user: str = "") -> dict[str, str]:
-        """Return what Hermes tells `initialize` of a session of this home (see `scopes`).
+        """Return what Hermes passes to `initialize` for a session of this home (see `scopes`).
 
         Args:
             platform: the ``source`` of the session.
@@ -72,13 +72,13 @@ class HermesHome(msgspec.Struct, frozen=True):
         }
 
     def settings(self, **given: Any) -> Settings:
-        """Return the settings that the plugin in this home has.
+        """Return the settings of the plugin in this home.
 
-        The working directory is not asked: an agent works in other people's projects, and a file
-        there must not say where its memories go.
+        A settings file in the working directory is ignored: an agent works in other people's
+        projects, and a file there must not decide where its memories go.
 
         Args:
-            given: what was said on the command line; None counts as not given.
+            given: options of the command line; None counts as not given.
 
         Raises:
             ConfigError: a setting is wrong.
@@ -86,11 +86,11 @@ class HermesHome(msgspec.Struct, frozen=True):
         return load(directory=self.path, **given)
 
 
-def find(given: Path | None = None, environ: Mapping[str, str] | None = None) -> HermesHome:
-    """Return the Hermes home that is meant.
+def find_home(given: Path | None = None, environ: Mapping[str, str] | None = None) -> HermesHome:
+    """Return the Hermes home to use.
 
     Args:
-        given: the one named, if any; else ``HERMES_HOME``, else ``~/.hermes``.
+        given: the home that was named, if any; else ``HERMES_HOME``, else ``~/.hermes``.
         environ: the environment; the process's own if None.
     """
     env = os.environ if environ is None else environ
@@ -115,7 +115,7 @@ def profile_of(path: Path, native: Path) -> str:
 
     Args:
         path: the home.
-        native: where Hermes lives when nothing is said, ``~/.hermes``.
+        native: the default home, ``~/.hermes``.
     """
     home, standard = path.resolve(), native.resolve()
     root = standard if home.is_relative_to(standard) else _own_root(home)
@@ -126,5 +126,5 @@ def profile_of(path: Path, native: Path) -> str:
 
 
 def _own_root(home: Path) -> Path:
-    """Return the root of a home elsewhere, as in a container: itself, or its profiles' parent."""
+    """Return the root of a home outside ``~/.hermes``: itself, or the parent of ``profiles``."""
     return home.parent.parent if home.parent.name == "profiles" else home

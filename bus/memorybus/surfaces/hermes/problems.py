@@ -1,7 +1,7 @@
-"""What went wrong in hooks: counted, logged once per kind, left in a file for `status` to show.
+"""Errors in hooks: counted, logged once per kind, and written to a file that `status` shows.
 
-Hermes swallows most of what a memory provider raises. So hooks raise nothing, and what fails in
-them is shown elsewhere.
+Hermes swallows most exceptions of a memory provider. So hooks raise nothing, and their errors are
+shown by `status`.
 """
 
 import logging
@@ -25,9 +25,9 @@ class Problem(msgspec.Struct, frozen=True):
     """The last error of one kind.
 
     Attributes:
-        hook: where it happened.
-        error: what it was, one line fit for a terminal.
-        count: how often in the process that wrote this.
+        hook: the hook that failed.
+        error: the error as one line that is safe for a terminal.
+        count: how often it happened in the process that wrote this.
         at: when it last happened, milliseconds.
     """
 
@@ -41,12 +41,12 @@ class Problems:
     """The hook errors of one process. Safe to call from any thread.
 
     Args:
-        path: the file that shows them to other processes; the newest writer's stands.
+        path: the file that shows them to other processes; the last writer replaces it.
         clock: time.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Touch nothing yet."""
+        """Remember the path; no file is touched yet."""
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Problems:
             self._met[kind] = Problem(hook, shown, count, self._clock.now_ms())
             if before is None:
                 _log.error("memorybus: %s failed: %s (logged once, then counted)", hook, shown)
-            self._show(first=before is None)
+            self._write(first=before is None)
 
     @property
     def count(self) -> int:
@@ -71,7 +71,7 @@ class Problems:
         with self._lock:
             return sum(problem.count for problem in self._met.values())
 
-    def _show(self, *, first: bool) -> None:
+    def _write(self, *, first: bool) -> None:
         now = self._clock.monotonic()
         if not first and now - self._written < _BETWEEN:
             return
@@ -85,7 +85,7 @@ class Problems:
             _log.debug("%s: %s", self._path, error)
 
 
-def path_of(settings: Settings) -> Path:
+def problems_path(settings: Settings) -> Path:
     """Return the file that shows the hook errors of this log's agents."""
     return settings.data_dir / "hermes" / f"{settings.log_name}.errors.json"
 
@@ -93,7 +93,7 @@ def path_of(settings: Settings) -> Path:
 def read(settings: Settings) -> list[Problem]:
     """Return the hook errors that an agent of this host noted last, newest first."""
     try:
-        found = msgspec.json.decode(path_of(settings).read_bytes(), type=list[Problem])
+        found = msgspec.json.decode(problems_path(settings).read_bytes(), type=list[Problem])
     except (OSError, msgspec.MsgspecError):
         return []
     return sorted(found, key=lambda problem: -problem.at)

@@ -9,14 +9,14 @@ workspace   ``agent_workspace``                            the setting `workspac
 platform    ``platform``: cli, telegram, …                 the setting `platform`
 ==========  =============================================  ====================================
 
-To everybody Hermes says `WORKSPACE`, which names none. ``user_name`` goes into each turn. Chats and
-threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope: their sessions have ids
-of their own. With all else that Hermes says they are the session's details, for providers that keep
-chats apart by them.
+Hermes passes `WORKSPACE` for everybody, so it names no workspace. ``user_name`` goes into each
+turn. Chats and threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope, because
+their sessions have ids of their own. With everything else that Hermes passes they become the
+session's details, for providers that use them to keep chats apart.
 
-Releases after 0.20 name the author of each turn, too: in a chat that several people share the scope
-of a turn is its author's. An author may be a bot or a plugin; that one has a scope of its own,
-since what it says is no person's memory, and nobody's may be told it.
+Releases after 0.20 also name the author of each turn: in a chat that several people share, the
+scope of a turn is its author's. An author may be a bot or a plugin. It has a scope of its own,
+because what it says is no person's memory, and it must see no person's memories.
 """
 
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ class Author(msgspec.Struct, frozen=True):
     """Who wrote the user's side of a turn, as far as Hermes says.
 
     Attributes:
-        id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if not told.
-        name: what it is called.
-        is_bot: no person wrote it.
+        id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if it is unknown.
+        name: the author's name.
+        is_bot: whether no person wrote it.
     """
 
     id: str = ""
@@ -53,10 +53,10 @@ _ELSEWHERE = frozenset(
         *("agent_context", "agent_identity", "agent_workspace"),
     }
 )
-"""What the event, its scope or its session carries already, and where this Hermes has its files."""
+"""Values that the event, its scope or its session carries already, and the home's path."""
 
 PERSONAL = frozenset({"user_name", "user_id_alt"})
-"""Details that are the session's person's, and nobody else's who speaks in it."""
+"""Details of the session's own person, which do not apply to other people who speak in it."""
 
 
 def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
@@ -77,7 +77,7 @@ def author_of(told: object) -> Author:
     return Author(_text(told, "id"), _text(told, "name"), bool(told.get("is_bot")))
 
 
-def of_author(scope: Scope, author: Author) -> Scope:
+def author_scope(scope: Scope, author: Author) -> Scope:
     """Return the scope of a turn: its author's, or its session's if nobody else is named."""
     user = author.id or (f"bot:{author.name}" if author.is_bot else "")
     return msgspec.structs.replace(scope, user=user) if user else scope
@@ -89,7 +89,7 @@ def may_be_shared(told: Mapping[str, Any]) -> bool:
 
 
 def details_of(told: Mapping[str, Any]) -> dict[str, str]:
-    """Return what else Hermes tells of a session, as texts: no callbacks, no objects."""
+    """Return what else Hermes passes for a session, as texts, without callbacks and objects."""
     return {
         name: str(value).strip()
         for name, value in told.items()
@@ -98,7 +98,7 @@ def details_of(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_primary(told: Mapping[str, Any]) -> bool:
-    """Say whether this is the agent's own conversation with a person, the only kind remembered."""
+    """Say whether a session is the agent's own talk with a person; no other kind is remembered."""
     context = _text(told, "agent_context") or "primary"
     return context == "primary" and _text(told, "platform") not in _NOT_THE_AGENT
 

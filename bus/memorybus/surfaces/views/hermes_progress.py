@@ -3,7 +3,7 @@
 from rich.progress import Progress, TaskID
 
 
-class Bars:
+class ReconcileBars:
     """One bar for each stage, and a word while the log is waited for."""
 
     def __init__(self, progress: Progress) -> None:
@@ -12,7 +12,7 @@ class Bars:
         self._what = ""
         self._task: TaskID | None = None
 
-    def total(self, what: str, total: int) -> None:
+    def begin_stage(self, what: str, total: int) -> None:
         """Begin a stage."""
         self._what = what
         self._task = self._progress.add_task(what, total=total)
@@ -22,10 +22,10 @@ class Bars:
         if self._task is not None:
             self._progress.update(self._task, advance=count, description=self._what)
 
-    def waiting(self, unsent: int) -> None:
+    def show_waiting(self, unsent: int) -> None:
         """Say that the log is waited for."""
         if self._task is None:
-            self.total("wait for the log", 0)
+            self.begin_stage("wait for the log", 0)
         if self._task is not None:
             what = f"{self._what} (waits for the log: {unsent} events)"
             self._progress.update(self._task, description=what)

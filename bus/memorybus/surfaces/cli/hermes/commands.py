@@ -87,12 +87,12 @@ def run_install(
     - `memorybus hermes install --take-over hermes:honcho`
     """
     from memorybus.surfaces.hermes.config import active_provider
-    from memorybus.surfaces.hermes.home import environment, find, user_home
+    from memorybus.surfaces.hermes.home import environment, find_home, user_home
     from memorybus.surfaces.hermes.install import install, previous
 
-    output, where = common.output(), find(home)
-    found = previous.read(where, user_home())
-    changed = install.write(where)
+    output, where = common.output(), find_home(home)
+    found = previous.read_previous(where, user_home())
+    changed = install.write_plugin(where)
     named = python or install.hermes_python()
     check = install.check_python(named)
     if activate and not check.remedy:
@@ -141,11 +141,11 @@ def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
     - `memorybus hermes uninstall`
     """
     from memorybus.surfaces.hermes.config import active_provider
-    from memorybus.surfaces.hermes.home import find
+    from memorybus.surfaces.hermes.home import find_home
     from memorybus.surfaces.hermes.install import install
 
-    output, where = common.output(), find(home)
-    removed = install.remove(where)
+    output, where = common.output(), find_home(home)
+    removed = install.remove_plugin(where)
     if output.json:
         output.result({"home": str(where.path), "removed": removed})
         return 0
@@ -165,10 +165,10 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
     - `memorybus hermes status`
     - `memorybus hermes status --json | jq .look.spool.events`
     """
-    from memorybus.surfaces.hermes.home import find
+    from memorybus.surfaces.hermes.home import find_home
     from memorybus.surfaces.hermes.install import install, status
 
-    output, where = common.output(), find(home)
+    output, where = common.output(), find_home(home)
     check = install.check_python(python or install.hermes_python())
     found = status.read(where, where.settings(**common.overrides()), check)
     if output.json:
@@ -204,21 +204,21 @@ def run_reconcile(
     - `memorybus hermes reconcile --apply --since 2026-11-01`
     """
     from memorybus.clock import SYSTEM
-    from memorybus.surfaces.hermes.home import find
-    from memorybus.surfaces.hermes.reconcile import ReconcileRequest, Reconciliation, shown
-    from memorybus.surfaces.views.hermes_progress import Bars
+    from memorybus.surfaces.hermes.home import find_home
+    from memorybus.surfaces.hermes.reconcile import ReconcileRequest, Reconciliation, report_parts
+    from memorybus.surfaces.views.hermes_progress import ReconcileBars
 
-    output, where = common.output(), find(home)
+    output, where = common.output(), find_home(home)
     request = ReconcileRequest(
         apply=apply, since=_parse_since(since), session=session, settle=settle
     )
     settings = where.settings(**common.overrides())
     with output.progress("") as bar:
-        report = Reconciliation(where, settings, request, SYSTEM, Bars(bar)).run()
+        report = Reconciliation(where, settings, request, SYSTEM, ReconcileBars(bar)).run()
     if output.json:
         output.result(report)
     else:
-        for part in shown(report):
+        for part in report_parts(report):
             output.show(part)
     return 1 if report.refused else 0
 

@@ -62,7 +62,7 @@ class PythonCheck(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def contents() -> dict[str, str]:
+def plugin_files() -> dict[str, str]:
     """Return the plugin's files of this release, by name."""
     folder = files("memorybus.surfaces.hermes") / "files_of_plugin"
     stamp = version(PLUGIN)
@@ -72,9 +72,9 @@ def contents() -> dict[str, str]:
     }
 
 
-def state(home: HermesHome) -> dict[str, FileState]:
+def file_states(home: HermesHome) -> dict[str, FileState]:
     """Return how the plugin's files in a home compare with this release's."""
-    return {name: _state(home.plugin_dir / name, text) for name, text in contents().items()}
+    return {name: _state(home.plugin_dir / name, text) for name, text in plugin_files().items()}
 
 
 def _state(path: Path, text: str) -> FileState:
@@ -83,7 +83,7 @@ def _state(path: Path, text: str) -> FileState:
     return "in place" if path.read_bytes() == text.encode() else "other"
 
 
-def write(home: HermesHome) -> list[str]:
+def write_plugin(home: HermesHome) -> list[str]:
     """Put the plugin's files in place, each in one step; return the names of those that changed.
 
     Raises:
@@ -92,10 +92,10 @@ def write(home: HermesHome) -> list[str]:
     """
     if not home.path.is_dir():
         raise NotInstalled(f"{home.path}: no such directory; start `hermes` once, or name --home")
-    _refuse_stranger(home.plugin_dir)
+    _refuse_foreign_plugin(home.plugin_dir)
     home.plugin_dir.mkdir(parents=True, exist_ok=True)
-    changed = [name for name, found in state(home).items() if found != "in place"]
-    texts = contents()
+    changed = [name for name, found in file_states(home).items() if found != "in place"]
+    texts = plugin_files()
     for name in changed:
         fresh = home.plugin_dir / f".{name}.new"
         fresh.write_text(texts[name], encoding="utf-8")
@@ -103,7 +103,7 @@ def write(home: HermesHome) -> list[str]:
     return changed
 
 
-def _refuse_stranger(folder: Path) -> None:
+def _refuse_foreign_plugin(folder: Path) -> None:
     """A directory of that name that is not ours is not written over, and not deleted."""
     init = folder / "__init__.py"
     ours = not init.exists() or "memorybus.surfaces.hermes" in init.read_text(errors="replace")
@@ -111,13 +111,13 @@ def _refuse_stranger(folder: Path) -> None:
         raise NotInstalled(f"{folder}: holds another plugin; rename it, then run this again")
 
 
-def remove(home: HermesHome) -> bool:
+def remove_plugin(home: HermesHome) -> bool:
     """Take the plugin's files out; False if there were none. What is spooled stays.
 
     Raises:
         NotInstalled: something else lies there.
     """
-    _refuse_stranger(home.plugin_dir)
+    _refuse_foreign_plugin(home.plugin_dir)
     if not home.plugin_dir.is_dir():
         return False
     for name in FILES:
@@ -141,11 +141,11 @@ def hermes_python(
     memorybus was installed beside Hermes and is called by its path.
     """
     command = search("hermes")
-    named = _named_by(command) if command else ""
+    named = _interpreter_of(command) if command else ""
     return named or (sys.executable if find(_HERMES) else "")
 
 
-def _named_by(command: str) -> str:
+def _interpreter_of(command: str) -> str:
     with Path(command).open("rb") as script:
         first = script.readline(4096).decode(errors="replace").strip()
     named = first.removeprefix("#!").split(maxsplit=1)[0] if first.startswith("#!") else ""
@@ -240,7 +240,7 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
     path = home.settings_file
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     fresh = path.with_suffix(".toml.new")
-    private.write(fresh, _merged(before, given).encode())
+    private.write(fresh, _merge_settings(before, given).encode())
     try:
         load(environ={"MEMORYBUS_CONFIG": str(fresh)})
     except ConfigError:
@@ -250,7 +250,7 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
     fresh.replace(path)
 
 
-def _merged(before: str, given: Mapping[str, str]) -> str:
+def _merge_settings(before: str, given: Mapping[str, str]) -> str:
     """Return TOML text with some top-level settings set, everything else as it was."""
     lines = before.splitlines()
     end = next((n for n, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))

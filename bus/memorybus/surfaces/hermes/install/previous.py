@@ -46,7 +46,7 @@ class PreviousProvider(msgspec.Struct, frozen=True):
         return f"PreviousProvider({self.plugin}, {self.source}, {sorted(self.secrets)})"
 
 
-def read(home: HermesHome, user_home: Path) -> list[PreviousProvider]:
+def read_previous(home: HermesHome, user_home: Path) -> list[PreviousProvider]:
     """Return what a Hermes has configured, the active one first.
 
     Args:

@@ -83,7 +83,7 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
         settings: of the bus, as its plugin has them.
         python: whether the Python that runs Hermes finds the bus.
     """
-    found, error = _looked(settings)
+    found, error = _look_or_spool(settings)
     checks = [
         _files(home),
         _importable(python),
@@ -108,7 +108,7 @@ def status_config(settings: Settings) -> dict[str, str]:
     Args:
         settings: of the bus.
     """
-    found, error = _looked(settings)
+    found, error = _look_or_spool(settings)
     lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": describe_spool(found)}
     lines |= {f"provider {one.name}": describe_lag(one) for one in found.providers}
     last = problems.read(settings)
@@ -131,7 +131,7 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
     return [str(path) for path in paths if path.exists()]
 
 
-def _looked(settings: Settings) -> tuple[Look, str]:
+def _look_or_spool(settings: Settings) -> tuple[Look, str]:
     """Look at the bus; without Redis at this host alone, and say why."""
     try:
         return look(settings), ""
@@ -143,7 +143,7 @@ def _looked(settings: Settings) -> tuple[Look, str]:
 
 
 def _files(home: HermesHome) -> Check:
-    states = install.state(home)
+    states = install.file_states(home)
     wrong = [f"{name} {state}" for name, state in states.items() if state != "in place"]
     return Check(
         name="plugin",

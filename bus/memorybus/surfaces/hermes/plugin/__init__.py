@@ -1,8 +1,8 @@
-"""What Hermes loads: `register` gives it the provider as a subclass of its own ABC.
+"""The plugin that Hermes loads: `register` registers the provider, a subclass of Hermes's own ABC.
 
-Hermes is imported here and in `post_setup` alone, when it calls: then it is there, whatever version
-it is. Others use the names below: an agent with Hermes's seam for a `MemoryManager` gets its
-managers of `memory_managers`.
+Hermes is imported only here and in `post_setup`, when Hermes itself calls, so that it is there in
+whatever version. Others use the names below: an agent that takes a `MemoryManager` as Hermes does
+gets its managers from `memory_managers`.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ def memory_provider() -> Any:
     """Return a new instance that Hermes's own checks take for one of its providers.
 
     Raises:
-        ImportError: this process is no Hermes.
+        ImportError: this process is not Hermes.
     """
     from agent.memory_provider import MemoryProvider  # type: ignore[import-not-found,unused-ignore]
 

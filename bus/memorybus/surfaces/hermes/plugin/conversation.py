@@ -1,8 +1,8 @@
-"""What one memory provider instance of Hermes does: its place, and what it publishes and reads.
+"""The conversation of one memory provider instance of Hermes: what it publishes and recalls.
 
-Every method makes one local write at most (G9), the end of a turn two, but `prefetch`,
-`compressing` and `call`, which wait with a deadline. Methods raise what the bus raises;
-`provider.HermesMemory` keeps that from Hermes.
+Every method makes at most one local write (G9), and the end of a turn two. Only `prefetch`,
+`save_before_compression` and `call` wait, with a deadline. Methods raise what the bus raises;
+`provider.HermesMemory` catches it before it reaches Hermes.
 """
 
 import threading
@@ -19,22 +19,22 @@ from memorybus.events import Scope
 from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.entries import FileWrite
 from memorybus.surfaces.hermes.plugin import switches
-from memorybus.surfaces.hermes.plugin.memory_tool import provenance, written
+from memorybus.surfaces.hermes.plugin.memory_tool import file_write, provenance
 from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
 from memorybus.surfaces.hermes.plugin.shared import SharedBus
 from memorybus.surfaces.hermes.plugin.speakers import Speakers
-from memorybus.surfaces.hermes.plugin.undone import stands, taken_back
+from memorybus.surfaces.hermes.plugin.undone import answer_stands, read_taken_back
 from memorybus.surfaces.hermes.plugin.usage import (
     TurnUsage,
     UsageMeter,
     delegation_usage,
     turn_start_details,
 )
-from memorybus.surfaces.hermes.scopes import Author, of_author
+from memorybus.surfaces.hermes.scopes import Author, author_scope
 from memorybus.surfaces.hermes.transcripts import scaffolding, turns
 
 _REMEMBERED = 256
-"""Memory tool calls whose writes are counted, and sessions whose switch is awaited (G10)."""
+"""The most memory tool calls whose writes are counted, and sessions that await a switch (G10)."""
 
 _OVERHEAD = 4_096
 """Bytes of an event that are neither texts nor messages."""
@@ -44,7 +44,7 @@ class HermesConversation:
     """The state of one instance. Safe to call from any thread.
 
     Attributes:
-        scope: who its sessions belong to.
+        scope: the scope of its sessions.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class HermesConversation:
         home: Path | None,
         hint: Callable[[], str],
     ) -> None:
-        """Start or go on with the session that Hermes names."""
+        """Start the session that Hermes names, or continue it."""
         self.scope = scope
         self._shared = shared
         self._settings = shared.bus.settings
@@ -77,33 +77,33 @@ class HermesConversation:
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
-        self._undo_untold(session_id)
-        self._look(session_id)
+        self._retract_unreported(session_id)
+        self._check_files(session_id)
 
     @property
-    def place(self) -> str:
+    def current_session(self) -> str:
         """The session the agent is in."""
         return self._tracker.now
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def turn_started(
+    def start_turn(
         self, number: int, message: str, author: Author, told: Mapping[str, Any]
     ) -> None:
-        """Note where the agent is now, and who has spoken."""
-        scope = of_author(self.scope, author)
+        """Note the agent's session and the turn's author, and publish that the turn has started."""
+        scope = author_scope(self.scope, author)
         with self._lock:
-            session_id = self._tracker.turn_started(self._hint())
+            session_id = self._tracker.start_turn(self._hint())
             self._speakers.started(session_id, scope, message)
-            self._goes_on()
+            self._drop_held_end()
         session, said = self._session(session_id, scope), scaffolding.user_text(message)
         details = turn_start_details(told)
         self._meter.begins(session_id, message, details.get("model", ""))
         self._shared.turns.begin(self._slot(session_id), scope, said)
         session.turn_started(said, number=number, **details)
-        self._look(session_id)
+        self._check_files(session_id)
 
-    def synced(
+    def complete_turn(
         self,
         user: str,
         assistant: str,
@@ -111,32 +111,32 @@ class HermesConversation:
         transcript: Sequence[Mapping[str, Any]] | None,
         author: Author,
     ) -> None:
-        """Publish a completed turn as its author's.
+        """Publish a completed turn in its author's scope.
 
-        One that is undone, or of nothing but scaffolding, is skipped.
+        A turn that was undone, or that consists only of Hermes's own text, is skipped.
         """
-        scope = of_author(self.scope, author)
+        scope = author_scope(self.scope, author)
         with self._lock:
-            session_id = self._tracker.named(session_id)
+            session_id = self._tracker.resolve(session_id)
             self._speakers.completed(session_id, scope, user)
         session = self._session(session_id, scope)
         said = scaffolding.user_text(user)
         if said.strip() and assistant.strip():
             slot = self._slot(session_id)
             begun = self._shared.turns.over(
-                slot, scope, said, lambda: self._stands(session_id, assistant)
+                slot, scope, said, lambda: self._answer_stands(session_id, assistant)
             )
             spent = self._meter.turn(session_id, user)
             if begun is None:
                 return
-            turn = turns.turn_of(transcript, user)
+            turn = turns.find_turn(transcript, user)
             receipt = self._publish_turn(session, said, assistant, turn, spent, author)
             self._answers[session.slot] = assistant
-            _bound(self._answers)
+            _drop_oldest(self._answers)
             self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
-            self._shared.injected.found(self._slot(session_id), transcript)
-        self._look(session_id)
+            self._shared.injected.note_window(self._slot(session_id), transcript)
+        self._check_files(session_id)
 
     def _publish_turn(
         self,
@@ -159,32 +159,32 @@ class HermesConversation:
             "tokens_in": spent.tokens_in,
             "tokens_out": spent.tokens_out,
         }
-        messages = turns.published(turn.messages, left)
+        messages = turns.bounded_messages(turn.messages, left)
         try:
             return session.turn_completed(user, assistant, messages=messages, **details)
         except EventTooLarge:  # the two texts alone: better shortened, and marked so, than lost
             half = room // 2
             return session.turn_completed(
-                turns.clipped(user, half), turns.clipped(assistant, half), **details
+                turns.clip_text(user, half), turns.clip_text(assistant, half), **details
             )
 
     # -- recall -----------------------------------------------------------------------------------
 
     def system_prompt(self) -> str:
-        """Return what providers add to the system prompt of the session that the agent is in.
+        """Return what providers add to the system prompt of the agent's session.
 
-        Within a compression Hermes asks before the switch that tells of it: the same lineage.
+        During a compression Hermes asks before it reports the switch; the lineage is the same.
         """
-        session = self._session(self._named(""))
-        return session.system_prompt(known=self._files.shown() if self._files else "")
+        session = self._session(self._session_id_of(""))
+        return session.system_prompt(known=self._files.prompt_text() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:
-        """Return what answers the prompt of the turn that begins and is not in its window yet.
+        """Return the recall for the prompt of a new turn that its window does not hold yet.
 
-        It waits for providers as `Session.prefetch` does. "" if nothing has to do with the prompt;
-        a session's first prompt that asks nothing ("hello") gets what matters most of the person.
+        It waits for providers as `Session.prefetch` does. "" if nothing fits the prompt; if a
+        session's first prompt asks nothing ("hello"), the most important memories of the person.
         """
-        session = self._of_turn(session_id)
+        session = self._turn_session(session_id)
         first = self._shared.is_first(recall_slot(session.scope, session.id))
         sections = session.recalled_lines(scaffolding.user_text(query), opens=first)
         room = self._settings.turn_budget
@@ -192,20 +192,20 @@ class HermesConversation:
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
         """Ask ahead of the next turn, from both sides of the last one."""
-        session = self._session(self._named(session_id), self._speakers.last)
+        session = self._session(self._session_id_of(session_id), self._speakers.last)
         answer = self._answers.pop(session.slot, "")
         session.queue_prefetch(scaffolding.user_text(query), answer)
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def memory_written(
+    def publish_memory_write(
         self, action: str, target: str, content: str, metadata: Mapping[str, Any]
     ) -> None:
-        """Publish a write of Hermes's memory tool, unless the file has told of it already."""
-        session_id = self._named(str(metadata.get("session_id") or ""))
+        """Publish a write of Hermes's memory tool, unless it was found in the file already."""
+        session_id = self._session_id_of(str(metadata.get("session_id") or ""))
         call = str(metadata.get("tool_call_id") or "")
-        write = written(action, target, content, metadata)
-        index = self._index(session_id, call)
+        write = file_write(action, target, content, metadata)
+        index = self._write_index(session_id, call)
         if self._files is None:
             self._publish_write(session_id, write, call, index, metadata)
             return
@@ -221,7 +221,7 @@ class HermesConversation:
         index: int,
         metadata: Mapping[str, Any],
     ) -> None:
-        self._of_turn(session_id).memory_written(
+        self._turn_session(session_id).memory_written(
             write.action,
             write.content,
             store=write.store,
@@ -231,16 +231,16 @@ class HermesConversation:
             provenance=provenance(metadata),
         )
 
-    def _index(self, session_id: str, call: str) -> int:
-        """Return the number of a write within its tool call: a batch comes as several hooks."""
+    def _write_index(self, session_id: str, call: str) -> int:
+        """Return the number of a write in its tool call; a batch calls the hook once per write."""
         with self._lock:
             index = self._writes.pop((session_id, call), 0)
             self._writes[(session_id, call)] = index + 1
-            _bound(self._writes)
+            _drop_oldest(self._writes)
         return index
 
-    def _look(self, session_id: str) -> None:
-        """Publish what changed in the memory files without a hook."""
+    def _check_files(self, session_id: str) -> None:
+        """Publish changes of the memory files that no hook reported."""
         if self._files is not None:
             self._files.look(self._session(session_id))
 
@@ -248,21 +248,23 @@ class HermesConversation:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a provider's tool and wait for its result."""
-        session = self._of_turn()
+        session = self._turn_session()
         event_id = self._shared.bus.new_id()
         self._shared.turns.published(self._slot(session.id), event_id)
         return session.call_tool(
             tool, arguments, timeout=self._settings.tool_wait, event_id=event_id
         )
 
-    def delegated(self, task: str, result: str, child: str, told: Mapping[str, Any]) -> None:
-        """Publish what a sub-agent did, and what it took."""
+    def publish_delegation(
+        self, task: str, result: str, child: str, told: Mapping[str, Any]
+    ) -> None:
+        """Publish the result of a sub-agent, and its usage."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
-        session = self._of_turn()
+        session = self._turn_session()
         spent = self._meter.delegation(child, delegation_usage(told))
         receipt = session.delegated(
-            turns.clipped(task, room),
-            turns.clipped(result, room),
+            turns.clip_text(task, room),
+            turns.clip_text(result, room),
             child_session=child,
             **msgspec.structs.asdict(spent),
         )
@@ -270,12 +272,12 @@ class HermesConversation:
 
     # -- how sessions go on -----------------------------------------------------------------------
 
-    def compressing(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Publish what is about to leave the window, fsynced, and return what providers add."""
+    def save_before_compression(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Publish, with fsync, the messages that leave the window; return what providers add."""
         with self._lock:
-            self._goes_on()
+            self._drop_held_end()
             self._compressing = threading.get_ident()
-            session = self._of_turn(self._tracker.now)
+            session = self._turn_session(self._tracker.now)
             messages = self._speakers.own(session.id, session.scope, messages)
         room = self._settings.event_max_bytes - _OVERHEAD
         return session.contributions(
@@ -283,17 +285,17 @@ class HermesConversation:
                 kept
                 for m in messages
                 if isinstance(m, Mapping)
-                for kept in turns.published([m], room)
+                for kept in turns.bounded_messages([m], room)
             ],
             compression_count=session.ref.epoch,
             timeout=self._settings.compress_wait,
         )
 
-    def ended(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Publish an end; one that belongs to a compression is held until that is decided.
+    def end_session(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Publish the session's end; during a compression hold it until the outcome is known.
 
-        A compression ends the session on its own thread, and once. Then Hermes switches, or goes on
-        without a word: it has refused what the compression made of the messages.
+        A compression calls this hook once, on its own thread. Then Hermes either switches, or goes
+        on without a hook because it rejected the result of the compression.
         """
         with self._lock:
             settled = self._tracker.settled
@@ -303,18 +305,18 @@ class HermesConversation:
                 self._compressing, self._held = None, ends
                 return
             self._held = []
-        self._look(settled)
+        self._check_files(settled)
         _publish_ends(ends)
 
-    def switched(
+    def switch_session(
         self, new_id: str, parent: str, *, reset: bool, rewound: bool, reason: str
     ) -> None:
         """Follow Hermes to another session, or to the next epoch of this one."""
         with self._lock:
-            self._decide(reason, reset=reset)
+            self._settle_held_end(reason, reset=reset)
             left = parent or (new_id if rewound else self._tracker.settled)
             slot = recall_slot(self.scope, new_id)
-            step = switches.step(
+            step = switches.decide_step(
                 left,
                 new_id,
                 reset=reset,
@@ -328,94 +330,96 @@ class HermesConversation:
                 self._early.pop(slot, None)
             if step == "compress" and new_id != left:
                 self._meter.moved(left, new_id)
-            undone = self._undone(left) if step == "rewind" else {}
-            self._take(step, left, new_id, undone)
-            self._tracker.switched(new_id, new_id if rewound else parent, reset=reset)
+            undone = self._find_undone(left) if step == "rewind" else {}
+            self._take_step(step, left, new_id, undone)
+            self._tracker.switch(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self, hurry: float = 0.0) -> None:
-        """Publish an end that was held; the bus is the process's and stays open.
+        """Publish an end that was held; the bus belongs to the process and stays open.
 
         Args:
-            hurry: seconds that Redis has to take what was published.
+            hurry: seconds to wait until Redis has taken what was published.
         """
         with self._lock:
-            self._release()
+            self._publish_held_end()
         if hurry:
             self._shared.bus.hurry(hurry)
 
     # -- what was undone --------------------------------------------------------------------------
 
-    def _take(
+    def _take_step(
         self, step: switches.Step, left: str, new_id: str, undone: Mapping[Scope, tuple[str, ...]]
     ) -> None:
-        """Take a step with everybody's part of the session: each has a session of their own."""
+        """Apply a step to the sessions of all people in the chat; each person has one."""
         others = self._speakers.others(left) if step in switches.TOGETHER else []
         for scope in dict.fromkeys((self.scope, *others, *undone)):
             session = self._session(left, scope)
-            switches.take(step, self._shared, session, new_id, undone.get(scope, ()))
+            switches.publish_step(step, self._shared, session, new_id, undone.get(scope, ()))
         if step in switches.TOGETHER:
             self._speakers.moved(left, new_id)
 
-    def _undone(self, session_id: str, *, told: bool = True) -> Mapping[Scope, tuple[str, ...]]:
-        """Return the events of the turns that were undone since this was asked last, by author."""
-        taken = taken_back(self._home, session_id) if self._home else None
+    def _find_undone(
+        self, session_id: str, *, told: bool = True
+    ) -> Mapping[Scope, tuple[str, ...]]:
+        """Return the events of the turns that were undone since the last call, by author."""
+        taken = read_taken_back(self._home, session_id) if self._home else None
         return self._shared.turns.undo(self._slot(session_id), taken, told=told)
 
-    def _undo_untold(self, session_id: str) -> None:
-        """Take back what was undone without a word: a gateway's `/undo` only drops its agent."""
+    def _retract_unreported(self, session_id: str) -> None:
+        """Retract turns undone without a hook: a gateway's `/undo` only drops its agent."""
         if self._shared.turns.may_be_undone(self._slot(session_id)):
-            undone = self._undone(session_id, told=False)
+            undone = self._find_undone(session_id, told=False)
             if undone:
-                self._take("rewind", session_id, session_id, undone)
+                self._take_step("rewind", session_id, session_id, undone)
 
-    def _stands(self, session_id: str, assistant: str) -> bool:
-        """Say whether an answer stands in Hermes's transcript; in doubt, it does."""
-        return self._home is None or stands(self._home, session_id, assistant)
+    def _answer_stands(self, session_id: str, assistant: str) -> bool:
+        """Say whether an answer is in Hermes's transcript and not undone; in doubt, it is."""
+        return self._home is None or answer_stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
 
-    def _goes_on(self) -> None:
-        """The session goes on: an end that was held was a compression's, and none."""
+    def _drop_held_end(self) -> None:
+        """Drop an end that was held: it was part of a compression, and the session goes on."""
         self._compressing, self._held = None, []
 
-    def _decide(self, reason: str, *, reset: bool) -> None:
-        """Take a switch for what it says of an end that is held."""
+    def _settle_held_end(self, reason: str, *, reset: bool) -> None:
+        """Decide by a switch whether an end that was held is published or dropped."""
         if reset:
-            self._release()
+            self._publish_held_end()
         elif reason == "compression":
-            self._goes_on()
+            self._drop_held_end()
         else:
             self._held = []
 
-    def _release(self) -> None:
-        """The session is left for good: an end that was held was one."""
+    def _publish_held_end(self) -> None:
+        """Publish an end that was held, because the agent has left the session."""
         ends, self._held = self._held, []
         _publish_ends(ends)
 
-    def _named(self, explicit: str) -> str:
+    def _session_id_of(self, explicit: str) -> str:
         with self._lock:
-            return self._tracker.named(explicit)
+            return self._tracker.resolve(explicit)
 
     def _session(self, session_id: str, scope: Scope | None = None) -> Session:
-        """Return a session; one that nobody has met is ahead of the switch that will tell of it.
+        """Return a session; note an unknown one as early, before Hermes reports the switch to it.
 
         Args:
             session_id: its id.
-            scope: of whom; what `initialize` was told if None.
+            scope: its scope; that of `initialize` if None.
         """
         scope = scope or self.scope
         with self._lock:
             if not self._shared.knows(scope, session_id):
                 self._early[recall_slot(scope, session_id)] = None
-                _bound(self._early)
+                _drop_oldest(self._early)
             return self._shared.session(scope, session_id, self._details_of(scope))
 
-    def _of_turn(self, session_id: str = "") -> Session:
-        """Return a session as that of the person whose turn is under way there."""
-        return self._session(self._named(session_id), self._speakers.now)
+    def _turn_session(self, session_id: str = "") -> Session:
+        """Return a session in the scope of the person whose turn is running."""
+        return self._session(self._session_id_of(session_id), self._speakers.now)
 
     def _details_of(self, scope: Scope) -> Mapping[str, str]:
-        """Return what Hermes told of the sessions; of another author's, what is not a person's."""
+        """Return the details of the sessions; for another author without the personal ones."""
         if scope == self.scope:
             return self._details
         return {name: told for name, told in self._details.items() if name not in scopes.PERSONAL}
@@ -424,7 +428,7 @@ class HermesConversation:
         return recall_slot(self.scope, session_id)
 
 
-def _bound(table: OrderedDict[Any, Any]) -> None:
+def _drop_oldest(table: OrderedDict[Any, Any]) -> None:
     while len(table) > _REMEMBERED:
         table.popitem(last=False)
 

@@ -1,8 +1,8 @@
-"""What this host last saw of a home's memory files: two small files below `data_dir`.
+"""Notes on a home's memory files as this host last saw them: two small files below `data_dir`.
 
-``….json`` is replaced whole, under a lock between processes. ``….heard`` is a journal of the writes
-that hooks told of since: a hook appends one line and is done, so that a process that ends right
-after it does not take its own write for somebody else's.
+``….json`` is replaced as a whole, under a lock between processes. ``….heard`` is a journal of the
+writes that hooks have reported since. A hook only appends a line, so that even if its process ends
+right after it, the write is not taken for a change by somebody else.
 """
 
 import logging
@@ -16,12 +16,12 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus import private
-from memorybus.surfaces.hermes.entries import Entries, FileWrite, after
+from memorybus.surfaces.hermes.entries import Entries, FileWrite, apply_write
 
 _log = logging.getLogger("memorybus")
 
 _LONGEST = 1 << 20
-"""Bytes of the journal at which it is begun anew (G10)."""
+"""Bytes of the journal at which it is emptied (G10)."""
 
 Signature: TypeAlias = tuple[int, int, int]
 """Time of change (ns), size and inode of a file; zeros if it is missing."""
@@ -30,14 +30,14 @@ MISSING: Signature = (0, 0, 0)
 
 
 class SeenFiles(msgspec.Struct, omit_defaults=True):
-    """What was last seen of a home's files (stored as JSON).
+    """A home's memory files as they were last seen (stored as JSON).
 
     Attributes:
-        revision: how often something was found.
-        entries: by store; with what hooks told since.
-        signatures: by store; a store that was never read has none.
-        users: who talked to this home, two at most.
-        heard: bytes of the journal that `entries` holds.
+        revision: how often a change was found.
+        entries: the entries by store, including the writes that hooks have reported since.
+        signatures: the files' signatures by store; a store that was never read has none.
+        users: the people who talked to this home, two at most.
+        heard: how many bytes of the journal are applied to `entries`.
     """
 
     revision: int = 0
@@ -62,11 +62,11 @@ class FileNotes:
             path.with_name(path.name + ".lock"), mode=private.FILE, thread_local=False
         )
 
-    def hear(self, write: FileWrite) -> None:
-        """Append what a hook told.
+    def append(self, write: FileWrite) -> None:
+        """Append a write that a hook reported.
 
         Raises:
-            OSError: it cannot be written; the look at the file will find the write again.
+            OSError: the journal cannot be written; the next check of the file finds the write.
         """
         line = msgspec.json.encode(write) + b"\n"
         journal = os.open(self._journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -76,11 +76,13 @@ class FileNotes:
             os.close(journal)
 
     @contextmanager
-    def opened(self) -> Iterator[SeenFiles | None]:
-        """Read the notes, and write them if all ends well; None while another process does.
+    def locked(self) -> Iterator[SeenFiles | None]:
+        """Lock and read the notes, and write them at the end of the block unless it raises.
+
+        None if another process holds the lock.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the notes cannot be written.
         """
         private.directory(self._path.parent)
         try:
@@ -90,7 +92,7 @@ class FileNotes:
             return
         try:
             noted = self._read()
-            self._listen(noted)
+            self._apply_journal(noted)
             yield noted
             self._write(noted)
         finally:
@@ -105,8 +107,8 @@ class FileNotes:
             _log.warning("memorybus: %s: %s; all entries count as new", self._path, error)
             return SeenFiles()
 
-    def _listen(self, noted: SeenFiles) -> None:
-        """Apply what hooks told since; a line that is being written is left for the next time."""
+    def _apply_journal(self, noted: SeenFiles) -> None:
+        """Apply new lines of the journal; an incomplete last line is left for the next time."""
         try:
             told = self._journal.read_bytes()[noted.heard :]
         except FileNotFoundError:
@@ -114,7 +116,7 @@ class FileNotes:
         whole = told[: told.rfind(b"\n") + 1]
         for line in whole.splitlines():
             write = msgspec.json.decode(line, type=FileWrite)
-            noted.entries[write.store] = after(noted.entries.get(write.store, ()), write)
+            noted.entries[write.store] = apply_write(noted.entries.get(write.store, ()), write)
         noted.heard += len(whole)
 
     def _write(self, noted: SeenFiles) -> None:

@@ -1,7 +1,7 @@
-"""What is read of the Hermes that this process is, without importing it.
+"""Reads values of the Hermes in this process, without importing it.
 
-Both are private to Hermes or may move: a reading that fails gives nothing, and the bus goes on
-with what the hooks themselves say.
+They are private to Hermes or may move: if one cannot be read, the result is empty, and the bus
+relies on what the hooks themselves pass.
 """
 
 import os
@@ -23,7 +23,7 @@ def active_home() -> Path | None:
 
 
 def working_directory() -> str:
-    """Return where this process works, by which some plugins name a conversation, or ""."""
+    """Return the working directory, by which some plugins name a conversation, or ""."""
     try:
         return os.getcwd()
     except FileNotFoundError:  # it was removed under us
@@ -31,6 +31,6 @@ def working_directory() -> str:
 
 
 def core_tools() -> frozenset[str]:
-    """Return the names that Hermes keeps for its own tools; none outside of a Hermes."""
+    """Return the names that Hermes reserves for its own tools; none outside of a Hermes."""
     found = getattr(sys.modules.get("toolsets"), "_HERMES_CORE_TOOLS", ())
     return frozenset(name for name in found if isinstance(name, str))

@@ -1,12 +1,12 @@
-"""What recall a session's window already holds, so that no turn says it again.
+"""Tracks which recalled items a session's context window holds, so that none is injected twice.
 
-Hermes keeps the exact bytes it sent with a user's message, recall included, and sends them again
-with every later request, until a compression takes them out. So an item is injected once per
-window. What the window holds is read from Hermes's own transcript after every turn; in between,
-what was given out counts. So do the window's own messages: what was just said in a conversation
-would only fill it. The table is the process's, because a gateway makes a new instance for the same
-session whenever it likes; after a restart of the process the first turn that completes fills it
-again.
+Hermes keeps the exact bytes that it sent with a user's message, recall included, and sends them
+again with every later request, until a compression removes them. So an item is injected once per
+window. After every turn the window's items are read from Hermes's own transcript; in between, the
+items that were given out count as well. The window's own messages count, too: recalling what was
+just said would only fill it. The table belongs to the process, because a gateway may create a new
+instance for the same session at any time. After a restart of the process the first completed turn
+fills it again.
 """
 
 import re
@@ -20,11 +20,11 @@ from memorybus.ids import text_digest
 from memorybus.text.fence import CLOSE, OPEN, build_lines, line
 
 SESSIONS, ITEMS = 1_024, 2_048
-"""Sessions remembered, and items of one (G10): beyond them an item may be said twice."""
+"""The most sessions, and items of each (G10): beyond them an item may be injected twice."""
 
 _ITEM = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
 _ABOUT = re.compile(r"- \[[^\]\n]*\] ")
-"""How an item begins that says when and by whom; the same words of another day are the same."""
+"""The beginning of an item with its date and speaker; items that differ only there are equal."""
 
 _SPOKEN = frozenset(("user", "assistant"))
 
@@ -32,21 +32,21 @@ Sections = Sequence[tuple[str, Sequence[str]]]
 
 
 class ContextWindow:
-    """One session's window: digests of what its messages hold, and of what was given out since.
+    """One session's window: digests of the items in its messages, and of those given out since.
 
-    Messages that were read once are not read again, so that a turn costs the same in a long
-    session; if the last of them is another now, the window was cut or rewritten, and is read anew.
+    Messages are read only once, so that a turn costs the same in a long session. If the last one
+    that was read has changed, the window was cut or rewritten, and it is read again from its start.
     """
 
     def __init__(self) -> None:
-        """Hold nothing."""
+        """Start with an empty window."""
         self.given: dict[str, None] = {}
         self._held: dict[str, None] = {}
         self._count = 0
         self._last = ""
 
     def __contains__(self, mark: str) -> bool:
-        """Say whether an item is in it."""
+        """Say whether the window holds an item."""
         return mark in self.given or mark in self._held
 
     def __len__(self) -> int:
@@ -54,24 +54,24 @@ class ContextWindow:
         return len(self.given.keys() | self._held.keys())
 
     def give(self, marks: Iterable[str]) -> None:
-        """Note what goes into the next message."""
+        """Note the items that go into the next message."""
         self.given |= dict.fromkeys(marks)
-        _bound(self.given)
+        _drop_oldest(self.given)
 
     def read(self, transcript: Sequence[Mapping[str, Any]]) -> None:
-        """Take what its messages hold, instead of what was given out."""
+        """Read the items of its messages; they replace the items that were given out."""
         count = self._count
-        if not 0 < count <= len(transcript) or self._last != _print(transcript[count - 1]):
+        if not 0 < count <= len(transcript) or self._last != _fingerprint(transcript[count - 1]):
             self._held, count = {}, 0
         for message in transcript[count:]:
-            self._held |= dict.fromkeys(map(_mark, _holds(message)))
-        _bound(self._held)
+            self._held |= dict.fromkeys(map(_mark, _window_items(message)))
+        _drop_oldest(self._held)
         self.given = {}
         self._count = len(transcript)
-        self._last = _print(transcript[-1]) if transcript else ""
+        self._last = _fingerprint(transcript[-1]) if transcript else ""
 
     def copy(self) -> "ContextWindow":
-        """Return another that holds the same."""
+        """Return another window with the same items."""
         other = ContextWindow()
         other.given = self._held | self.given
         return other
@@ -81,7 +81,7 @@ class InjectedRecall:
     """The windows by session. Safe to call from any thread."""
 
     def __init__(self) -> None:
-        """Know of nothing yet."""
+        """Start without windows."""
         self._lock = threading.Lock()
         self._windows: OrderedDict[str, ContextWindow] = OrderedDict()
 
@@ -94,27 +94,27 @@ class InjectedRecall:
             room: characters of the whole text.
         """
         with self._lock:
-            window = self._of(session)
-            parts = build_lines(list(_unseen(sections, window)), room)
+            window = self._window_of(session)
+            parts = build_lines(list(_new_sections(sections, window)), room)
             window.give(_mark(part) for part in parts if part.startswith("- "))
         return "\n".join(parts)
 
-    def found(self, session: str, transcript: Sequence[Mapping[str, Any]]) -> None:
-        """Note what a session's window really holds."""
+    def note_window(self, session: str, transcript: Sequence[Mapping[str, Any]]) -> None:
+        """Read from a transcript which items a session's window really holds."""
         with self._lock:
-            self._of(session).read(transcript)
+            self._window_of(session).read(transcript)
 
     def forget(self, session: str) -> None:
-        """Note that a session's window begins anew."""
+        """Forget a session's window, because it begins empty again."""
         with self._lock:
             self._windows.pop(session, None)
 
     def copy(self, origin: str, session: str) -> None:
         """Note that a session begins with another's window, as a branch does."""
         with self._lock:
-            self._windows[session] = self._of(origin).copy()
+            self._windows[session] = self._window_of(origin).copy()
 
-    def _of(self, session: str) -> ContextWindow:
+    def _window_of(self, session: str) -> ContextWindow:
         window = self._windows.setdefault(session, ContextWindow())
         self._windows.move_to_end(session)
         while len(self._windows) > SESSIONS:
@@ -122,8 +122,8 @@ class InjectedRecall:
         return window
 
 
-def _unseen(sections: Sections, window: ContextWindow) -> Iterator[tuple[str, list[str]]]:
-    """Yield the sections without what was seen; of two providers' same line the first's stays."""
+def _new_sections(sections: Sections, window: ContextWindow) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sections without known items; of equal items of two providers the first stays."""
     met: set[str] = set()
     for name, lines in sections:
         fresh = [text for text in lines if (mark := _mark(text)) not in window and mark not in met]
@@ -131,7 +131,7 @@ def _unseen(sections: Sections, window: ContextWindow) -> Iterator[tuple[str, li
         yield name, fresh
 
 
-def _bound(marks: dict[str, None]) -> None:
+def _drop_oldest(marks: dict[str, None]) -> None:
     for mark in list(marks)[: max(0, len(marks) - ITEMS)]:
         del marks[mark]
 
@@ -140,21 +140,21 @@ def _mark(item: str) -> str:
     return text_digest(" ".join(_ABOUT.sub("- ", item, count=1).split()))
 
 
-def _print(message: Mapping[str, Any]) -> str:
-    """Return what a message is known by again."""
+def _fingerprint(message: Mapping[str, Any]) -> str:
+    """Return a digest by which a message is recognised again."""
     words = message.get("content") if isinstance(message, Mapping) else None
     return text_digest(repr(words))
 
 
-def _holds(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a message of the window holds, as items: its own words, and its fence's."""
+def _window_items(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the items of a message in the window: its own words, and the items of its fence."""
     words = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(words, str) and message.get("role") in _SPOKEN:
         yield line(clean_text(words))
-    yield from items_in(message)
+    yield from fenced_items(message)
 
 
-def items_in(message: Mapping[str, Any]) -> Iterator[str]:
+def fenced_items(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the items of the fence that Hermes sent with a message."""
     sent = message.get("api_content") if isinstance(message, Mapping) else None
     if isinstance(sent, str) and OPEN in sent:

@@ -1,13 +1,13 @@
 """A bus with the methods of Hermes's ``MemoryManager`` (``agent/memory_manager.py``).
 
-Those of 0.19, and what later releases added to it: every argument of theirs is taken.
+It has the methods of 0.19 and of later releases, and accepts all their arguments.
 
-For an agent with that seam: it puts one of these where it had a manager of its own (see
-`memory_managers`). Hermes itself needs none of this, it has the plugin.
+It is for an agent that takes such a manager: the agent uses one of these instead of its own (see
+`memory_managers`). Hermes itself does not need it, because it has the plugin.
 
-What differs, and why: there is no thread between the agent and the bus, since every hook is one
-local write (G9). So what is queued here is spooled already, a shutdown has nothing to drain, and
-`flush_pending` waits for the log, which is more than a queue that has run empty.
+What differs, and why: there is no thread between the agent and the bus, because every hook is one
+local write (G9). So what would be queued is spooled already, a shutdown has nothing to drain, and
+`flush_pending` waits until the log has everything, which is more than an empty queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybus.errors import SpoolError
 from memorybus.surfaces.hermes.plugin import host
-from memorybus.surfaces.hermes.plugin.memory_tool import written_by_tool
+from memorybus.surfaces.hermes.plugin.memory_tool import writes_of_call
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.shared import HermesProcess
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("memorybus")
 
 _LOGGED = 10.0
-"""Seconds that `flush_pending` waits if it is not told."""
+"""Seconds that `flush_pending` waits by default."""
 
 _CHECKPOINTS = 2
-"""The newest version of Hermes's checkpoints: what is about to be compressed is saved before."""
+"""The newest version of Hermes's checkpoints, which save messages before they are compressed."""
 
 
 def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
-    """Return what makes the managers of a bus, to be called once for each agent.
+    """Return a function that creates the managers of a bus; call it once for each agent.
 
-    To be asked for once per bus, since the managers that it makes share what they know of sessions
-    and memory files. ::
+    Call `memory_managers` once per bus, because the managers that one function creates share what
+    they know of sessions and memory files. ::
 
         new_manager = memory_managers(bus)
         agent.memory_manager = new_manager()
@@ -51,15 +51,15 @@ def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
 class MemoryManager:
     """The memory of one agent. Safe to call from any thread.
 
-    No method raises, but `on_pre_compress` where a checkpoint is required.
+    No method raises, except `on_pre_compress` if a checkpoint is required.
 
     Args:
-        bus: where everything goes; it stays its owner's, who closes it.
+        bus: the bus; its owner closes it.
         process: what the managers of one bus share: sessions, and the watch over memory files.
     """
 
     def __init__(self, bus: MemoryBus, process: HermesProcess) -> None:
-        """Use `memory_managers`."""
+        """Create a manager; call `memory_managers` instead."""
         self._bus = bus
         self._memory = HermesMemory(
             process=process, settings=lambda _: bus.settings, clock=bus.clock
@@ -69,10 +69,10 @@ class MemoryManager:
     # -- providers --------------------------------------------------------------------------------
 
     def add_provider(self, provider: Any) -> None:
-        """Refuse another provider: the bus has its own, and they are named in its settings.
+        """Refuse another provider, because the providers of the bus are named in its settings.
 
-        The plugin of the bus itself is here already; any other is refused with a warning, as
-        Hermes refuses a second one.
+        The plugin of the bus itself is ignored; any other is refused with a warning, as Hermes
+        refuses a second one.
         """
         if not isinstance(provider, HermesMemory):
             name = getattr(provider, "name", "?")
@@ -95,7 +95,7 @@ class MemoryManager:
     # -- life -------------------------------------------------------------------------------------
 
     def initialize_all(self, session_id: str, **kwargs: Any) -> None:
-        """Start a session, or go on with one; `kwargs` as Hermes gives them."""
+        """Start a session, or continue one; `kwargs` as Hermes passes them."""
         home = host.active_home()
         told = {"hermes_home": str(home), **kwargs} if home else kwargs
         self._memory.initialize(session_id, **told)
@@ -107,24 +107,24 @@ class MemoryManager:
     def flush_pending(self, timeout: float | None = None) -> bool:
         """Wait until everything published so far is in the log (G1: level ``logged``).
 
-        Where the log has taken all, as far as this process knows, there is nothing to wait for,
-        also with Redis away: what Redis may have lost since is sent again by itself.
+        If the log has taken everything, as far as this process knows, it returns at once, even if
+        Redis is away: what Redis may have lost since is sent again without a flush.
 
         Returns:
-            False if it is not after `timeout` seconds (10 if None); it is spooled all the same.
+            False if that takes more than `timeout` seconds (10 if None); everything is spooled.
         """
         if not self._bus.unsent:
             return True
         return self._bus.flush("logged", _LOGGED if timeout is None else timeout)
 
     def shutdown_all(self) -> None:
-        """Let go of the session, and send what Redis takes at once; all of it is spooled."""
+        """Close the session, and send what Redis takes at once; everything is spooled."""
         self._down = True
         self._memory.shutdown()
 
     @property
     def shutdown_drain_state(self) -> dict[str, Any]:
-        """What a shutdown left behind, in Hermes's terms: always nothing."""
+        """What a shutdown left undone, in Hermes's terms: always nothing."""
         status = "drained" if self._down else "not_started"
         counts = ("abandoned_writes", "abandoned_prefetches", "active_tasks")
         return {"status": status, **dict.fromkeys(counts, 0)}
@@ -136,12 +136,12 @@ class MemoryManager:
         return self._memory.system_prompt_block()
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
-        """Say that the person has spoken."""
+        """Publish that the person has spoken."""
         self._memory.on_turn_start(turn_number, message, **kwargs)
 
     def prefetch_all(self, query: str, *, session_id: str = "") -> str:
         """Return warm recall for a turn, escaped and without a fence, or ""."""
-        said = _said(query)
+        said = _spoken_text(query)
         return self._memory.prefetch(said, session_id=session_id) if said else ""
 
     def describe_recall(self) -> str:
@@ -154,7 +154,7 @@ class MemoryManager:
 
     def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
         """Ask for recall for the next turn."""
-        if said := _said(query):
+        if said := _spoken_text(query):
             self._memory.queue_prefetch(said, session_id=session_id)
 
     def sync_all(
@@ -167,7 +167,7 @@ class MemoryManager:
         turn_author: Mapping[str, Any] | None = None,
     ) -> None:
         """Publish a completed turn; one that only carries scaffolding is skipped."""
-        if said := _said(user_content):
+        if said := _spoken_text(user_content):
             self._memory.sync_turn(
                 said,
                 assistant_content,
@@ -230,13 +230,13 @@ class MemoryManager:
 
         Args:
             messages: the window.
-            evidence_messages: those of them that people and the model said; not needed, since all
-                are saved.
-            require_checkpoint: rather raise than let the agent lose them.
-            checkpoint_api_version: by which version of checkpoints.
+            evidence_messages: those that people and the model wrote; not used, because all
+                messages are saved.
+            require_checkpoint: raise if the messages cannot be saved.
+            checkpoint_api_version: the version of checkpoints that the agent requires.
 
         Raises:
-            SpoolError: with `require_checkpoint` only: they are not saved.
+            SpoolError: the messages are not saved; only with `require_checkpoint`.
         """
         if require_checkpoint and not self.supports_pre_compress_checkpoint(checkpoint_api_version):
             raise SpoolError(
@@ -267,14 +267,14 @@ class MemoryManager:
         build_metadata: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         """Publish what a call of the memory tool wrote, if its result says that it did."""
-        for write in written_by_tool(tool_result, tool_args):
+        for write in writes_of_call(tool_result, tool_args):
             metadata = _metadata(build_metadata)
             metadata.pop("previous_content", None)  # only what the tool's result says
-            metadata |= write.about_old
+            metadata |= write.old_entry_metadata
             self.on_memory_write(write.action, write.target, write.content, metadata)
 
     def get_all_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return the tools of all providers; none under a name that Hermes keeps for itself."""
+        """Return the tools of all providers, except those with names that Hermes reserves."""
         return self._memory.get_tool_schemas()
 
     def get_all_tool_names(self) -> set[str]:
@@ -290,13 +290,13 @@ class MemoryManager:
         return self._memory.handle_tool_call(tool_name, args, **kwargs)
 
 
-def _said(text: object) -> str:
-    """Return what the person said; of anything but text nothing, as Hermes has it."""
+def _spoken_text(text: object) -> str:
+    """Return what the person said; "" for anything that is not text, as Hermes does."""
     return user_text(text) if isinstance(text, str) else ""
 
 
 def _metadata(build: Callable[[], dict[str, Any]] | None) -> dict[str, Any]:
-    """Return a write's provenance; a write is published without rather than not at all."""
+    """Return a write's provenance, empty if it cannot be built; the write is published anyway."""
     try:
         return dict(build()) if build else {}
     except Exception:

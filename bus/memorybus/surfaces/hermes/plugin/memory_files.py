@@ -1,15 +1,15 @@
-"""Hermes's memory files, compared with what hooks told: a write that had no hook is found here.
+"""Watches Hermes's memory files, to find changes that no hook reported.
 
 A background review, an approval and a hand edit change ``memories/MEMORY.md`` and ``USER.md``
-without a word. So at every turn's boundary the two files are looked at (two `stat` calls while
-nothing changed); what no hook explained is published with the origin ``file``. What the files held
-when they were last looked at is noted in `data_dir`, one file for each home, so that nothing is
-missed between two processes and nothing told twice. At the first look all entries are
-new: they are imported, under the ids that ``memorybus hermes reconcile`` gives them.
+without a hook. So the two files are checked at every turn's boundary (two `stat` calls if nothing
+changed); a change that no hook explains is published with the origin ``file``. The entries of the
+last check are noted in `data_dir`, one file for each home, so that no change is missed between two
+processes, and none is published twice. At the first check all entries are new: they are imported
+under the ids that ``memorybus hermes reconcile`` gives them.
 
-Editors write files in place, and homes may be away. So a version of a file counts once it is a
-second old; one that is missing, empty, or lacks more than half of what was there counts only if it
-still does after ten seconds; and without its directory nothing counts.
+Editors write files in place, and homes may be unmounted. So a version of a file is read only when
+it is a second old. A file that is missing, empty, or lacks more than half of its entries is
+believed only after ten seconds. Without the directory nothing is read.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ from memorybus.surfaces.hermes.entries import (
     IMPORTED,
     Entries,
     FileWrite,
-    changes,
+    find_changes,
     import_id,
-    parse,
-    same,
+    is_same_write,
+    parse_entries,
 )
 from memorybus.surfaces.hermes.plugin.file_notes import MISSING, FileNotes, SeenFiles, Signature
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-FOUND = {"origin": "file"}
-"""Provenance of a change that no hook told of."""
+FROM_FILE = {"origin": "file"}
+"""Provenance of a change that no hook reported."""
 
 FILES: tuple[tuple[StoreName, str], ...] = (("memory", "MEMORY.md"), ("user", "USER.md"))
 
 _AT_REST = 1.0
-"""Seconds after which a version of a file is taken for whole."""
+"""Seconds after which a version of a file counts as completely written."""
 
-_MISSED = 10.0
-"""Seconds for which most of a file must be gone before that is believed."""
+_GONE_FOR = 10.0
+"""Seconds for which most of a file must be missing before that is believed."""
 
-_CLAIMED = 5.0
-"""Seconds in which a hook may come after the change it tells of was found in the file."""
+_HOOK_DELAY = 5.0
+"""Seconds in which a hook may report a change after it was found in the file."""
 
 _LARGEST = 1 << 20
 """Bytes of a memory file that is read; Hermes's own are a few thousand (G10)."""
@@ -91,10 +91,10 @@ class MemoryFiles:
         self._told: list[tuple[FileWrite, float]] = []
 
     def look(self, session: Session) -> None:
-        """Publish what changed without a hook, on behalf of a session.
+        """Publish changes that no hook reported, on behalf of a session.
 
         Raises:
-            SpoolFull: it will be found again at the next look.
+            SpoolFull: the changes will be found again at the next check.
         """
         if not self._lock.acquire(blocking=False):
             return  # another thread is looking
@@ -107,8 +107,8 @@ class MemoryFiles:
         finally:
             self._lock.release()
 
-    def shown(self) -> str:
-        """Return what Hermes itself puts into its system prompt of these files."""
+    def prompt_text(self) -> str:
+        """Return the text that Hermes itself puts into its system prompt from these files."""
         texts = [_HEADINGS]
         for _, name in FILES:
             with contextlib.suppress(OSError), (self._directory / name).open("rb") as file:
@@ -117,17 +117,17 @@ class MemoryFiles:
 
     @contextmanager
     def writing(self, write: FileWrite) -> Iterator[bool]:
-        """Publish a hook's write within this; true if the file has not told of it already."""
+        """Yield whether to publish a hook's write in the block: not if the file showed it."""
         with self._lock:
-            fresh = not self._claim(write)
+            fresh = not self._was_found_in_file(write)
             yield fresh
             if fresh:
-                self._notes.hear(write)
+                self._notes.append(write)
 
     # -- comparing --------------------------------------------------------------------------------
 
     def _compare(self, session: Session, found: dict[StoreName, Signature]) -> None:
-        with self._notes.opened() as noted:
+        with self._notes.locked() as noted:
             if noted is None:
                 return
             if session.scope.user not in noted.users:
@@ -147,29 +147,29 @@ class MemoryFiles:
     ) -> None:
         before = noted.entries.get(store, ())
         now = self._entries(self._directory / name, signature)
-        if now is None or not self._believed(store, signature, before, now):
+        if now is None or not self._is_settled(store, signature, before, now):
             return
-        for write in changes(before, now, store):
+        for write in find_changes(before, now, store):
             self._publish(session, noted, write)
         noted.revision += 1
         noted.entries[store] = now
         noted.signatures[store] = signature
 
     def _entries(self, path: Path, signature: Signature) -> Entries | None:
-        """Return a file's entries, or None if it cannot be read or is another one by now."""
+        """Return a file's entries, or None if it cannot be read or has changed meanwhile."""
         if signature == MISSING:
             return ()
         if signature[1] > _LARGEST:
             _log.warning("memorybus: %s is too large to be watched", path)
             return None
         try:
-            entries = parse(path.read_bytes().decode())
+            entries = parse_entries(path.read_bytes().decode())
         except (OSError, UnicodeDecodeError) as error:
             _log.debug("%s: %s", path, error)
             return None
         return entries if _signature(path) == signature else None
 
-    def _believed(
+    def _is_settled(
         self, store: StoreName, signature: Signature, before: Entries, now: Entries
     ) -> bool:
         moment = self._clock.monotonic()
@@ -178,14 +178,14 @@ class MemoryFiles:
             self._first[store], since = (signature, moment), moment
         gone = len(set(before) - set(now))
         if gone * 2 > len(before) > 0 and len(now) < len(before):
-            return moment - since >= _MISSED
+            return moment - since >= _GONE_FOR
         age = self._clock.now_ms() / 1000 - signature[0] / 1e9
         return age >= _AT_REST or moment - since >= _AT_REST
 
     # -- publishing -------------------------------------------------------------------------------
 
     def _publish(self, session: Session, noted: SeenFiles, write: FileWrite) -> None:
-        """Publish a change under an id of its own: found again after a crash, it is the same."""
+        """Publish a change under a derived id, so that a repetition after a crash has the same."""
         scope = self._owner(session.scope, noted, write.store)
         key = store_key(write.store, scope)
         first = write.store not in noted.signatures
@@ -196,29 +196,29 @@ class MemoryFiles:
                 write.store,
                 write.content,
                 write.old_text,
-                IMPORTED if first else FOUND,
+                IMPORTED if first else FROM_FILE,
             ),
             key=key,
             scope=scope,
             session=session.ref,
             event_id=import_id(key, write.content) if first else derived_id("file", key, *found),
         )
-        self._told.append((write, self._clock.monotonic() + _CLAIMED))
+        self._told.append((write, self._clock.monotonic() + _HOOK_DELAY))
 
     def _owner(self, scope: Scope, noted: SeenFiles, store: StoreName) -> Scope:
-        """Return whose a change is: of several persons at one home nobody knows who is meant."""
+        """Return the scope of a change; if several people use one home, its author is unknown."""
         if store == "user" and noted.users != (scope.user,):
             return msgspec.structs.replace(scope, user=self._bus.settings.user)
         return scope
 
     # -- what hooks told --------------------------------------------------------------------------
 
-    def _claim(self, write: FileWrite) -> bool:
-        """Say whether the file has told of a hook's write already; once for each change."""
+    def _was_found_in_file(self, write: FileWrite) -> bool:
+        """Say whether a hook's write was found in the file already; each change counts once."""
         now = self._clock.monotonic()
         self._told = [(told, until) for told, until in self._told if until > now]
         for i, (told, _) in enumerate(self._told):
-            if same(told, write):
+            if is_same_write(told, write):
                 del self._told[i]
                 return True
         return False

@@ -1,4 +1,4 @@
-"""Writes of Hermes's ``memory`` tool, as its hook and a call's result tell of them. Pure."""
+"""Writes of Hermes's ``memory`` tool, as its hook or a call's result reports them. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class ToolWrite(msgspec.Struct, frozen=True):
         target: the store.
         content: the new text.
         old_text: the part of an entry by which the model named it.
-        previous: the whole entry, from releases whose result tells it.
+        previous: the whole old entry, from releases whose result contains it.
     """
 
     action: str
@@ -35,19 +35,19 @@ class ToolWrite(msgspec.Struct, frozen=True):
     previous: str = ""
 
     @property
-    def about_old(self) -> dict[str, str]:
-        """What a hook's metadata say of the entry that was there."""
+    def old_entry_metadata(self) -> dict[str, str]:
+        """The old entry as a hook's metadata name it."""
         told = {"old_text": self.old_text, "previous_content": self.previous}
         return {name: text for name, text in told.items() if text}
 
 
-def written_by_tool(result: object, arguments: Mapping[str, Any]) -> list[ToolWrite]:
+def writes_of_call(result: object, arguments: Mapping[str, Any]) -> list[ToolWrite]:
     """Return the writes of a call, single or batched, in their order.
 
-    None of a call that failed, that waits for approval, or whose result cannot be read: what did
-    not land must not be remembered. Other actions (``read``) are left out.
+    There are none if the call failed, waits for approval, or has a result that cannot be read,
+    because only writes that took effect may be remembered. Other actions (``read``) are left out.
     """
-    landed = _landed(result)
+    landed = _successful_result(result)
     if landed is None:
         return []
     target = str(arguments.get("target") or "memory")
@@ -62,7 +62,7 @@ def written_by_tool(result: object, arguments: Mapping[str, Any]) -> list[ToolWr
     return [write for write in found if write.action in _ACTIONS]
 
 
-def _landed(result: object) -> Mapping[str, Any] | None:
+def _successful_result(result: object) -> Mapping[str, Any] | None:
     """Return the result of a call that wrote something, else None."""
     if isinstance(result, str):
         try:
@@ -76,7 +76,7 @@ def _landed(result: object) -> Mapping[str, Any] | None:
 
 
 def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: int) -> str:
-    """Return the entry that an operation took away, as far as the result tells it.
+    """Return the entry that an operation replaced or removed, if the result contains it.
 
     Args:
         result: of the whole call.
@@ -103,11 +103,11 @@ def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrit
 # -- as the hook tells of it -----------------------------------------------------------------------
 
 
-def written(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> FileWrite:
-    """Return a write of Hermes's memory tool in our words.
+def file_write(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> FileWrite:
+    """Return a write of Hermes's memory tool as a `FileWrite`.
 
-    The entry that was replaced or removed is known by its whole text (``previous_content``), from
-    releases that tell it, else by the part of it that the model named.
+    The entry that was replaced or removed is named by its whole text (``previous_content``), from
+    releases that pass it, else by the part that the model named.
     """
     store: StoreName = "user" if target == "user" else "memory"
     old_text = str(metadata.get("previous_content") or metadata.get("old_text") or "")
@@ -117,7 +117,7 @@ def written(action: str, target: str, content: str, metadata: Mapping[str, Any])
 
 
 def provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return where a write came from, in the names that Hermes gives."""
+    """Return where a write came from, under Hermes's own names."""
     told = {key: value for key, value in metadata.items() if key not in _NO_PROVENANCE}
     named = {str(k): str(v) for k, v in told.items() if isinstance(v, str | int) and v != ""}
     return {"origin": "hermes"} | named

@@ -1,11 +1,12 @@
-"""Which session a hook speaks of: a small state of ids, without effects.
+"""Tracks which session a hook belongs to: a small state of ids, without side effects.
 
-Hermes gives a session's id to some hooks only, and tells of a ``/new`` late: the end of the old
+Hermes passes a session's id to some hooks only, and reports a ``/new`` late: the end of the old
 session and the switch wait in a queue behind slow work, while the new session's first hooks come
-at once. So an instance has two places:
+at once. So an instance has two sessions:
 
-- ``now``: where the agent is, by the newest sign of it. Prefetches, tools and compressions are its.
-- ``settled``: how far the switches have come that were delivered. An end belongs to it.
+- ``now``: the session that the agent is in, by its newest hook. It gets prefetches, tools and
+  compressions.
+- ``settled``: the session that the delivered switches have led to. It gets ends.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ _REMEMBERED = 256
 
 
 class SessionTracker:
-    """Where one instance is. It is used under the instance's lock alone.
+    """The sessions of one instance. It is used only under the instance's lock.
 
     Attributes:
         now: the session the agent is in.
@@ -24,54 +25,54 @@ class SessionTracker:
     def __init__(self, session_id: str) -> None:
         """Begin in the session that `initialize` named."""
         self.now = self.settled = session_id
-        # Switches, as (from, to), that were inline and overtook the one they follow.
+        # Switches (from, to) that were delivered inline, before an earlier one still in the queue.
         self._ahead: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
         self._met = {session_id: None}
 
-    def turn_started(self, hint: str) -> str:
-        """Return the session of a turn that starts; the agent thread's own `hint` decides."""
+    def start_turn(self, hint: str) -> str:
+        """Return the session of a turn that starts: the `hint` of the agent's thread, if any."""
         if hint:
-            self._go(hint)
+            self._move_to(hint)
         return self.now
 
-    def named(self, explicit: str) -> str:
-        """Return the session of a hook; one that was never met is where the agent is now."""
+    def resolve(self, explicit: str) -> str:
+        """Return the session of a hook; an unknown one becomes the agent's current session."""
         if explicit and explicit not in self._met:
-            self._go(explicit)
+            self._move_to(explicit)
         return explicit or self.now
 
-    def switched(self, new_id: str, parent: str, *, reset: bool) -> None:
-        """Note a switch from `parent` ("" if Hermes names none); to itself, it is no move."""
+    def switch(self, new_id: str, parent: str, *, reset: bool) -> None:
+        """Note a switch from `parent`, "" if Hermes names none; they may be the same session."""
         if parent == new_id:
-            self._go(new_id)
+            self._move_to(new_id)
             return
         if parent and (parent != self.settled or self._is_ahead(new_id, parent, reset=reset)):
             self._ahead.append((parent, new_id))
-            self._meet(parent)
-            self._go(new_id)
+            self._remember(parent)
+            self._move_to(new_id)
             return
         if self.now in (self.settled, parent):
-            self._go(new_id)
-        self._meet(new_id)
+            self._move_to(new_id)
+        self._remember(new_id)
         self.settled = new_id
         while self._ahead and self._ahead[0][0] == self.settled:
             self.settled = self._ahead.popleft()[1]
 
     def _is_ahead(self, new_id: str, parent: str, *, reset: bool) -> bool:
-        """Say whether a switch from the settled session was inline and overtook one that waits.
+        """Say whether a switch from the settled session was inline and overtook a queued one.
 
-        The agent came back to that session by an inline switch, which waits for the same. What
-        waits in the queue begins anew, and where it led is known from the hooks that came since.
+        The agent then came back to that session by an inline switch that waits for the queued one,
+        too. Queued switches begin new sessions, which are known from hooks that came since.
         """
         if not self._ahead:
             return False
         return not reset or (self.now == parent and new_id not in self._met)
 
-    def _go(self, session_id: str) -> None:
+    def _move_to(self, session_id: str) -> None:
         self.now = session_id
-        self._meet(session_id)
+        self._remember(session_id)
 
-    def _meet(self, session_id: str) -> None:
+    def _remember(self, session_id: str) -> None:
         self._met[session_id] = None
         while len(self._met) > _REMEMBERED:  # G10
             del self._met[next(iter(self._met))]

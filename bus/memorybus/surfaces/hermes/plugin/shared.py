@@ -19,7 +19,7 @@ from memorybus.events import Scope
 from memorybus.surfaces.hermes.plugin.injected import InjectedRecall
 from memorybus.surfaces.hermes.plugin.memory_files import MemoryFiles
 from memorybus.surfaces.hermes.plugin.undone import UndoableTurns
-from memorybus.surfaces.hermes.problems import Problems, path_of
+from memorybus.surfaces.hermes.problems import Problems, problems_path
 
 _SESSIONS = 1_024
 """Sessions kept at hand; older ones are read from the host's notes again."""
@@ -44,7 +44,7 @@ class SharedBus:
         self.clock = clock
         self.injected = InjectedRecall()
         self.turns = UndoableTurns(bus.sessions, clock)
-        self.problems = Problems(path_of(bus.settings), clock)
+        self.problems = Problems(problems_path(bus.settings), clock)
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._begun: OrderedDict[str, None] = OrderedDict()
@@ -175,6 +175,6 @@ class HermesProcess:
 
 
 @cache
-def of_process() -> HermesProcess:
+def this_process() -> HermesProcess:
     """Return the one of this process: what every instance that Hermes makes finds again."""
     return HermesProcess()

@@ -37,8 +37,8 @@ class SessionSpeakers:
         mark = _mark(text)
         self.scopes[scope] = None
         self.said[mark] = scope if self.said.get(mark, scope) == scope else None
-        _bound(self.scopes)
-        _bound(self.said)
+        _drop_oldest(self.scopes)
+        _drop_oldest(self.said)
 
     def copy(self) -> "SessionSpeakers":
         """Return the same for a session that goes on with this one's window."""
@@ -68,22 +68,22 @@ class Speakers:
     def started(self, session_id: str, scope: Scope, text: str) -> None:
         """Note whose turn begins."""
         self.now = scope
-        self._of(session_id).note(scope, text)
+        self._speakers_of(session_id).note(scope, text)
 
     def completed(self, session_id: str, scope: Scope, text: str) -> None:
         """Note whose turn is over."""
         self.last = scope
-        self._of(session_id).note(scope, text)
+        self._speakers_of(session_id).note(scope, text)
 
     def others(self, session_id: str) -> list[Scope]:
         """Return the scopes of those who spoke in a session that is another's."""
-        return [scope for scope in self._of(session_id).scopes if scope != self._scope]
+        return [scope for scope in self._speakers_of(session_id).scopes if scope != self._scope]
 
     def moved(self, left: str, new_id: str) -> None:
         """Note that a session goes on under another id."""
         if new_id not in self._heard:
-            self._heard[new_id] = self._of(left).copy()
-            _bound(self._heard)
+            self._heard[new_id] = self._speakers_of(left).copy()
+            _drop_oldest(self._heard)
 
     def own(
         self, session_id: str, scope: Scope, window: Sequence[Mapping[str, Any]]
@@ -93,7 +93,7 @@ class Speakers:
         All, where only the session's own person speaks. Else the turns that are known to be the
         scope's: the others were published as their authors' when they were over.
         """
-        heard = self._of(session_id)
+        heard = self._speakers_of(session_id)
         if not self._shared and scope == self._scope and not self.others(session_id):
             return window
         kept, mine = [], False
@@ -104,10 +104,10 @@ class Speakers:
                 kept.append(message)
         return kept
 
-    def _of(self, session_id: str) -> SessionSpeakers:
+    def _speakers_of(self, session_id: str) -> SessionSpeakers:
         heard = self._heard.setdefault(session_id, SessionSpeakers())
         self._heard.move_to_end(session_id)
-        _bound(self._heard)
+        _drop_oldest(self._heard)
         return heard
 
 
@@ -115,6 +115,6 @@ def _mark(text: str) -> str:
     return text_digest(user_text(text).strip())
 
 
-def _bound(table: OrderedDict[Any, Any]) -> None:
+def _drop_oldest(table: OrderedDict[Any, Any]) -> None:
     while len(table) > _REMEMBERED:
         table.popitem(last=False)

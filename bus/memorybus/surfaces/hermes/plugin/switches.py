@@ -12,7 +12,7 @@ TOGETHER: frozenset[Step] = frozenset(("rewind", "compress", "branch"))
 """Steps that everybody in a shared chat takes: its window goes on."""
 
 
-def step(
+def decide_step(
     left: str,
     new_id: str,
     *,
@@ -46,7 +46,7 @@ def step(
     return "branch" if reason == "branch" and not known else "resume"
 
 
-def take(
+def publish_step(
     step: Step, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
 ) -> None:
     """Publish a step, remember where it led, and what the window there holds.
@@ -55,7 +55,7 @@ def take(
     """
     if step == "stay":
         return
-    went = left.undo(*undone) if step == "rewind" else _went(step, shared, left, new_id)
+    went = left.undo(*undone) if step == "rewind" else _switch_session(step, shared, left, new_id)
     shared.keep(went)
     after, before = recall_slot(went.scope, went.id), recall_slot(left.scope, left.id)
     if step in {"rewind", "compress", "reset"}:
@@ -66,7 +66,7 @@ def take(
         shared.turns.carry(before, after)
 
 
-def _went(step: Step, shared: SharedBus, left: Session, new_id: str) -> Session:
+def _switch_session(step: Step, shared: SharedBus, left: Session, new_id: str) -> Session:
     if step == "compress":
         return left.compressed(None if new_id == left.id else new_id)
     if step == "branch":

@@ -19,7 +19,7 @@ from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
-from memorybus.surfaces.hermes.transcripts.stored_turns import flattened
+from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
 
 _TURNS, _SESSIONS = 64, 1_024
 """Turns of one session, and sessions, that are remembered (G10): `reconcile` finds older ones."""
@@ -102,12 +102,12 @@ class UndoableTurns:
                 the same again since it was undone.
         """
         with self._lock:
-            open_ = [t for t in self._of(slot) if t.mark == mark_of(said) and not t.over]
+            open_ = [t for t in self._turns_of(slot) if t.mark == mark_of(said) and not t.over]
         live = next((turn for turn in open_ if not turn.undone), None)
         undone = bool(open_) and open_[0].undone and (live is None or not stands())
         with self._lock:
             turn = open_[0] if undone else live or self._begin(slot, scope, said)
-            for earlier in self._of(slot):
+            for earlier in self._turns_of(slot):
                 earlier.over = True  # ends are handed over in order
                 if earlier is turn:
                     break
@@ -116,7 +116,7 @@ class UndoableTurns:
     def published(self, slot: str, event_id: str, turn: BegunTurn | None = None) -> None:
         """Note the event of a turn that is over, for good; or one of the turn under way."""
         with self._lock:
-            turns = self._of(slot)
+            turns = self._turns_of(slot)
             of = turn or (turns[-1] if turns else None)
             if of is not None:
                 of.ids.append(event_id)
@@ -135,7 +135,7 @@ class UndoableTurns:
             told: whether Hermes has told of it, so that at least one turn was undone.
         """
         with self._lock:
-            found = undone(self._of(slot), taken or (), told=told)
+            found = find_undone(self._turns_of(slot), taken or (), told=told)
             for turn in found:
                 turn.undone = True
             if found:
@@ -148,30 +148,30 @@ class UndoableTurns:
     def may_be_undone(self, slot: str) -> bool:
         """Say whether a session has turns that were not undone yet."""
         with self._lock:
-            return any(not turn.undone for turn in self._of(slot))
+            return any(not turn.undone for turn in self._turns_of(slot))
 
     def carry(self, before: str, after: str) -> None:
         """A conversation goes on under another id: its turns may be undone there."""
         with self._lock:
-            self._turns[after] = self._of(before)
+            self._turns[after] = self._turns_of(before)
             self._save(after)
 
     def _begin(self, slot: str, scope: Scope, said: str) -> BegunTurn:
-        turns = self._of(slot)
+        turns = self._turns_of(slot)
         turns.append(BegunTurn(mark_of(said), self._clock.now_ms(), scope))
         del turns[:-_TURNS]
         return turns[-1]
 
-    def _of(self, slot: str) -> list[BegunTurn]:
+    def _turns_of(self, slot: str) -> list[BegunTurn]:
         turns = self._turns.get(slot)
         if turns is None:
-            turns = self._turns[slot] = self._noted(slot)
+            turns = self._turns[slot] = self._read_notes(slot)
         self._turns.move_to_end(slot)
         while len(self._turns) > _SESSIONS:
             self._turns.popitem(last=False)
         return turns
 
-    def _noted(self, slot: str) -> list[BegunTurn]:
+    def _read_notes(self, slot: str) -> list[BegunTurn]:
         try:
             turns = _decoder.decode(self._notes.turns(slot) or b"\x90")
         except msgspec.MsgspecError:
@@ -185,7 +185,7 @@ class UndoableTurns:
         self._notes.keep_turns(slot, body, self._clock.now_ms(), _SESSIONS)
 
 
-def undone(
+def find_undone(
     turns: Sequence[BegunTurn], taken: Sequence[TakenBack], *, told: bool
 ) -> list[BegunTurn]:
     """Return the turns that were undone and are not known as such yet; pure.
@@ -195,7 +195,7 @@ def undone(
     """
     live = [turn for turn in turns if not turn.undone]
     found: list[BegunTurn] = []
-    for one in reversed(_fresh(turns, taken)):
+    for one in reversed(_unmatched(turns, taken)):
         left = [t for t in reversed(live) if t not in found and one.at >= t.at - _SOON]
         same = [t for t in left if t.mark == one.mark]
         near = [t for t in left if told and one.at <= t.at + _SOON]
@@ -205,7 +205,7 @@ def undone(
     return [turn for turn in turns if turn in found]
 
 
-def _fresh(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[TakenBack]:
+def _unmatched(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[TakenBack]:
     """Return the messages that no turn stands for which is known to be undone."""
     known = Counter(turn.mark for turn in turns if turn.undone)
     fresh = []
@@ -221,7 +221,7 @@ def _fresh(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[Taken
 # A read waits for nobody; of what cannot be read nothing is said (G9), `reconcile` finds it later.
 
 
-def taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
+def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
     """Return the newest messages of the person's that were taken back, oldest first.
 
     None if that cannot be told: no such file, locked, damaged or of another schema.
@@ -231,10 +231,13 @@ def taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
             rows = db.newest(session_id, "user", taken_back=True, most=_LOOKED_AT)
     except StateDbError:
         return None
-    return [TakenBack(mark_of(user_text(flattened(row.content))), row.at) for row in reversed(rows)]
+    return [
+        TakenBack(mark_of(user_text(flatten_content(row.content))), row.at)
+        for row in reversed(rows)
+    ]
 
 
-def stands(home: Path, session_id: str, answer: str) -> bool:
+def answer_stands(home: Path, session_id: str, answer: str) -> bool:
     """Say whether an answer is no taken-back one alone; in doubt, it is none."""
     try:
         with StateDb(home / "state.db", wait=0) as db:
@@ -242,9 +245,9 @@ def stands(home: Path, session_id: str, answer: str) -> bool:
             there = db.newest(session_id, "assistant", taken_back=False, most=_LOOKED_AT)
     except StateDbError:
         return True
-    return _holds(there, answer) or not _holds(gone, answer)
+    return _has_answer(there, answer) or not _has_answer(gone, answer)
 
 
-def _holds(rows: Iterable[StoredMessage], answer: str) -> bool:
+def _has_answer(rows: Iterable[StoredMessage], answer: str) -> bool:
     mark = mark_of(answer)
-    return any(mark_of(flattened(row.content)) == mark for row in rows)
+    return any(mark_of(flatten_content(row.content)) == mark for row in rows)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
-from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, usage_of
+from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, read_usage
 
 _REMEMBERED = 64
 """Begun turns that are not reported as over (G10); an older one is published without tokens."""
@@ -64,16 +64,16 @@ class UsageMeter:
 
     def begins(self, session: str, message: str, model: str) -> None:
         """Note what a session has counted when a turn of it starts."""
-        start = TurnStart(session, _said(message), model, self._total(session))
+        start = TurnStart(session, _spoken_text(message), model, self._total(session))
         with self._lock:
             self._starts.append(start)
 
     def turn(self, session: str, user: str) -> TurnUsage:
         """Return what the turn took that a user's words opened; a turn is asked for once."""
         with self._lock:
-            start, following = self._taken(session, _said(user))
+            start, following = self._take_start(session, _spoken_text(user))
         after = following.total if following else self._total(session)
-        return _between(start, after)
+        return _usage_between(start, after)
 
     def moved(self, session: str, new: str) -> None:
         """Note that a turn goes on under another id, whose total begins at 0."""
@@ -83,7 +83,7 @@ class UsageMeter:
             if not own:
                 return
             self._starts.remove(own[-1])
-            owed = _less(own[-1].total, total)
+            owed = _subtract(own[-1].total, total)
             self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
 
     def delegation(self, child: str, told: TurnUsage) -> TurnUsage:
@@ -99,9 +99,9 @@ class UsageMeter:
         )
 
     def _total(self, session: str) -> SessionUsage | None:
-        return usage_of(self._path, session) if self._path else None
+        return read_usage(self._path, session) if self._path else None
 
-    def _taken(self, session: str, said: str) -> tuple[TurnStart | None, TurnStart | None]:
+    def _take_start(self, session: str, said: str) -> tuple[TurnStart | None, TurnStart | None]:
         """Take out a turn's start with those before it, which were never reported as over.
 
         Returns:
@@ -117,21 +117,21 @@ class UsageMeter:
         return own[at], own[at + 1] if at + 1 < len(own) else None
 
 
-def _said(text: str) -> str:
+def _spoken_text(text: str) -> str:
     return user_text(text).strip()
 
 
-def _less(total: SessionUsage | None, other: SessionUsage | None) -> SessionUsage | None:
+def _subtract(total: SessionUsage | None, other: SessionUsage | None) -> SessionUsage | None:
     if total is None or other is None:
         return None
     tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
     return SessionUsage(other.model, *tokens)
 
 
-def _between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
+def _usage_between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
     """Return what was counted between; a total that shrank was counted anew, and tells nothing."""
     model = (start.model if start else "") or (after.model if after else "")
-    took = _less(after, start.total if start else None)
+    took = _subtract(after, start.total if start else None)
     return (
         TurnUsage(model, max(0, took.tokens_in), max(0, took.tokens_out))
         if took

@@ -10,12 +10,12 @@ from memorybus.surfaces.hermes.reconcile.reconcile import (
     ReconcileRequest,
     Reconciliation,
 )
-from memorybus.surfaces.hermes.reconcile.view import shown
+from memorybus.surfaces.hermes.reconcile.view import report_parts
 
 __all__ = [
     "ReconcileProgress",
     "ReconcileReport",
     "ReconcileRequest",
     "Reconciliation",
-    "shown",
+    "report_parts",
 ]

@@ -99,18 +99,19 @@ class HistoryIndex:
     def _note(self, envelope: Envelope, agent: str) -> None:
         event, ref = envelope.event, envelope.session
         if isinstance(event, MemoryWritten):
-            self._mark("writes", _write(envelope.key, event.content))
+            self._insert_mark("writes", _write_digest(envelope.key, event.content))
         if not ref.id or isinstance(event, MemoryWritten | TurnStarted):
             return
         if envelope.scope.agent != agent:
             return
-        self._placed(ref, ended=isinstance(event, SessionEnded))
+        self._note_session(ref, ended=isinstance(event, SessionEnded))
         if isinstance(event, TurnCompleted):
             self._db.execute(
                 "insert into turns(session, pair, user, at, event, retracted) "
                 "values (?, ?, ?, ?, ?, 0)",
                 (
-                    _hash(ref.id), pair(event.user, event.assistant), _side(event.user),
+                    _hash(ref.id), pair_digest(event.user, event.assistant),
+                    _words_digest(event.user),
                     envelope.at, envelope.id,
                 ),
             )  # fmt: skip
@@ -120,7 +121,7 @@ class HistoryIndex:
                 [(event_id,) for event_id in event.retracted],
             )
 
-    def _placed(self, ref: SessionRef, *, ended: bool) -> None:
+    def _note_session(self, ref: SessionRef, *, ended: bool) -> None:
         self._db.execute(
             "insert into sessions values (?, ?, ?, ?, ?) on conflict(id) do update set "
             "epoch = max(epoch, excluded.epoch), ended = max(ended, excluded.ended)",
@@ -142,7 +143,7 @@ class HistoryIndex:
 
     def take(self, session_id: str, user: str, assistant: str) -> bool:
         """Say whether the log has a turn by its two texts, which then stands for no other."""
-        return self._taken(_BY_PAIR, _hash(session_id), pair(user, assistant)) is not None
+        return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant)) is not None
 
     def take_near(self, session_id: str, user: str, at: int) -> bool:
         """Say whether the log has a turn by what was said and when, with whatever answer.
@@ -150,13 +151,13 @@ class HistoryIndex:
         To be asked once `take` has been for all turns of the session: Hermes hands over some
         answers with a footer that it does not store.
         """
-        where = (_hash(session_id), _side(user), at - SOON, at + LATE)
-        return self._taken(_BY_USER, *where) is not None
+        where = (_hash(session_id), _words_digest(user), at - SOON, at + LATE)
+        return self._claim(_BY_USER, *where) is not None
 
     def has_left(self, session_id: str) -> bool:
         """Say whether the log has turns of a session that stand for none yet."""
         sql = "select 1 from turns where session = ? and taken = 0 limit 1"
-        return bool(self._one(sql, _hash(session_id)))
+        return bool(self._fetch_one(sql, _hash(session_id)))
 
     def undone(self, session_id: str, turns: Sequence[tuple[str, str, int]]) -> list[str]:
         """Return the events of turns that were undone and are not retracted in the log.
@@ -169,51 +170,54 @@ class HistoryIndex:
         """
         session = _hash(session_id)
         found = [
-            self._taken(_BY_PAIR, session, pair(user, assistant)) for user, assistant, _ in turns
+            self._claim(_BY_PAIR, session, pair_digest(user, assistant))
+            for user, assistant, _ in turns
         ]
         for number, (user, _, at) in enumerate(turns):
-            where = (session, _side(user), at - SOON, at + LATE)
-            found[number] = found[number] or self._taken(_BY_USER, *where)
+            where = (session, _words_digest(user), at - SOON, at + LATE)
+            found[number] = found[number] or self._claim(_BY_USER, *where)
         return [event_id for event_id, retracted in filter(None, found) if not retracted]
 
-    def _taken(self, sql: str, *values: Any) -> tuple[str, bool] | None:
+    def _claim(self, sql: str, *values: Any) -> tuple[str, bool] | None:
         """Take a turn of the log: its event, and whether that is retracted; None if there is none.
 
         Retracted ones come last: they may stand for a turn that a compression has put away.
         """
-        row = self._one(sql, *values)
+        row = self._fetch_one(sql, *values)
         if row is None:
             return None
         self._db.execute("update turns set taken = 1 where id = ?", row[:1])
         return str(row[1]), bool(row[2])
 
-    def _one(self, sql: str, *values: Any) -> Any:
+    def _fetch_one(self, sql: str, *values: Any) -> Any:
         return self._db.execute(sql, values).fetchone()
 
     def has_write(self, key: str, content: str) -> bool:
         """Say whether the log has a write of a text to a memory store, by the store's order key."""
-        return bool(self._one("select 1 from writes where mark = ?", _write(key, content)))
+        return bool(
+            self._fetch_one("select 1 from writes where mark = ?", _write_digest(key, content))
+        )
 
     def first_seen(self, family: str, user: str, assistant: str) -> bool:
         """Say whether a turn was not met before in its family of sessions, and remember it."""
-        return self._mark("told", _hash(family) + pair(user, assistant))
+        return self._insert_mark("told", _hash(family) + pair_digest(user, assistant))
 
-    def _mark(self, table: str, mark: bytes) -> bool:
+    def _insert_mark(self, table: str, mark: bytes) -> bool:
         sql = f"insert or ignore into {table} values (?)"  # noqa: S608  two names of our own
         return self._db.execute(sql, (mark,)).rowcount > 0
 
 
-def pair(user: str, assistant: str) -> bytes:
+def pair_digest(user: str, assistant: str) -> bytes:
     """Return what a turn is known by: its two texts, cleaned, whatever the white space."""
-    return _side(user) + _side(assistant)
+    return _words_digest(user) + _words_digest(assistant)
 
 
-def _side(text: str) -> bytes:
+def _words_digest(text: str) -> bytes:
     return _hash(" ".join(clean_text(text).split()))
 
 
-def _write(key: str, content: str) -> bytes:
-    return _hash(key) + _side(content)
+def _write_digest(key: str, content: str) -> bytes:
+    return _hash(key) + _words_digest(content)
 
 
 def _hash(text: str) -> bytes:

@@ -11,7 +11,7 @@ from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
 from memorybus.operations.ingest.paced import OnWait, Paced
-from memorybus.surfaces.hermes.reconcile.history_index import pair
+from memorybus.surfaces.hermes.reconcile.history_index import pair_digest
 from memorybus.surfaces.hermes.reconcile.survey import SessionGap
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn
@@ -44,7 +44,7 @@ class Importer:
         try:
             session = self._session(found)
             if found.is_new:
-                event, event_id = _beginning(found, session.ref), _id(session, "begin")
+                event, event_id = _beginning(found, session.ref), _import_id(session, "begin")
                 at = found.stored.started_at
                 self.paced.accepted(lambda: session.publish(event, event_id, at))
         except EventError as error:
@@ -61,14 +61,14 @@ class Importer:
 
     def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
         """Publish a turn with its own time; False if the bus refuses it, which is noted."""
-        mark = pair(turn.user, turn.assistant).hex()
+        mark = pair_digest(turn.user, turn.assistant).hex()
         try:
             self.paced.accepted(
                 lambda: session.turn_completed(
                     turn.user,
                     turn.assistant,
                     messages=turn.messages,
-                    event_id=_id(session, "turn", turn.row, mark),
+                    event_id=_import_id(session, "turn", turn.row, mark),
                     at=turn.at,
                     model=model,
                     synthetic=is_by_host(turn.user),
@@ -85,13 +85,13 @@ class Importer:
         event = SessionSwitched(
             new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
         )
-        event_id = _id(session, "undo", *found.undone)
+        event_id = _import_id(session, "undo", *found.undone)
         self.paced.accepted(lambda: session.publish(event, event_id, found.undone_at))
 
     def end(self, session: Session, found: SessionGap) -> None:
         """Publish that a session is over."""
         at = found.stored.ended_at
-        event_id = _id(session, "end", at)
+        event_id = _import_id(session, "end", at)
         reason = found.stored.end_reason
         self.paced.accepted(lambda: session.ended(reason, event_id=event_id, at=at))
 
@@ -104,7 +104,7 @@ class Importer:
         self.paced.finish()
 
 
-def _id(session: Session, *parts: str | int) -> str:
+def _import_id(session: Session, *parts: str | int) -> str:
     """Return the id of an event that is brought in: each run makes the same one (G2)."""
     scope = session.scope
     return derived_id("reconcile", scope.agent, scope.user, scope.workspace, session.id, *parts)

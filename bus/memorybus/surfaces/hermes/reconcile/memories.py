@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
     at: int
 
 
-def missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[Entry]:
+def find_missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[Entry]:
     """Return the entries of a home's memory files that were never written to the log."""
     return [
         entry
@@ -38,7 +38,9 @@ def _entries(path: Path, store: StoreName) -> Iterator[Entry]:
         return
     text = path.read_text(encoding="utf-8", errors="replace")
     at = path.stat().st_mtime_ns // 1_000_000
-    yield from (Entry(store, said, at) for said in entries.parse(text) if clean_text(said).strip())
+    yield from (
+        Entry(store, said, at) for said in entries.parse_entries(text) if clean_text(said).strip()
+    )
 
 
 def publish(
@@ -51,13 +53,13 @@ def publish(
     refused = []
     for entry in found:
         try:
-            accepted(_publishing(bus, scope, entry))
+            accepted(_publish_call(bus, scope, entry))
         except EventError as error:
             refused.append(f"{entry.store}: {error}")
     return refused
 
 
-def _publishing(bus: MemoryBus, scope: Scope, entry: Entry) -> Callable[[], object]:
+def _publish_call(bus: MemoryBus, scope: Scope, entry: Entry) -> Callable[[], object]:
     key = store_key(entry.store, scope)
     session = f"memories-of-{scope.agent}"
     return lambda: bus.publish(

@@ -46,7 +46,7 @@ def origin_of(session: StoredSession, parent: StoredSession | None) -> Origin | 
     return "compression" if parent.end_reason == "compression" else None
 
 
-def place(
+def find_place(
     session: StoredSession,
     stored: Callable[[str], StoredSession | None],
     known: Callable[[str], SessionRef | None],
@@ -62,13 +62,13 @@ def place(
     origin = origin_of(session, stored(session.parent))
     if origin is None:
         return None
-    chain = list(_conversation(session, stored))
+    chain = list(_ancestors(session, stored))
     there = known(session.id)
-    ref = there or _ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
+    ref = there or _new_ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
     return LineagePlace(ref, origin, chain[-1].id)
 
 
-def _conversation(
+def _ancestors(
     session: StoredSession, stored: Callable[[str], StoredSession | None]
 ) -> Iterator[StoredSession]:
     """Yield a session and those it continues, up to the first; a circle of parents is cut."""
@@ -81,7 +81,7 @@ def _conversation(
         here = parent if origin_of(here, parent) in {"branch", "compression"} else None
 
 
-def _ref(
+def _new_ref(
     session: StoredSession, origin: Origin, earlier: list[SessionRef | None], first: str
 ) -> SessionRef:
     """Return the place of a session that nobody knows, after those it continues."""

@@ -122,13 +122,13 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
 class ReconcileProgress(Protocol):
     """Is told how far a run is."""
 
-    def total(self, what: str, total: int) -> None:
+    def begin_stage(self, what: str, total: int) -> None:
         """A stage with so many steps begins."""
 
     def advance(self, count: int) -> None:
         """So many steps more are done."""
 
-    def waiting(self, unsent: int) -> None:
+    def show_waiting(self, unsent: int) -> None:
         """The log is waited for; so many events are before it."""
 
 
@@ -180,8 +180,8 @@ class Reconciliation:
                     bus = opened.enter_context(MemoryBus.connect(self._settings))
                     self._empty_spools(bus, monitor)
                 elsewhere = monitor.spool().events
-                self._read_past(History.of(monitor.log.redis, self._settings), known)
-            return self._compared(db, known, bus, until, elsewhere)
+                self._read_history(History.of(monitor.log.redis, self._settings), known)
+            return self._compare(db, known, bus, until, elsewhere)
 
     def _empty_spools(self, bus: MemoryBus, monitor: Monitor) -> None:
         """Wait until the log has everything that this host has spooled so far."""
@@ -190,7 +190,7 @@ class Reconciliation:
             waiting = monitor.spool().events
             if not waiting:
                 return
-            self._progress.waiting(waiting)
+            self._progress.show_waiting(waiting)
             self._clock.sleep(_SPOOL_STEP)
         raise SpoolsBusy(
             f"{waiting} events of this host are still on their way to the log, and may be the "
@@ -198,16 +198,16 @@ class Reconciliation:
             f"none to send"
         )
 
-    def _read_past(self, history: History, known: HistoryIndex) -> None:
-        self._progress.total("read the log", sum(head.n for head in history.log.heads()))
+    def _read_history(self, history: History, known: HistoryIndex) -> None:
+        self._progress.begin_stage("read the log", sum(head.n for head in history.log.heads()))
         agent = scope_of(self._settings, self._home.initialize_arguments("cli")).agent
         known.read(history, agent, self._progress.advance)
         history.close()
 
-    def _compared(
+    def _compare(
         self, db: StateDb, known: HistoryIndex, bus: MemoryBus | None, until: int, elsewhere: int
     ) -> ReconcileReport:
-        self._progress.total("compare", db.message_count())
+        self._progress.begin_stage("compare", db.message_count())
         survey = Survey(
             self._home,
             self._settings,
@@ -216,11 +216,11 @@ class Reconciliation:
             host=bus.sessions.get if bus else lambda scope, session: None,
             on_rows=self._progress.advance,
         )
-        importer = Importer(bus, self._clock, self._progress.waiting) if bus else None
+        importer = Importer(bus, self._clock, self._progress.show_waiting) if bus else None
         selection = TurnRange(self._request.since, until, self._request.session)
         for found in survey.sessions(selection):
             self._note(found)
-            if importer is not None and not found.is_whole:
+            if importer is not None and not found.is_complete:
                 self._import(importer, survey, found)
         entries, refused = self._memories(known, importer, bus)
         if importer is not None:
@@ -248,8 +248,8 @@ class Reconciliation:
         }
         for name, count in counts.items():
             self._counts[name] += count
-        if found.recent or not found.is_whole:
-            self._sessions.append(_shown(found))
+        if found.recent or not found.is_complete:
+            self._sessions.append(_session_found(found))
 
     def _import(self, importer: Importer, survey: Survey, found: SessionGap) -> None:
         session = importer.begin(found)
@@ -260,7 +260,7 @@ class Reconciliation:
                 self._trimmed += turn.trimmed
         if found.undone:
             importer.undo(session, found)
-        if found.ends:
+        if found.needs_end:
             importer.end(session, found)
 
     def _memories(
@@ -270,13 +270,13 @@ class Reconciliation:
         if self._request.session or self._request.since:
             return 0, []
         scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
-        entries = memories.missing(self._home, scope, known)
+        entries = memories.find_missing(self._home, scope, known)
         if importer is None or bus is None:
             return len(entries), []
         return len(entries), memories.publish(bus, scope, entries, importer.paced.accepted)
 
 
-def _shown(found: SessionGap) -> SessionFound:
+def _session_found(found: SessionGap) -> SessionFound:
     return SessionFound(
         session=found.stored.id,
         source=found.stored.source,
@@ -288,5 +288,5 @@ def _shown(found: SessionGap) -> SessionFound:
         missing=len(found.missing),
         recent=found.recent,
         undone=len(found.undone),
-        ended=found.ends,
+        ended=found.needs_end,
     )

@@ -16,8 +16,8 @@ from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StoredMessag
 from memorybus.surfaces.hermes.transcripts.stored_turns import (
     Compacted,
     StoredTurn,
-    read,
-    read_undone,
+    read_turns,
+    read_undone_turns,
 )
 
 _HELD = 32
@@ -66,14 +66,14 @@ class SessionGap(msgspec.Struct, frozen=True):
     lacks_end: bool
 
     @property
-    def ends(self) -> bool:
+    def needs_end(self) -> bool:
         """Whether its end is to be published: not before turns that are too young to tell."""
         return self.lacks_end and not self.recent and (bool(self.missing) or not self.is_new)
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is nothing to publish."""
-        return not self.missing and not self.undone and not self.ends
+        return not self.missing and not self.undone and not self.needs_end
 
 
 class Survey:
@@ -118,24 +118,24 @@ class Survey:
         for stored in self._db.sessions():
             told = self._home.initialize_arguments(stored.source, stored.user)
             scope = scope_of(self._settings, told)
-            place = places.place(stored, self._db.session, self._knower(scope))
+            place = places.find_place(stored, self._db.session, self._place_lookup(scope))
             if place is None or not is_primary(told):
                 self.others += 1
             elif not family or place.family == family:
-                found = self._found(stored, place, scope, selection)
+                found = self._compare_session(stored, place, scope, selection)
                 if selection.session in {"", stored.id}:
                     yield found
 
     def _family(self, session_id: str) -> str:
         """Return the family of the one session that is meant; the copies in it are of theirs."""
         stored = self._db.session(session_id)
-        place = stored and places.place(stored, self._db.session, self._known.session)
+        place = stored and places.find_place(stored, self._db.session, self._known.session)
         return place.family if place else session_id
 
-    def _knower(self, scope: Scope) -> Callable[[str], SessionRef | None]:
+    def _place_lookup(self, scope: Scope) -> Callable[[str], SessionRef | None]:
         return lambda one: self._host(scope, one) or self._known.session(one)
 
-    def _found(
+    def _compare_session(
         self, stored: StoredSession, place: places.LineagePlace, scope: Scope, selection: TurnRange
     ) -> SessionGap:
         missing: array[int] = array("q")
@@ -148,8 +148,8 @@ class Survey:
                 recent += 1
             elif turn.at >= selection.since:
                 missing.append(turn.row)
-        lacking = self._not_near(stored, missing)
-        undone, undone_at = self._undone(stored, selection)
+        lacking = self._without_near_matches(stored, missing)
+        undone, undone_at = self._find_undone(stored, selection)
         return SessionGap(
             stored=stored,
             place=place,
@@ -167,15 +167,15 @@ class Survey:
         def first_seen(turn: StoredTurn) -> bool:
             return self._known.first_seen(place.family, turn.user, turn.assistant)
 
-        turns = read(self._counted(stored.id), self._settings.event_max_bytes)
-        return originals(turns, first_seen, continued=place.origin != "start")
+        turns = read_turns(self._read_rows(stored.id), self._settings.event_max_bytes)
+        return without_copies(turns, first_seen, continued=place.origin != "start")
 
-    def _counted(self, session_id: str) -> Iterator[StoredMessage]:
+    def _read_rows(self, session_id: str) -> Iterator[StoredMessage]:
         for row in self._db.rows(session_id):
             self._on_rows(1)
             yield row
 
-    def _not_near(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
+    def _without_near_matches(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
         """Leave out what the log has with another answer, once all exact matches are taken."""
         if not missing or not self._known.has_left(stored.id):
             return missing
@@ -188,14 +188,14 @@ class Survey:
             ),
         )
 
-    def _undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
+    def _find_undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
         """Return what the log has of turns that the person took back, and when the last was."""
         if not self._known.has_left(stored.id):
             return [], 0
         room = self._settings.event_max_bytes
         turns = [
             (turn.user, turn.assistant, turn.at)
-            for turn in read_undone(self._db.rows(stored.id), room)
+            for turn in read_undone_turns(self._db.rows(stored.id), room)
             if selection.since <= turn.at <= selection.until
         ]
         return self._known.undone(stored.id, turns), max((at for *_, at in turns), default=0)
@@ -213,7 +213,7 @@ class Survey:
         """
         wanted = iter(rows)
         row = next(wanted, None)
-        for turn in read(self._db.rows(session_id), self._settings.event_max_bytes):
+        for turn in read_turns(self._db.rows(session_id), self._settings.event_max_bytes):
             if isinstance(turn, StoredTurn) and turn.row == row:
                 yield turn
                 row = next(wanted, None)
@@ -226,7 +226,7 @@ class Survey:
 # have ends the copies. Everywhere else people may well say the same twice.
 
 
-def originals(
+def without_copies(
     read: Iterable[StoredTurn | Compacted],
     first_seen: Callable[[StoredTurn], bool],
     *,

@@ -12,7 +12,7 @@ SHOWN = 200
 """Sessions that are listed; --json lists all."""
 
 
-def shown(report: ReconcileReport) -> list[RenderableType]:
+def report_parts(report: ReconcileReport) -> list[RenderableType]:
     """Return a report as a table and its sum."""
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
@@ -22,7 +22,7 @@ def shown(report: ReconcileReport) -> list[RenderableType]:
     more = len(report.sessions) - SHOWN
     parts: list[RenderableType] = [table] if report.sessions else []
     parts += [Text(f"… and {more} sessions more (--json lists all)", "dim")] if more > 0 else []
-    return [*parts, *(Text(line) for line in _sums(report))]
+    return [*parts, *(Text(line) for line in _summary_lines(report))]
 
 
 def _cells(one: SessionFound) -> list[Text]:
@@ -40,7 +40,7 @@ def _cells(one: SessionFound) -> list[Text]:
     ]
 
 
-def _sums(report: ReconcileReport) -> list[str]:
+def _summary_lines(report: ReconcileReport) -> list[str]:
     compared = (
         f"{report.home}: {report.stored_turns} turns in {report.stored_sessions} sessions "
         f"({report.other_sessions} of cron jobs and sub-agents left out); the log lacks "
@@ -59,10 +59,10 @@ def _sums(report: ReconcileReport) -> list[str]:
             f"{report.spooled_elsewhere} events of this host are still on their way to the log: "
             f"what they hold counts as missing here, --apply waits for them"
         )
-    return lines + (_applied(report) if report.applied else _next(report))
+    return lines + (_applied_lines(report) if report.applied else _next_steps(report))
 
 
-def _applied(report: ReconcileReport) -> list[str]:
+def _applied_lines(report: ReconcileReport) -> list[str]:
     lines = [f"published {report.published} turns; a second run adds nothing"]
     if report.trimmed:
         lines.append(f"{report.trimmed} of them without their messages, which were too many")
@@ -70,7 +70,7 @@ def _applied(report: ReconcileReport) -> list[str]:
     return lines
 
 
-def _next(report: ReconcileReport) -> list[str]:
+def _next_steps(report: ReconcileReport) -> list[str]:
     anything = (
         report.missing
         or report.undone

@@ -119,13 +119,13 @@ class SessionUsage(msgspec.Struct, frozen=True):
     tool_calls: int = 0
 
 
-def usage_of(path: Path, session_id: str) -> SessionUsage | None:
+def read_usage(path: Path, session_id: str) -> SessionUsage | None:
     """Return what is counted of a session, within a turn: it waits for no lock (G9).
 
     Zeros for a session that is not stored yet; None if that cannot be read now, or not at all.
     """
     try:
-        with undisturbed(), closing(_opened(path, timeout=0)) as db:
+        with undisturbed(), closing(_open(path, timeout=0)) as db:
             found = db.execute(_COUNTED, (session_id,)).fetchone()
     except (sqlite3.Error, ValueError):  # a file, or an id, that SQLite cannot take
         return None
@@ -136,7 +136,7 @@ def usage_of(path: Path, session_id: str) -> SessionUsage | None:
     return SessionUsage(str(model or ""), *numbers)
 
 
-def _opened(path: Path, timeout: float) -> sqlite3.Connection:
+def _open(path: Path, timeout: float) -> sqlite3.Connection:
     where = f"file:{quote(str(path.absolute()))}?mode=ro"
     db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=timeout)
     db.text_factory = _text
@@ -160,9 +160,9 @@ class StateDb:
         if not path.is_file():
             raise StateDbError(f"{path}: no such file; has Hermes ever run with this home?")
         try:
-            self._db = _opened(path, timeout=wait)
+            self._db = _open(path, timeout=wait)
         except sqlite3.Error as error:
-            raise self._broken(error) from error
+            raise self._damage_error(error) from error
         try:
             self._check()
         except BaseException:
@@ -177,22 +177,22 @@ class StateDb:
         """Close it."""
         self._db.close()
 
-    def _broken(self, error: sqlite3.Error) -> StateDbError:
+    def _damage_error(self, error: sqlite3.Error) -> StateDbError:
         return StateDbError(
             f"{self._path}: {error}; Hermes repairs its database when it starts "
             f"(`hermes sessions repair`); nothing was changed"
         )
 
-    def _ask(self, sql: str, *values: object) -> list[Any]:
+    def _query(self, sql: str, *values: object) -> list[Any]:
         try:
             with closing(self._db.execute(sql, values)) as found:
                 return found.fetchall()
         except sqlite3.Error as error:
-            raise self._broken(error) from error
+            raise self._damage_error(error) from error
 
     def _check(self) -> None:
         for table, columns in (("sessions", _SESSION_COLUMNS), ("messages", _MESSAGE_COLUMNS)):
-            there = {row[1] for row in self._ask(f"pragma table_info({table})")}
+            there = {row[1] for row in self._query(f"pragma table_info({table})")}
             missing = [name for name in columns if name not in there]
             if missing:
                 raise StateDbError(
@@ -203,7 +203,7 @@ class StateDb:
 
     def _version(self) -> str:
         try:
-            found = self._ask("select max(version) from schema_version")
+            found = self._query("select max(version) from schema_version")
         except StateDbError:
             return "unknown"
         return str(found[0][0])
@@ -214,7 +214,7 @@ class StateDb:
         Raises:
             StateDbError: damaged.
         """
-        return int(self._ask("select count(*) from messages")[0][0])
+        return int(self._query("select count(*) from messages")[0][0])
 
     def sessions(self) -> Iterator[StoredSession]:
         """Yield the sessions, oldest first: a parent comes before its children.
@@ -224,7 +224,7 @@ class StateDb:
         """
         at, last = -math.inf, ""
         sql = _SESSIONS + "where (started_at, id) > (?, ?) order by started_at, id limit ?"
-        while page := self._ask(sql, at, last, _PAGE):
+        while page := self._query(sql, at, last, _PAGE):
             yield from map(_session, page)
             last, at = page[-1][0], page[-1][6]
 
@@ -234,7 +234,7 @@ class StateDb:
         Raises:
             StateDbError: damaged.
         """
-        found = self._ask(_SESSIONS + "where id = ?", session_id) if session_id else []
+        found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
 
     def newest(
@@ -249,7 +249,9 @@ class StateDb:
             "where session_id = ? and role = ? and (active = 0 and compacted = 0) = ? "
             "order by id desc limit ?"
         )
-        return [_row(row) for row in self._ask(_MESSAGES + sql, session_id, role, taken_back, most)]
+        return [
+            _row(row) for row in self._query(_MESSAGES + sql, session_id, role, taken_back, most)
+        ]
 
     def rows(self, session_id: str) -> Iterator[StoredMessage]:
         """Yield a session's messages in the order they were written.
@@ -260,13 +262,13 @@ class StateDb:
             StateDbError: damaged.
         """
         sql = "select id from messages where session_id = ? order by id"
-        ids = array("q", (row[0] for row in self._ask(sql, session_id)))
+        ids = array("q", (row[0] for row in self._query(sql, session_id)))
         for start in range(0, len(ids), _PAGE):
             yield from map(_row, self._page(ids[start : start + _PAGE]))
 
     def _page(self, ids: "array[int]") -> list[Any]:
         holes = ",".join("?" * len(ids))
-        return self._ask(f"{_MESSAGES} where id in ({holes}) order by id", *ids)
+        return self._query(f"{_MESSAGES} where id in ({holes}) order by id", *ids)
 
 
 def _text(raw: bytes) -> str:
@@ -298,7 +300,7 @@ def _row(row: Any) -> StoredMessage:
         role=str(row[2]),
         content=_content(row[3]),
         at=_ms(row[7]),
-        tool_calls=_decoded(row[5]),
+        tool_calls=_decode_json(row[5]),
         tool_call_id=str(row[4] or ""),
         tool_name=str(row[6] or ""),
         taken_back=not row[9] and not row[10],
@@ -309,11 +311,11 @@ def _row(row: Any) -> StoredMessage:
 def _content(value: Any) -> Any:
     """Return a content as Hermes had it: text, or the parts of which it is made."""
     if isinstance(value, str) and value.startswith(_JSON):
-        return _decoded(value[len(_JSON) :])
+        return _decode_json(value[len(_JSON) :])
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _decoded(value: Any) -> Any:
+def _decode_json(value: Any) -> Any:
     """Read stored JSON; what is none is left out, as Hermes does."""
     if not isinstance(value, str) or not value:
         return None
@@ -324,7 +326,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    found = _decoded(value)
+    found = _decode_json(value)
     return found if isinstance(found, dict) else {}
 
 

@@ -16,7 +16,7 @@ from memorybus.events import Message
 from memorybus.surfaces.hermes.transcripts import scaffolding
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StoredMessage
-from memorybus.surfaces.hermes.transcripts.turns import clipped, message_of, published
+from memorybus.surfaces.hermes.transcripts.turns import bounded_messages, clip_text, plain_message
 
 _NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
 _READ_AHEAD = 4
@@ -70,19 +70,19 @@ class _Turn:
         """Take a message in, as long as they can still be made to fit into an event."""
         self.last = row
         if self._left > 0:
-            message = message_of(_message(row))
+            message = plain_message(_message(row))
             self._left -= len(msgspec.msgpack.encode(message))
             self._messages.append(message)
 
-    def done(self, *, is_open: bool = False) -> StoredTurn | None:
+    def finish(self, *, is_open: bool = False) -> StoredTurn | None:
         """Return the turn if it was answered."""
-        answer = clean_text(flattened(self.last.content)).strip()
+        answer = clean_text(flatten_content(self.last.content)).strip()
         at_work = is_open and self.last.tool_calls
         if self.last.role != "assistant" or answer in _NO_ANSWER or at_work:
             return None
-        user, answer = _fitting(self.user, answer, self._room)
+        user, answer = _fit_texts(self.user, answer, self._room)
         left = self._room - _size(user) - _size(answer)
-        messages = published(self._messages, left) if self._left > 0 else ()
+        messages = bounded_messages(self._messages, left) if self._left > 0 else ()
         return StoredTurn(
             row=self.row,
             user=user,
@@ -93,18 +93,18 @@ class _Turn:
         )
 
 
-def _fitting(user: str, answer: str, room: int) -> tuple[str, str]:
+def _fit_texts(user: str, answer: str, room: int) -> tuple[str, str]:
     """Return the two texts as a live plugin publishes them: shortened if an event is too small."""
     if _size(user) + _size(answer) <= room:
         return user, answer
-    return clipped(user, room // 2), clipped(answer, room // 2)
+    return clip_text(user, room // 2), clip_text(answer, room // 2)
 
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def read(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn | Compacted]:
+def read_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn | Compacted]:
     """Yield the answered turns of a transcript, and where compressions cut it.
 
     Args:
@@ -114,46 +114,46 @@ def read(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn | Comp
     room -= _OVERHEAD
     turn: _Turn | None = None
     for row in rows:
-        text = flattened(row.content) if row.role in {"user", "assistant"} else ""
+        text = flatten_content(row.content) if row.role in {"user", "assistant"} else ""
         if row.taken_back or row.observed:
             continue
         if scaffolding.is_summary(text):
-            yield from _finished(turn)
+            yield from _finish(turn)
             yield Compacted()
-            turn = _merged(row, text, room)
+            turn = _begin_merged_turn(row, text, room)
         elif row.role == "user" and not scaffolding.is_synthetic(text):
-            yield from _finished(turn)
-            turn = _begun(row, text, room)
+            yield from _finish(turn)
+            turn = _begin_turn(row, text, room)
         elif turn is not None and row.role != "system":
             turn.add(row)
-    yield from _finished(turn, is_open=True)
+    yield from _finish(turn, is_open=True)
 
 
-def read_undone(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn]:
-    """Yield the answered turns of a transcript that the user took back; see `read`."""
+def read_undone_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn]:
+    """Yield the answered turns of a transcript that the user took back; see `read_turns`."""
     taken_back = (msgspec.structs.replace(r, taken_back=False) for r in rows if r.taken_back)
-    return (turn for turn in read(taken_back, room) if isinstance(turn, StoredTurn))
+    return (turn for turn in read_turns(taken_back, room) if isinstance(turn, StoredTurn))
 
 
-def _finished(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:
-    found = turn.done(is_open=is_open) if turn else None
+def _finish(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:
+    found = turn.finish(is_open=is_open) if turn else None
     if found is not None:
         yield found
 
 
-def _begun(row: StoredMessage, text: str, room: int) -> _Turn | None:
+def _begin_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
     """Return the turn that a user's message begins, None if nobody said it."""
     user = clean_text(user_text(text)).strip()
     return _Turn(row, user, room) if user and not scaffolding.is_review(text) else None
 
 
-def _merged(row: StoredMessage, text: str, room: int) -> _Turn | None:
+def _begin_merged_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
     """Return the turn of a user's message that a summary was merged into."""
     said = scaffolding.without_summary(text) if row.role == "user" else ""
-    return _begun(msgspec.structs.replace(row, content=said), said, room) if said else None
+    return _begin_turn(msgspec.structs.replace(row, content=said), said, room) if said else None
 
 
-def flattened(content: Any) -> str:
+def flatten_content(content: Any) -> str:
     """Return a content as the text that Hermes hands to memory providers."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""

@@ -37,7 +37,7 @@ class TranscriptTurn(msgspec.Struct, frozen=True):
     messages: Sequence[Mapping[str, Any]] = ()
 
 
-def turn_of(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> TranscriptTurn:
+def find_turn(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> TranscriptTurn:
     """Return the turn that a user's words opened: the last that matches, else the last of all.
 
     Args:
@@ -48,18 +48,20 @@ def turn_of(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> Transc
     starts = [i for i, message in enumerate(messages) if opens_turn(message)]
     if not starts:
         return TranscriptTurn(None)
-    matching = [n for n, i in enumerate(starts) if _says(messages[i], user)]
+    matching = [n for n, i in enumerate(starts) if _has_words(messages[i], user)]
     ordinal = matching[-1] if matching else len(starts) - 1
     end = starts[ordinal + 1] if ordinal + 1 < len(starts) else len(messages)
     return TranscriptTurn(ordinal, messages[starts[ordinal] : end])
 
 
-def _says(message: Mapping[str, Any], user: str) -> bool:
+def _has_words(message: Mapping[str, Any], user: str) -> bool:
     text = text_of(message.get("content"))
     return user == text or user_text(text).strip() == user.strip()
 
 
-def published(messages: Sequence[Mapping[str, Any]], room: int) -> tuple[dict[str, Any], ...]:
+def bounded_messages(
+    messages: Sequence[Mapping[str, Any]], room: int
+) -> tuple[dict[str, Any], ...]:
     """Return messages as they are published, in at most `room` bytes.
 
     Long texts are shortened in their middle, which is marked; data URLs are left out. If even
@@ -67,26 +69,26 @@ def published(messages: Sequence[Mapping[str, Any]], room: int) -> tuple[dict[st
     """
     limit = _TEXT
     while limit >= _LEAST_TEXT:
-        kept = tuple(message_of(message, limit) for message in messages)
+        kept = tuple(plain_message(message, limit) for message in messages)
         if len(msgspec.msgpack.encode(kept)) <= room:
             return kept
         limit //= 4
     return ()
 
 
-def message_of(message: Mapping[str, Any], limit: int = _TEXT) -> dict[str, Any]:
+def plain_message(message: Mapping[str, Any], limit: int = _TEXT) -> dict[str, Any]:
     """Return one message with its known keys only, each text at most `limit` characters."""
     return {key: _plain(message[key], limit, _DEPTH) for key in KEPT if message.get(key)}
 
 
-def clipped(text: str, room: int) -> str:
+def clip_text(text: str, room: int) -> str:
     """Return a text that takes at most `room` bytes, its middle left out if need be."""
     if len(text) * _WIDEST <= room or len(text.encode("utf-8", "replace")) <= room:
         return text
-    return _shortened(text, max(_LEAST_TEXT, room // _WIDEST))
+    return _shorten(text, max(_LEAST_TEXT, room // _WIDEST))
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     mark = f"\n[… {len(text) - limit} characters left out …]\n"
@@ -98,7 +100,7 @@ def _plain(value: object, limit: int, depth: int) -> Any:
     """Return a value as JSON has it, whatever it was."""
     if isinstance(value, str):
         too_large = value.startswith("data:") and len(value) > _DATA
-        return f"[data of {len(value)} characters]" if too_large else _shortened(value, limit)
+        return f"[data of {len(value)} characters]" if too_large else _shorten(value, limit)
     if isinstance(value, Mapping | list | tuple) and depth > 0:
         return _container(value, limit, depth - 1)
     if value is None or isinstance(value, bool):
