@@ -18,7 +18,7 @@ from memorybus.archive.rows import SealedRow
 from memorybus.errors import ArchiveDiffers
 from memorybus.log.entry import Place, logged, moment, number_of
 from memorybus.log.stream import START
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.wire.codec import Decoder
 
@@ -150,7 +150,7 @@ class Comparing:
         try:
             found: list[tuple[bytes, list[bytes]]] = ask(command, key, first, last, "COUNT", count)
         except (RedisError, OSError) as error:
-            raise translated(error, key) from error
+            raise translate_redis_error(error, key) from error
         return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
 
 

@@ -13,7 +13,7 @@ from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import View
 from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, elsewhere
 
@@ -53,7 +53,7 @@ def views_of(settings: Settings) -> dict[int, View]:
     try:
         return {p: sight.view for p, sight in LogInspector(redis, settings, ()).look().items()}
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
@@ -98,7 +98,7 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
     try:
         found = redis.hget(keys.meta, "log")
     except (RedisError, OSError) as error:
-        raise translated(error, keys.meta) from error
+        raise translate_redis_error(error, keys.meta) from error
     return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
 
 

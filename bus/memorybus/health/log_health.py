@@ -29,8 +29,8 @@ from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory, disk_forecast, forecast, shortest
 from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.log.losses import Loss, Losses
-from memorybus.redis.cluster import Shard, by_shard
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.cluster import Shard, group_by_shard
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.registry.homes import Homes
@@ -158,7 +158,7 @@ class Examiner:
 
     def _shards(self) -> list[Shard]:
         """Return the servers that hold the log: one, or those of a cluster."""
-        return by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
+        return group_by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
 
     def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
@@ -195,7 +195,7 @@ def read_health(settings: Settings) -> LogHealth:
     try:
         return Examiner(redis, settings).look()
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 

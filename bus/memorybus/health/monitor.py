@@ -28,7 +28,7 @@ from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.stream import EventLog, Head
 from memorybus.log.waiting import waiting
-from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
+from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
@@ -136,7 +136,7 @@ def watching(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"
     try:
         yield Monitor(redis, settings)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 

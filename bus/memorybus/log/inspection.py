@@ -17,7 +17,7 @@ from memorybus.log.continuity import Numbers, View, slack, unsealed_from
 from memorybus.log.entry import Place
 from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 
 SAMPLES = 5
@@ -93,7 +93,7 @@ class LogInspector:
 
     def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:
         entry = settled.entry if settled else ""
-        return scripts.look(self._keys, partition, entry, SAMPLES, self._ages)
+        return scripts.look_at_partition(self._keys, partition, entry, SAMPLES, self._ages)
 
 
 def numbers_behind(redis: Redis, keys: Keys, partition: int, after: Place, count: int) -> Numbers:
@@ -109,7 +109,7 @@ def numbers_behind(redis: Redis, keys: Keys, partition: int, after: Place, count
     Raises:
         redis.RedisError: no answer.
     """
-    page = scripts.run(redis, scripts.audit(keys, partition, after.entry, after.n, count))
+    page = scripts.run(redis, scripts.read_numbers(keys, partition, after.entry, after.n, count))
     upto = Place(page.entry, page.n)
     return Numbers(upto, page.read < count, page.read, page.strays, page.breaks)
 
@@ -122,7 +122,7 @@ def _is_foreign(reply: Any) -> bool:
     """
     if not isinstance(reply, Exception):
         return False
-    if isinstance(translated(reply, ""), ForeignKey):
+    if isinstance(translate_redis_error(reply, ""), ForeignKey):
         return True
     raise reply
 

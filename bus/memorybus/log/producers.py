@@ -11,7 +11,7 @@ from redis import Redis
 
 from memorybus.errors import ForeignKey, SpoolCorrupt
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.spool.note import spooled_at
 from memorybus.spool.outbox import Spool
@@ -42,7 +42,7 @@ def _is_foreign(reply: object, key: str) -> bool:
     """Say whether a key is not ours; any other refusal is no answer at all."""
     if not isinstance(reply, Exception):
         return False
-    if not isinstance(translated(reply, key), ForeignKey):
+    if not isinstance(translate_redis_error(reply, key), ForeignKey):
         raise reply
     return True
 
@@ -63,7 +63,7 @@ def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, wind
         redis.RedisError: no answer.
     """
     window_ms = round(window * 1000)
-    calls = [scripts.rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
+    calls = [scripts.note_rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
     scripts.run_many(redis, calls)
 
 
@@ -85,7 +85,9 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     Raises:
         redis.RedisError: no answer.
     """
-    scripts.run_many(redis, [scripts.forget(keys, at, producer) for at in range(partitions)])
+    scripts.run_many(
+        redis, [scripts.forget_producer(keys, at, producer) for at in range(partitions)]
+    )
 
 
 def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:

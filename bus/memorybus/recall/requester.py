@@ -19,7 +19,7 @@ from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms,
 from memorybus.recall.pending import PATIENCE, Ask
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_jobs, translated
+from memorybus.redis.connect import connect_jobs, translate_redis_error
 from memorybus.redis.keys import Keys
 
 
@@ -64,7 +64,7 @@ class RecallRequester:
             elif isinstance(ask, WarmAsk):
                 self._warm(ask)
         except (RedisError, OSError) as error:
-            raise translated(error, "recall") from error
+            raise translate_redis_error(error, "recall") from error
 
     def _warm(self, ask: WarmAsk) -> None:
         answering = self._answering.now()
@@ -96,7 +96,7 @@ class RecallRequester:
             redis.RedisError: Redis is away.
         """
         ttl = life_ms(self._settings, want)
-        call = scripts.want(self._keys, slot, msgspec.json.encode(want), ttl)
+        call = scripts.request_recall(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)
         refused = [name for name in providers if not self._queue(name).put(slot)]
         if refused:

@@ -2,7 +2,7 @@
 
 from redis import Redis
 
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 
 _KEPT_MS = 30 * 86_400_000
@@ -14,4 +14,4 @@ def note(redis: Redis, keys: Keys, now_ms: int) -> None:
     Raises:
         LogError: it cannot be written.
     """
-    asked(lambda: redis.set(keys.canary, now_ms, px=_KEPT_MS), keys.canary)
+    ask_redis(lambda: redis.set(keys.canary, now_ms, px=_KEPT_MS), keys.canary)

@@ -22,7 +22,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 
 FILE = "place"
@@ -190,7 +190,7 @@ class Homes:
 
     def all(self) -> dict[str, Home]:
         """Return the homes by provider, without entries that cannot be read."""
-        found: dict[bytes, bytes] = asked(lambda: self._redis.hgetall(self._key), self._key)
+        found: dict[bytes, bytes] = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
         homes: dict[str, Home] = {}
         for name, body in sorted(found.items()):
             with contextlib.suppress(ForeignKey, UnicodeDecodeError):
@@ -199,21 +199,21 @@ class Homes:
 
     def move(self, provider: str, home: Home) -> None:
         """Make `home` the provider's, whatever its home was; nothing is copied."""
-        asked(lambda: self._note(provider, home), self._key)
+        ask_redis(lambda: self._note(provider, home), self._key)
 
     def forget(self, provider: str) -> None:
         """Forget an instance's home: its state is gone, or nobody serves it any more."""
-        asked(lambda: self._redis.hdel(self._key, provider), self._key)
+        ask_redis(lambda: self._redis.hdel(self._key, provider), self._key)
 
     def _note(self, provider: str, home: Home) -> None:
-        call = scripts.note(self._key, {provider: msgspec.json.encode(home)})
+        call = scripts.write_fields(self._key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)
 
     def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
-        call = scripts.change(self._key, provider, body, seen=seen)
-        found: bytes | None = asked(lambda: scripts.run(self._redis, call), self._key)
+        call = scripts.change_field(self._key, provider, body, seen=seen)
+        found: bytes | None = ask_redis(lambda: scripts.run(self._redis, call), self._key)
         return found
 
 

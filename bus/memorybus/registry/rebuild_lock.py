@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked, translated
+from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 LIFE = 60
@@ -130,8 +130,8 @@ class RebuildLock:
 
     def _take(self, entry: str) -> None:
         body = self.token
-        while not asked(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
-            found = asked(lambda: self._redis.get(entry), self._sign)
+        while not ask_redis(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
+            found = ask_redis(lambda: self._redis.get(entry), self._sign)
             known = _read(found)
             if known is not None and not _is_dead(known):
                 raise RebuildRuns(
@@ -142,8 +142,8 @@ class RebuildLock:
                 self._prolong(entry, found, 0)
 
     def _prolong(self, entry: str, body: bytes, life: int) -> bool:
-        call = scripts.prolong(entry, body, life * 1000)
-        return bool(asked(lambda: scripts.run(self._redis, call), self._sign))
+        call = scripts.prolong_lock(entry, body, life * 1000)
+        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._sign))
 
     def _release(self) -> None:
         with suppress(LogError):
@@ -164,7 +164,7 @@ def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Wor
                 pipe.get(keys.rebuilding(name))
             bodies = pipe.execute()
     except (RedisError, OSError) as error:
-        raise translated(error, "rebuilds") from error
+        raise translate_redis_error(error, "rebuilds") from error
     found = {name: _read(body) for name, body in zip(names, bodies, strict=True)}
     return {name: one for name, one in found.items() if one is not None and not _is_dead(one)}
 

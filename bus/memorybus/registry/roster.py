@@ -10,7 +10,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import Declared
 from memorybus.spool.note import SpoolStats
@@ -169,7 +169,7 @@ class Roster:
     def _declare(self, declared: Mapping[str, Declared]) -> None:
         """Write only what has changed: schemas are long and rarely change."""
         bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
-        held = asked(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
+        held = ask_redis(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
         changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
         if changed:
             self._put(self._keys.tools, changed)
@@ -189,7 +189,7 @@ class Roster:
         Returns:
             All workers with a heartbeat that did not leave; this one has the server's time.
         """
-        now, others = asked(self._timed, self._keys.workers)
+        now, others = ask_redis(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=_ms(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
         known = _legible(self._keys.workers, others, WorkerInfo)
@@ -240,18 +240,18 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
-        return _ms(asked(self._redis.time, self._keys.workers))
+        return _ms(ask_redis(self._redis.time, self._keys.workers))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        return _legible(key, asked(lambda: self._redis.hgetall(key), key), kind)
+        return _legible(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
         if fields:
-            asked(lambda: scripts.run(self._redis, scripts.note(key, fields)), key)
+            ask_redis(lambda: scripts.run(self._redis, scripts.write_fields(key, fields)), key)
 
     def _drop(self, key: str, names: list[str]) -> None:
         if names:
-            asked(lambda: self._redis.hdel(key, *names), key)
+            ask_redis(lambda: self._redis.hdel(key, *names), key)
 
 
 def _ms(time: tuple[int, int]) -> int:

@@ -22,9 +22,9 @@ from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.log.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
 from memorybus.log.replication import Replication
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Behind, Outgoing, ScriptCall
+from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
 from memorybus.sending.counters import SendCounts
 from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
@@ -230,7 +230,7 @@ class Sender:
         except (RedisError, OSError) as error:
             for partition, events in by_partition.items():  # Redis may have taken them
                 self.spool.possibly_delivered.note(partition, events[-1].sequence)
-            raise translated(error, "append") from error
+            raise translate_redis_error(error, "append") from error
         self._crash("sender.after_append")
         outcomes = {
             partition: self._settle(partition, events, reply)
@@ -240,14 +240,14 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
-        grouped: dict[int, list[Outgoing]] = defaultdict(list)
+    def _grouped(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
+        grouped: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
-            grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
+            grouped[partition].append(OutgoingEvent(sequence, event_id, digest, packed))
         return grouped
 
-    def _call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:
+    def _call(self, partition: int, events: list[OutgoingEvent]) -> ScriptCall[Appended | TailLost]:
         return scripts.append(
             self._keys,
             partition,
@@ -260,11 +260,11 @@ class Sender:
         )
 
     def _settle(
-        self, partition: int, events: list[Outgoing], reply: Appended | Behind | Exception
+        self, partition: int, events: list[OutgoingEvent], reply: Appended | TailLost | Exception
     ) -> Outcome:
         if isinstance(reply, Exception):
             return self._failed(partition, events, reply)
-        if isinstance(reply, Behind):
+        if isinstance(reply, TailLost):
             self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
@@ -273,9 +273,9 @@ class Sender:
         self._note(events, reply)
         return "sent"
 
-    def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
+    def _failed(self, partition: int, events: list[OutgoingEvent], error: Exception) -> Outcome:
         """Let a partition whose key is not ours lag; any other failure is the server's."""
-        meant = translated(error, self._keys.log(partition))
+        meant = translate_redis_error(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
             _log.error("%s; %d events wait in %s", meant, len(events), self.spool.path)
@@ -283,7 +283,7 @@ class Sender:
         self._failure = str(meant)
         return "failed"
 
-    def _note(self, events: list[Outgoing], outcome: Appended) -> None:
+    def _note(self, events: list[OutgoingEvent], outcome: Appended) -> None:
         self.counts.sent += len(events)
         for index in outcome.conflicts:
             self.counts.conflicts += 1
@@ -303,7 +303,7 @@ class Sender:
         try:
             yield
         except (RedisError, OSError) as error:
-            raise translated(error, where) from error
+            raise translate_redis_error(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
         """Send what came after `last` again: Redis has no more of this partition."""

@@ -22,7 +22,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Outgoing
+from memorybus.redis.scripts import OutgoingEvent
 from memorybus.sending.sender import Sender
 from memorybus.spool.delivered import DELIVERED
 from memorybus.spool.files import SpoolFiles
@@ -80,7 +80,7 @@ def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
 def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, namespace: str) -> None:
     """G4: bodies up to the sequence handed over before are named `r`, later ones `e`."""
     keys = Keys(namespace)
-    events = [Outgoing(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
+    events = [OutgoingEvent(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
     call = scripts.append(keys, 0, "p", 0, events, window_ms=1_000, max_ids=9, possibly_delivered=2)
     scripts.run(redis_client, call)
     fields = [fields for _, fields in redis_client.xrange(keys.log(0))]

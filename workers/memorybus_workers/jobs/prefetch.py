@@ -176,13 +176,13 @@ class Recaller:
         ttl = life_ms(self._settings, request.want)
         scripts.run(
             self._redis,
-            scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
+            scripts.store_warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
         if self._serving(provider) != request.instance:
             warm, answered = self._keys.warm(slot), str(request.generation).encode()
             for field, ours in ((provider, result), (_generation(provider), answered)):
-                scripts.run(self._redis, scripts.change(warm, field, b"", seen=ours))
+                scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
 
     def _serving(self, provider: str) -> str:
         body: Any = self._redis.hget(self._keys.live, provider)

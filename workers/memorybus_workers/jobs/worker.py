@@ -21,7 +21,7 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.jobs import inspect, tools
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.queue import JOB, LIFE, longest_run, rq_queue
-from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points
 from memorybus.text.redact import described, tail
@@ -287,7 +287,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     try:
         job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_jobs_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_jobs_url)) from error
     finally:
         prompts.stop()
         instances.shutdown()

@@ -15,7 +15,7 @@ from memorybus.dead_letters.records import (
 from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
-from memorybus.redis.connect import foreign
+from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Settled, Stale
 from memorybus.text.redact import one_line, tail
@@ -108,7 +108,7 @@ class ParkedKeys:
         try:
             self.keys = {key.decode("utf-8", "surrogatepass") for key in found}
         except UnicodeDecodeError as error:
-            raise foreign(name) from error
+            raise foreign_key_error(name) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
         """Put events aside, before the lane's checkpoint passes them; repeating it is safe.

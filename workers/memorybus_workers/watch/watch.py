@@ -21,7 +21,7 @@ from memorybus.log.continuity import Gap, View, tail_lost
 from memorybus.log.entry import Place
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
 from redis import Redis
@@ -85,7 +85,7 @@ class LogWatch:
         except LogError as error:
             self._unwatched.warn(error)
         except (RedisError, OSError) as error:
-            self._unwatched.warn(translated(error, redacted(self._settings.redis_url)))
+            self._unwatched.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
 
     def _look(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
