@@ -10,7 +10,7 @@ from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.log.continuity import View
+from memorybus.log.continuity import PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
 from memorybus.redis.connect import connect_redis, translate_redis_error
@@ -43,7 +43,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     return Archive.of(settings, log_id, clock=clock)
 
 
-def views_of(settings: Settings) -> dict[int, View]:
+def views_of(settings: Settings) -> dict[int, PartitionView]:
     """Return the partitions as Redis has them now; one whose key is not ours is left out.
 
     Raises:

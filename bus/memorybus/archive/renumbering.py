@@ -16,7 +16,7 @@ from memorybus.archive.archive import Archive
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
 from memorybus.log.entry import Place
-from memorybus.log.inspection import numbers_behind
+from memorybus.log.inspection import read_numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
@@ -98,7 +98,7 @@ class Renumbering:
     def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
         """Return how many entries are behind a place, and the first number that is not above."""
         key = self._keys.log(partition)
-        read = partial(numbers_behind, self._redis, self._keys, partition)
+        read = partial(read_numbers_behind, self._redis, self._keys, partition)
         entries, done, twice = 0, False, None
         while not done:
             page = ask_redis(partial(read, place, _PAGE), key)

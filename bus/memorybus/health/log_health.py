@@ -24,9 +24,9 @@ from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
 from memorybus.health.finding import Finding
 from memorybus.health.memory import available, bounded, load
-from memorybus.log.continuity import Gap, Numbers, View, gaps_of
+from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place
-from memorybus.log.forecast import Disk, Memory, disk_forecast, forecast, shortest
+from memorybus.log.forecast import Disk, Memory, first_to_fill, forecast_disk, forecast_memory
 from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, group_by_shard
@@ -116,7 +116,7 @@ class Examiner:
         reports = self._sealed.read(now, self._settings.partitions)
         archive = status_of(self.sights, reports, self._home())
         servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
-        memory = shortest([server.memory for server in servers])
+        memory = first_to_fill([server.memory for server in servers])
         disk = self._disk(servers[0].info, memory)
         found = chain(
             self._of_log(continuity),
@@ -129,7 +129,7 @@ class Examiner:
             list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
         )
 
-    def _views(self) -> dict[int, View]:
+    def _views(self) -> dict[int, PartitionView]:
         return {partition: sight.view for partition, sight in self.sights.items()}
 
     def _late(self, now: int) -> float | None:
@@ -153,7 +153,7 @@ class Examiner:
         return [
             gap
             for partition, sight in self.sights.items()
-            for gap in gaps_of(partition, sight.view, self._numbers.get(partition))
+            for gap in find_gaps(partition, sight.view, self._numbers.get(partition))
         ]
 
     def _shards(self) -> list[Shard]:
@@ -164,7 +164,9 @@ class Examiner:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
         here = [s for p, s in self.sights.items() if self._keys.log(p) in shard.keys]
         found = load(info, here, self._available())
-        return _Server(info, forecast(bounded(found, here, self._settings) if trimmed else found))
+        return _Server(
+            info, forecast_memory(bounded(found, here, self._settings) if trimmed else found)
+        )
 
     def _available(self) -> int | None:
         """Return what memory is left, if Redis runs on this machine (a unix socket says so)."""
@@ -180,7 +182,7 @@ class Examiner:
             return None
         with suppress(OSError):
             free = shutil.disk_usage(self._settings.data_dir).free
-            return disk_forecast(free, aof, memory)
+            return forecast_disk(free, aof, memory)
         return None
 
 

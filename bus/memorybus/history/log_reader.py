@@ -9,7 +9,7 @@ from redis import Redis
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position
-from memorybus.log.entry import OMITTED, LoggedEvent, Place, logged, number_of
+from memorybus.log.entry import OMITTED, LoggedEvent, Place, decode_entry, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
@@ -159,7 +159,7 @@ class LogReader:
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
         # Judged again when it is decoded whole: damaged bytes may make another row then.
-        event = logged(place.partition, place.entry, fields, self._decoder)
+        event = decode_entry(place.partition, place.entry, fields, self._decoder)
         return sifted(cast("LoggedEvent", event), sieve)
 
     def sealed(self, partition: int) -> int:

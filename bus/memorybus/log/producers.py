@@ -19,7 +19,9 @@ from memorybus.spool.outbox import Spool
 _log = logging.getLogger("memorybus")
 
 
-def taken(redis: Redis, keys: Keys, partitions: int, producer: str) -> dict[int, int]:
+def read_taken_sequences(
+    redis: Redis, keys: Keys, partitions: int, producer: str
+) -> dict[int, int]:
     """Return the last sequence taken from a producer, by partition, in one round trip.
 
     A partition whose key is not ours is left out.
@@ -47,7 +49,9 @@ def _is_foreign(reply: object, key: str) -> bool:
     return True
 
 
-def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float) -> None:
+def note_rest(
+    redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float
+) -> None:
     """Note that a producer deleted all that Redis took of it, up to the last sequences given.
 
     If Redis refuses to write that, the producer is only remembered for longer.
@@ -79,7 +83,7 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
     return last == 0 and now_ms - spooled_at(had) > window * 1000
 
 
-def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
+def forget_producer(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     """Remove a producer whose spool is discarded.
 
     Raises:
@@ -90,7 +94,7 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     )
 
 
-def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:
+def log_loss(partition: int, last: int, deleted: int, producer: str) -> None:
     """Log which events of a producer Redis lost after they were deleted from its spool."""
     _log.error(
         "partition %d: Redis lost events of sequence %d to %d of %s after they were deleted here; "

@@ -16,7 +16,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.ids import new_id
-from memorybus.log.entry import LoggedEvent, logged
+from memorybus.log.entry import LoggedEvent, decode_entry
 from memorybus.redis.cluster import Cluster, Shard, group_by_shard
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest_of
@@ -158,7 +158,7 @@ class EventLog:
         more = True
         while more and not events:
             page = self._entries(partition, after, count)
-            seen = (logged(partition, entry.decode(), f, self._decoder) for entry, f in page)
+            seen = (decode_entry(partition, entry.decode(), f, self._decoder) for entry, f in page)
             events = [event for event in seen if event is not None]
             more = len(page) == count
             after = page[-1][0].decode() if page else after

@@ -24,7 +24,7 @@ from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import ErasedThere, InspectionFailed, InstanceInspector
-from memorybus.log.removal import Removed, remove
+from memorybus.log.removal import Removed, remove_entries
 from memorybus.operations.archive import archive as archiving
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
@@ -324,7 +324,7 @@ class Eraser:
         self._step("log")
         with Stores(self._settings) as stores:
             hidden = [Matcher(query) for query in stores.history.forgotten()]
-            return remove(
+            return remove_entries(
                 stores.history.log,
                 self._settings,
                 lambda event: any(one.wants(row_of(event.envelope)) for one in hidden),

@@ -13,7 +13,7 @@ from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.server import EmbeddedRedis, Started
+from memorybus.embedded.server import EmbeddedRedis, RunningServer
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes import signals
@@ -153,7 +153,7 @@ class _Server:
 
     def __init__(self, settings: Settings) -> None:
         self.embedded = None if settings.url else EmbeddedRedis(settings)
-        self.started: Started | None = None
+        self.started: RunningServer | None = None
 
     def start(self) -> None:
         if self.embedded is not None:

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import reached
+from memorybus.log.heads import read_head_numbers
 from memorybus.recall import asks
 from memorybus.recall.answering import AnsweringProviders
 from memorybus.recall.asks import PromptAsk, PromptReply
@@ -56,7 +56,7 @@ class PromptExchange:
             left: seconds for which the asker waits.
         """
         until_ms = self._now_ms() + round(left * 1000)
-        positions = reached(self._redis, self._keys, question.partitions)
+        positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
         ttl = life_ms(self._settings, want)
         call = scripts.request_recall(self._keys, question.slot, msgspec.json.encode(want), ttl)

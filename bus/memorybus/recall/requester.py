@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import reached
+from memorybus.log.heads import read_head_numbers
 from memorybus.recall.answering import Answering, AnsweringProviders
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
@@ -68,7 +68,7 @@ class RecallRequester:
 
     def _warm(self, ask: WarmAsk) -> None:
         answering = self._answering.now()
-        positions = reached(self._redis, self._keys, ask.partitions)
+        positions = read_head_numbers(self._redis, self._keys, ask.partitions)
         want = msgspec.structs.replace(ask.want, positions=positions)
         if want.prompt:
             self._want_prompt(ask.slot, want, answering)

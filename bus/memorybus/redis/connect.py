@@ -19,9 +19,9 @@ from memorybus.config.redis_urls import (
     hosts_of,
     is_cluster,
     is_sentinel,
-    one_server,
     redacted,
     service_of,
+    single_server_url,
 )
 from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
@@ -109,7 +109,7 @@ def _sentinel_client(url: str, options: dict[str, Any], single: bool) -> Redis:
 def _url_options(url: str) -> dict[str, Any]:
     """Return what a URL has besides hosts: credentials, database, TLS, redis-py's options."""
     parse: Any = parse_url
-    given: dict[str, Any] = parse(one_server(url))
+    given: dict[str, Any] = parse(single_server_url(url))
     tls = given.pop("connection_class", None) is SSLConnection
     del given["host"]
     return given | ({"ssl": True} if tls else {})

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 from redis import Redis
 
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.redis.keys import Keys
 
 What = Literal["retried", "parked", "fenced", "lost"]
@@ -103,7 +103,7 @@ class WorkCounter:
         counted[_field("apply", took, APPLY_BOUNDS)] = 1
         counted["apply_us"] = round(took * 1e6)
         for event in events:
-            age = max(0, now_ms - moment(event.position.entry)[0])
+            age = max(0, now_ms - parse_entry_id(event.position.entry)[0])
             counted[_field("latency", age / 1000, LATENCY_BOUNDS)] += 1
             counted["latency_ms"] += age
             counted["redelivered"] += event.resent or event.position.n <= doubt

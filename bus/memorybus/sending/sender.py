@@ -19,7 +19,14 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, LogUnavailable
-from memorybus.log.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
+from memorybus.log.producers import (
+    check_unused,
+    forget_producer,
+    log_loss,
+    may_be_forgotten,
+    note_rest,
+    read_taken_sequences,
+)
 from memorybus.log.replication import Replication
 from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
@@ -162,13 +169,13 @@ class Sender:
         if lasts:
             window = self._settings.dedupe_window
             with self._answering("rest"):
-                rest(self._redis, self._keys, lasts, self.spool.producer, window)
+                note_rest(self._redis, self._keys, lasts, self.spool.producer, window)
             self._resting |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
         with self._answering("producers"):
-            forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+            forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
         """Send the next rows; return how many were read (0: all is sent).
@@ -296,7 +303,9 @@ class Sender:
 
     def _ask_taken(self) -> dict[int, int]:
         with self._answering("producers"):
-            return taken(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+            return read_taken_sequences(
+                self._redis, self._keys, self._settings.partitions, self.spool.producer
+            )
 
     @contextmanager
     def _answering(self, where: str) -> Iterator[None]:
@@ -325,4 +334,4 @@ class Sender:
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):
                 self.counts.lost += 1
-                tell_loss(partition, last, deleted, self.spool.producer)
+                log_loss(partition, last, deleted, self.spool.producer)

@@ -6,7 +6,7 @@ import pytest
 import redis
 from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
@@ -50,7 +50,7 @@ def numbers(client: redis.Redis, keys: Keys) -> list[int]:
 
 def last_taken(client: redis.Redis, keys: Keys) -> int:
     """Return what the first partition knows of the producer `append` stands for."""
-    return taken(client, keys, 1, "p")[0]
+    return read_taken_sequences(client, keys, 1, "p")[0]
 
 
 def commit(

@@ -17,7 +17,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.ids import new_id
-from memorybus.log.entry import logged
+from memorybus.log.entry import decode_entry
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
@@ -92,7 +92,7 @@ def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, names
 def test_an_entry_says_that_it_came_again(name: bytes, said: bool) -> None:
     """G4: the name of its body tells an event that came again; older workers read both."""
     body = (Path(__file__).parents[2] / "golden/v1/TurnCompleted.msgpack").read_bytes()
-    found = logged(0, "1-1", [b"n", b"7", name, body], Decoder())
+    found = decode_entry(0, "1-1", [b"n", b"7", name, body], Decoder())
     assert found is not None
     assert found.resent is said
     assert found.position.n == 7

@@ -8,7 +8,7 @@ from memorybus.config.settings import Settings
 from memorybus.events import ContextCompressing
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import MOST_BYTES, Declared
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
 
 _log = logging.getLogger("memorybus")
@@ -72,7 +72,7 @@ def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
             return msgspec.json.decode(body, type=tuple[object, ...])
         why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
     except Exception as error:  # whatever a provider raises, its lanes are served
-        why = described(error)
+        why = describe_error(error)
     _log.warning(
         "provider %s is registered without its tools: %s", name, why, extra={"provider": name}
     )

@@ -24,7 +24,7 @@ from memorybus.registry.rebuild_lock import at_work
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.steering import RetryWish
 from memorybus.registry.tools import Declared
-from memorybus.text.redact import described, one_line
+from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
@@ -204,7 +204,7 @@ class Served:
         try:
             provider = make_in_role(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
-            why = str(error) if isinstance(error, MemoryBusError) else described(error)
+            why = str(error) if isinstance(error, MemoryBusError) else describe_error(error)
             _log.error(
                 "copy %s of %s is not served: %s",
                 one.name,

@@ -29,7 +29,7 @@ from memorybus.jobs.inspect import (
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
-from memorybus.text.redact import described, one_line
+from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import (
     HookContext,
     MemoryOwner,
@@ -90,7 +90,7 @@ class Inspecting:
         try:
             reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
         except Exception as error:
-            self._put(asked, Reply(error=described(error, self._settings.secrets)))
+            self._put(asked, Reply(error=describe_error(error, self._settings.secrets)))
             raise
         self._put(asked, reply)
 

@@ -18,7 +18,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Settled, Stale
-from memorybus.text.redact import one_line, tail
+from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
 from memorybus_workers.calls.tracker import Trouble
@@ -135,7 +135,7 @@ class ParkedKeys:
     def fit(self, failure: Failure) -> Failure:
         """Return a failure as records and replies may hold it: masked and bounded."""
         reason = one_line(failure.reason, self._secrets)
-        trace = tail(failure.trace, self._secrets)
+        trace = mask_trace_tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: StoredLetter, event: bytes = b"") -> None:

@@ -40,7 +40,7 @@ from memorybus.events import (
 )
 from memorybus.history.history import History
 from memorybus.ids import text_digest
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations import journal
 from memorybus.operations.memories.browsing import KeptMemory, memories
 from memorybus.operations.stores import Stores
@@ -239,7 +239,7 @@ def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | Non
                 if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
                     return one
             after, n = page[-1].position.entry, page[-1].position.n
-            if moment(after)[0] > memory.at + _NOW_MS:
+            if parse_entry_id(after)[0] > memory.at + _NOW_MS:
                 break
     return None
 
