@@ -43,7 +43,7 @@ _CLOSING = 2.0
 
 def offered_tools(settings: Settings) -> OfferedTools:
     """Return what `MemoryBus.tools` does, also before there is a bus."""
-    return tools.offered(read_note(settings.tools_path))
+    return tools.collect_tools(read_note(settings.tools_path))
 
 
 class MemoryBus:

@@ -15,7 +15,7 @@ from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.homes import Homes, elsewhere
+from memorybus.registry.homes import Homes, home_elsewhere
 
 if TYPE_CHECKING:
     from memorybus.archive.archive import Archive
@@ -103,7 +103,7 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:
-    held = elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
+    held = home_elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
     if held is not None:
         raise ArchiveUnavailable(
             f"the archive of this log lies on {held.host} in {held.path}: run this there, or move "

@@ -32,8 +32,7 @@ from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, transl
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
-from memorybus.registry.work import WorkDone
-from memorybus.registry.work import read as read_work
+from memorybus.registry.work import WorkDone, read_work
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 

@@ -123,7 +123,7 @@ class Listener:
             with redis.pipeline(transaction=False) as pipe:
                 for key in keys:
                     pipe.hgetall(key)
-                found = [replies.read(fields) for fields in pipe.execute()]
+                found = [replies.read_replies(fields) for fields in pipe.execute()]
             heard.replies = {
                 name: [one[name] for one in found if name in one] for name in asked.providers
             }

@@ -8,7 +8,7 @@ from memorybus.redis.keys import Keys
 _KEPT_MS = 30 * 86_400_000
 
 
-def note(redis: Redis, keys: Keys, now_ms: int) -> None:
+def note_arrival(redis: Redis, keys: Keys, now_ms: int) -> None:
     """Note that one has come through, for a month.
 
     Raises:

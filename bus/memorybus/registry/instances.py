@@ -26,7 +26,7 @@ Purpose = Literal["replay", "rebuild", "verify", "added"]
 
 _T = TypeVar("_T")
 
-_NAMED, _SHOWN = 3, 60
+_MOST_NAMED, _NAME_CHARS = 3, 60
 """Foreign entries that a message names, and the characters of each that it shows."""
 
 
@@ -53,7 +53,7 @@ class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     live: str = ""
 
 
-def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as a record holds them: a date of a command line becomes a text."""
     return dict(msgspec.json.decode(msgspec.json.encode(options)))
 
@@ -202,7 +202,7 @@ class Instances:
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in held
         }
-        made = _copies(copies)
+        made = _decode_copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - made.keys())
         pauses |= decode_readable(held, InstancePause)
         wanted = frozenset(name for name, there in zip(redo, asking, strict=True) if there)
@@ -219,7 +219,7 @@ class Instances:
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""
         key = self._keys.instances
-        return _copies(ask_redis(lambda: self._redis.hgetall(key), key))
+        return _decode_copies(ask_redis(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, or None; entries of other names do not matter."""
@@ -321,7 +321,7 @@ class Instances:
         return found if isinstance(found, bytes) else None
 
 
-def _copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
+def _decode_copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
     """Return the records that stand under their own name; others are not ours."""
     return {
         name: one for name, one in decode_readable(bodies, Instance).items() if one.name == name
@@ -334,7 +334,7 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
     return known.instance if known else provider
 
 
-def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
+def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:
     """Say whether an instance answers those that wait for their events: the one that serves.
 
     A swap takes place while the lanes of both pause, so each event is answered by one (G8).
@@ -354,6 +354,6 @@ def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[s
 
 def describe_ignored(names: Sequence[str]) -> str:
     """Return a line of plain characters that names the first ignored entries; pure."""
-    shown = ", ".join(ascii(name[:_SHOWN]) for name in names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = ", ".join(ascii(name[:_NAME_CHARS]) for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"entries that are no copy's are ignored: {shown}{more}"

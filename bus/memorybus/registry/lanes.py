@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 
 HALTED = "halted"
 """The field of a lane's hash in which its owner says why the lane has stopped."""
@@ -98,7 +98,7 @@ class LaneKeys:
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, name))
-        return [_state(*next(replies), owned=next(replies)) for _ in self._partitions]
+        return [_read_state(*next(replies), owned=next(replies)) for _ in self._partitions]
 
     def owners(self, name: str) -> list[LaneOwner]:
         """Return who works on an instance's lanes, by partition, in one round trip."""
@@ -111,7 +111,7 @@ class LaneKeys:
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, name))
-        return [_owner(next(replies), *next(replies)) for _ in self._partitions]
+        return [_read_owner(next(replies), *next(replies)) for _ in self._partitions]
 
     def passages(self, partition: int, names: Sequence[str], key: str) -> dict[str, LanePassage]:
         """Return how far the lanes of instances are in one partition, in one round trip.
@@ -132,7 +132,7 @@ class LaneKeys:
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, lane_name(partition)))
-        return {name: _passage(next(replies), next(replies), next(replies)) for name in names}
+        return {name: _read_passage(next(replies), next(replies), next(replies)) for name in names}
 
     def bear(self, name: str) -> None:
         """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
@@ -195,19 +195,19 @@ class LaneKeys:
         return [key(partition, name) for key in kinds]
 
 
-def _passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
+def _read_passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
     n, done, discarded, halted = lane
     return LanePassage(
         n=int(n or 0),
-        done=above(done or b"", int(n or 0)),
-        parked=_waiting(parked),
+        done=decode_done_above(done or b"", int(n or 0)),
+        parked=_read_parked_count(parked),
         discarded=int(discarded or 0),
         owned=bool(owned),
         halted=(halted or b"").decode("utf-8", "replace"),
     )
 
 
-def _waiting(parked: bytes | None) -> int:
+def _read_parked_count(parked: bytes | None) -> int:
     """Return how many events of a key wait; an older release kept no number."""
     if parked is None:
         return 0
@@ -215,16 +215,16 @@ def _waiting(parked: bytes | None) -> int:
     return int(count) if count.isdigit() else 1
 
 
-def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
+def _read_state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
     return LaneState(
         n=int(n or 0),
         parked=int(parked or 0),
         discarded=int(discarded or 0),
         owned=bool(owned),
-        settled=not above(done or b"", int(n or 0)),
+        settled=not decode_done_above(done or b"", int(n or 0)),
     )
 
 
-def _owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
+def _read_owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
     worker = (lease or b"").decode("utf-8", "replace").partition(":")[2]
     return LaneOwner(worker, int(epoch or 0), int(at or 0))

@@ -99,7 +99,7 @@ class ToolRunner:
 
     def _put(self, request: ToolRequest, reply: Reply) -> None:
         key = self._keys.reply(request.partition, request.id)
-        replies.put(self._redis, key, request.provider, reply)
+        replies.write_reply(self._redis, key, request.provider, reply)
 
 
 def _checked(body: str, partitions: int) -> ToolRequest:

@@ -50,7 +50,7 @@ from memorybus.recall.model import Want, written_by
 from memorybus.recall.purge import purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 from memorybus.text.cleaning import clean_text
 
 Action = Literal["correct", "delete"]
@@ -274,7 +274,7 @@ def planned(settings: Settings, action: Action, memory: KeptMemory, content: str
     return Amendment(action, memory, content, brought, drafts, effects, _stays(is_entry))
 
 
-def has_tool(declared: Declared) -> bool:
+def has_tool(declared: DeclaredTools) -> bool:
     """Say whether a provider declares the tool that puts memories right; pure."""
     named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
     return TOOL in named and TOOL not in declared.reading

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from memorybus.log.forecast import format_duration, format_size
-from memorybus.processes.child import running
+from memorybus.processes.child import running_child
 from memorybus.processes.commands import archive_command
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
@@ -59,7 +59,7 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
-    with running(archive_command(), settings) as child:
+    with running_child(archive_command(), settings) as child:
         done = child.report() or {}
         code = child.wait()
     if done.get("place") == "":
