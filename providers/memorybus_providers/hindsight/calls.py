@@ -21,7 +21,7 @@ from memorybus.errors import ProviderError, Transient
 
 from memorybus_providers.hindsight.documents import Document, Kept
 from memorybus_providers.hindsight.options import Options
-from memorybus_providers.remote import failures, truce
+from memorybus_providers.remote import failures, rate_limit
 from memorybus_providers.remote.loop import PrivateLoop
 
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ class Service:
         """Connect to nothing yet; `name` is the instance's."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
-        self._truce = truce.Truce(clock)
+        self._truce = rate_limit.Truce(clock)
         self._client = Hindsight(
             options.base_url, api_key=key or None, user_agent="memorybus", max_attempts=1
         )
@@ -86,7 +86,9 @@ class Service:
         said = failures.quoted(failures.complaint(error.body or ""), self._key)
         if status == 404 and _ABSENT.search(said):
             return _Absent(said)
-        asked = truce.seconds_of((error.headers or {}).get("Retry-After"), self._clock.now_ms())
+        asked = rate_limit.seconds_of(
+            (error.headers or {}).get("Retry-After"), self._clock.now_ms()
+        )
         if status == 429 or (status == 503 and asked is not None):
             self._truce.asked(asked)
         return failures.of_status(status, f"Hindsight answers {status}: {said}")

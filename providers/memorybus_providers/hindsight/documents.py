@@ -7,7 +7,7 @@ from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
 from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.remote import names, said
+from memorybus_providers.remote import names, utterances
 from memorybus_providers.remote.texts import moment, sendable
 
 OURS = "memorybus"
@@ -91,13 +91,13 @@ def operation_of(bank: str, document: Document) -> str:
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
     """Return the document of a turn; None if nothing was said."""
-    told = said.lines(said.in_turn(event))
+    told = utterances.lines(utterances.in_turn(event))
     return _document("turn", told, "a turn of a conversation", ctx) if told else None
 
 
 def of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
     """Return the document of what a sub-agent did; None if nothing is told of it."""
-    told = said.lines(said.in_delegation(event))
+    told = utterances.lines(utterances.in_delegation(event))
     return _document("delegation", told, "a delegated task", ctx) if told else None
 
 

@@ -11,7 +11,7 @@ from memorybus.events import TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Document, metadata_of, tags_of
-from memorybus_providers.remote import names, said
+from memorybus_providers.remote import names, utterances
 
 KIND: Final = "session"
 CONTEXT: Final = "a conversation"
@@ -45,7 +45,7 @@ def added(before: str, event: TurnCompleted, ctx: HookContext) -> str:
     messages = messages_of(before)
     if any(one.event == ctx.event_id for one in messages):
         return before
-    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in said.in_turn(event))
+    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in utterances.in_turn(event))
     return _text((*messages, *new))
 
 

@@ -7,7 +7,7 @@ from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Kept, of_write, store_tag, tags_of
-from memorybus_providers.remote.replaced import old_text, replaced
+from memorybus_providers.remote.replacement import old_text, replaced
 
 if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls

@@ -6,9 +6,9 @@ when an instance is opened.
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
 - ``service``: the client behind the bus's errors, deadlines and pauses. ``tenant``: one owner's
   workspace in it. ``places``: the names of workspaces, peers and sessions.
-- ``saying``: what events become messages. ``notes``: writes to the stores, as conclusions.
+- ``outgoing``: what events become messages. ``notes``: writes to the stores, as conclusions.
 - ``finding``: what a recall asks. ``dialectic``: the questions that cost a model's time;
-  ``asked``: the file by which a host counts them.
+  ``questions``: the file by which a host counts them.
 """
 
 from memorybus_providers.honcho.provider import HonchoProvider

@@ -19,10 +19,10 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import calls, finding, keeping, notes, places, saying, tools
-from memorybus_providers.honcho.asked import AskedFile
+from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
 from memorybus_providers.honcho.dialectic import Dialectic
 from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.questions import AskedFile
 from memorybus_providers.honcho.service import Service
 from memorybus_providers.honcho.tenant import Tenant, Tenants
 
@@ -63,7 +63,7 @@ class Account:
 
     # -- writing ----------------------------------------------------------------------------------
 
-    def say(self, messages: Sequence[saying.Said], ctx: HookContext) -> None:
+    def say(self, messages: Sequence[outgoing.Said], ctx: HookContext) -> None:
         """Store the messages of an event, if there are any."""
         if messages:
             self._in(ctx, lambda at: at.say(at.place(ctx.session.id), messages, ctx.at))

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from memorybus.errors import ProviderError
 
 from memorybus_providers.adapters.owners import Owner
-from memorybus_providers.honcho.asked import AskedFile
 from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.questions import AskedFile
 
 _log = logging.getLogger("memorybus")
 

@@ -11,7 +11,7 @@ import msgspec
 from memorybus.events import MemoryWritten, StoreName
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.honcho import places, saying
+from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.tenant import Tenant
 from memorybus_providers.remote.texts import parted, sendable
 
@@ -38,7 +38,7 @@ def changes(event: MemoryWritten, held: Sequence[Note]) -> Changes:
     As in the agent's own files, a text is there once; what names no entry, or several different
     ones, removes none.
     """
-    wanted = list(parted(sendable(event.content), saying.LONGEST))
+    wanted = list(parted(sendable(event.content), outgoing.LONGEST))
     texts = {one.content for one in held}
     old = sendable(event.old_text).strip()
     meant = [one for one in held if old and old in one.content and one.content not in wanted]
@@ -71,5 +71,5 @@ def notes_of(tenant: Tenant, store: StoreName) -> list[Note]:
 def done(tenant: Tenant, what: str, ctx: HookContext) -> None:
     """Say that an event is applied: a message about which Honcho shall not reason."""
     told = {"event_id": ctx.event_id, "parts": 1, "part": 0}
-    said = saying.Said(by_person=False, content=what, metadata=told, reasoned=False)
+    said = outgoing.Said(by_person=False, content=what, metadata=told, reasoned=False)
     tenant.say(places.NOTES, [said], ctx.at)

@@ -22,7 +22,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import options, saying, tools
+from memorybus_providers.honcho import options, outgoing, tools
 from memorybus_providers.remote import credentials, own_options
 from memorybus_providers.remote.provider import RemoteProvider, able
 from memorybus_providers.remote.texts import sendable
@@ -82,7 +82,7 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Store what was said, in parts where it is long."""
-        self.client.say(saying.of_turn(event, ctx), ctx)
+        self.client.say(outgoing.of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Make or delete conclusions."""
@@ -90,7 +90,7 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Store what a sub-agent did, as the agent's words."""
-        self.client.say(saying.of_delegation(event, ctx), ctx)
+        self.client.say(outgoing.of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """Note where the session comes from; mark what was taken back."""

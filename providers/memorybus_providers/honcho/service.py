@@ -19,7 +19,7 @@ from memorybus.errors import ProviderError, Transient
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.remote import failures
 from memorybus_providers.remote.deadline import SharedDeadline
-from memorybus_providers.remote.truce import Truce
+from memorybus_providers.remote.rate_limit import Truce
 
 
 class Service:

@@ -14,7 +14,7 @@ from memorybus.events import StoreName
 
 from memorybus_providers.adapters.owners import MOST, Owner, whole
 from memorybus_providers.base import RecallScope
-from memorybus_providers.honcho import places, saying
+from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.honcho.service import Service
 
@@ -99,17 +99,17 @@ class Tenant:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def say(self, place: str, messages: Sequence[saying.Said], at: int) -> None:
+    def say(self, place: str, messages: Sequence[outgoing.Said], at: int) -> None:
         """Store messages, those of a request all or none.
 
         Of an event that takes several requests those parts are left out which are held already.
         """
-        groups = saying.batches(messages)
+        groups = outgoing.batches(messages)
         held = 0
         if len(groups) > 1:
             held = sum(1 for _ in self.said(place, messages[0].metadata["event_id"]))
         for number, group in enumerate(groups):
-            if number * saying.BATCH >= held:
+            if number * outgoing.BATCH >= held:
                 Session(place, self.honcho).add_messages([self._message(m, at) for m in group])
 
     def said(self, place: str, event_id: str) -> Iterator[Message]:
@@ -129,7 +129,7 @@ class Tenant:
             for one in list(self.said(place, event_id)):
                 session.update_message(one, one.metadata | {"retracted": True})
 
-    def _message(self, said: saying.Said, at: int) -> MessageCreateParams:
+    def _message(self, said: outgoing.Said, at: int) -> MessageCreateParams:
         who = self.person if said.by_person else self.agent
         return who.message(
             said.content,

@@ -12,7 +12,7 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
-from memorybus_providers.remote import said
+from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import moment, sendable
 
@@ -70,12 +70,12 @@ def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
 
 def turn(event: TurnCompleted) -> Messages:
     """Return what was said in a turn."""
-    return list(map(_message, said.in_turn(event)))
+    return list(map(_message, utterances.in_turn(event)))
 
 
 def delegation(event: Delegated) -> Messages:
     """Return what a sub-agent was asked and answered."""
-    return list(map(_message, said.in_delegation(event)))
+    return list(map(_message, utterances.in_delegation(event)))
 
 
 def entry(event: MemoryWritten) -> Messages:
@@ -134,7 +134,7 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: said.Said) -> dict[str, str]:
+def _message(one: utterances.Said) -> dict[str, str]:
     role = "user" if one.by_person else "assistant"
     return {"role": role, "name": one.who, "content": one.text}
 

@@ -20,7 +20,7 @@ from memorybus_providers.mem0.options import LibraryOptions, Options, ServerOpti
 from memorybus_providers.mem0.stores import Store
 from memorybus_providers.remote import credentials, own_options
 from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replaced import old_text, replaced
+from memorybus_providers.remote.replacement import old_text, replaced
 from memorybus_providers.remote.texts import sendable
 
 _QUERY = 2_000

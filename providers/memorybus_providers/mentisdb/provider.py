@@ -30,7 +30,7 @@ from memorybus_providers.mentisdb.thoughts import Draft, Thought
 from memorybus_providers.remote import credentials, own_options
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replaced import replaced
+from memorybus_providers.remote.replacement import replaced
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.remote import said
+from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import parted, sendable
 
@@ -103,7 +103,7 @@ def store_tag(store: str) -> str:
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
     """Return a turn as one thought, more if it is very long; none if nothing was said."""
-    text = said.lines(said.in_turn(event, person="user", agent="assistant"))
+    text = utterances.lines(utterances.in_turn(event, person="user", agent="assistant"))
     return _drafts("Finding", text, ctx)
 
 

@@ -3,8 +3,8 @@
 - ``provider``: the shell, a client's life and the way of tools. ``tool_calls``: the tools.
 - ``own_options``: the table of options. ``credentials``, ``private_file``: secrets.
 - ``http``: requests without a client. ``deadline``, ``loop``: their time, and coroutines'.
-- ``failures``, ``truce``: what a failure means, and rate limits.
-- ``names``, ``texts``, ``said``, ``replaced``: what of an event is sent, and under which names.
+- ``failures``, ``rate_limit``: what a failure means, and when a service may be asked again.
+- ``names``, ``texts``, ``utterances``, ``replacement``: what of an event is sent, and under which names.
 
 Nothing of any one service. The folder of a service uses it; it uses the contract alone.
 """

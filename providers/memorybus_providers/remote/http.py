@@ -8,7 +8,7 @@ import urllib3
 from memorybus.clock import Clock
 from memorybus.errors import ProviderError, Transient
 
-from memorybus_providers.remote import failures, truce
+from memorybus_providers.remote import failures, rate_limit
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class HttpService:
         """
         self.url = url.rstrip("/")
         self._headers, self._key, self._clock = {**_JSON, **headers}, key, clock
-        self._truce = truce.Truce(clock)
+        self._truce = rate_limit.Truce(clock)
         self._pool = urllib3.PoolManager(retries=False, maxsize=16)
 
     def close(self) -> None:
@@ -95,5 +95,5 @@ class HttpService:
 
     def _refused(self, status: int, said: bytes, retry_after: str | None) -> ProviderError:
         if status == 429:
-            self._truce.asked(truce.seconds_of(retry_after, self._clock.now_ms()))
+            self._truce.asked(rate_limit.seconds_of(retry_after, self._clock.now_ms()))
         return self.refusal(status, failures.quoted(self.complaint(said), self._key))

@@ -22,8 +22,8 @@ from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
-from memorybus_providers.honcho.asked import AskedFile
 from memorybus_providers.honcho.dialectic import THREAD
+from memorybus_providers.honcho.questions import AskedFile
 
 ADAS = RecallScope.own(ADA)
 SPACE = "memorybus__coder__ada"

@@ -14,9 +14,9 @@ from memorybus_providers.base import ProviderConfig
 from memorybus_providers.remote.credentials import api_key
 from memorybus_providers.remote.failures import of_connection, of_status, quoted
 from memorybus_providers.remote.names import LONGEST, name_of
+from memorybus_providers.remote.rate_limit import LONGEST as LONGEST_TRUCE
+from memorybus_providers.remote.rate_limit import UNSAID, Truce, seconds_of
 from memorybus_providers.remote.texts import parted, sendable
-from memorybus_providers.remote.truce import LONGEST as LONGEST_TRUCE
-from memorybus_providers.remote.truce import UNSAID, Truce, seconds_of
 
 
 def config(tmp_path: Path, **options: Any) -> ProviderConfig:

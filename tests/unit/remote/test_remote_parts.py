@@ -10,7 +10,7 @@ from memorybus.errors import ConfigError, MissingProvider, Permanent
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
-from memorybus_providers.remote import own_options, private_file, replaced, said
+from memorybus_providers.remote import own_options, private_file, replacement, utterances
 from memorybus_providers.remote.deadline import SHARE, SharedDeadline
 from memorybus_providers.remote.provider import RemoteProvider, able
 from memorybus_providers.remote.texts import moment
@@ -145,10 +145,10 @@ def test_requests_of_a_hook_share_its_deadline() -> None:
 def test_words_have_a_side_and_a_name() -> None:
     """Nobody said what the host wrote; a blank side said nothing."""
     turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
-    assert said.in_turn(turn) == [said.Said(True, "Ada", "Hello.")]
-    assert said.in_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
-    told = said.in_delegation(Delegated(task="count", result="nine"))
-    assert said.lines(told) == "Task: count\nResult: nine"
+    assert utterances.in_turn(turn) == [utterances.Said(True, "Ada", "Hello.")]
+    assert utterances.in_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
+    told = utterances.in_delegation(Delegated(task="count", result="nine"))
+    assert utterances.lines(told) == "Task: count\nResult: nine"
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_words_have_a_side_and_a_name() -> None:
 def test_an_old_text_means_one_text_or_none(held: list[str], gone: list[str]) -> None:
     """Where different entries hold it none is touched; one may be there several times."""
     write = MemoryWritten(action="remove", store="user", old_text=" cat ")
-    assert replaced.replaced(write, held, str) == gone
+    assert replacement.replaced(write, held, str) == gone
     addition = MemoryWritten(action="add", store="user", content="x", old_text="cat")
-    assert replaced.replaced(addition, held, str) == []
+    assert replacement.replaced(addition, held, str) == []
 
 
 def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
