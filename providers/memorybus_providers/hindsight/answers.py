@@ -9,7 +9,7 @@ import msgspec
 from memorybus_providers.base import Recollection, StoredMemory
 from memorybus_providers.hindsight import sessions
 from memorybus_providers.hindsight.documents import Kept
-from memorybus_providers.remote.texts import moment
+from memorybus_providers.remote.texts import parse_milliseconds
 
 if TYPE_CHECKING:
     from hindsight_client_api.models.recall_result import RecallResult
@@ -22,7 +22,8 @@ def recollected(result: "RecallResult") -> Recollection:
     return Recollection(
         text=result.text,
         session=told.get("session", ""),
-        at=moment(told.get("at")) or _parsed(result.occurred_start or result.mentioned_at),
+        at=parse_milliseconds(told.get("at"))
+        or _parse_time(result.occurred_start or result.mentioned_at),
         score=float(scores.final or 0.0) if scores else 0.0,
         source=result.type or "",
         event=told.get("event", ""),
@@ -60,9 +61,9 @@ def stored(kept: Kept) -> Iterator[StoredMemory]:
         )
 
 
-def _parsed(said: str | None) -> int:
-    """Return a time that Hindsight writes, milliseconds; 0 if it is none."""
+def _parse_time(written: str | None) -> int:
+    """Return a time that Hindsight writes, milliseconds; 0 if `written` is none."""
     try:
-        return int(datetime.fromisoformat(said or "").timestamp() * 1_000)
+        return int(datetime.fromisoformat(written or "").timestamp() * 1_000)
     except ValueError:
         return 0

@@ -42,7 +42,7 @@ class Service:
         """Connect to nothing yet; `name` is the instance's."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
-        self._truce = rate_limit.Truce(clock)
+        self._rate_limit = rate_limit.RateLimit(clock)
         self._client = Hindsight(
             options.base_url, api_key=key or None, user_agent="memorybus", max_attempts=1
         )
@@ -51,7 +51,7 @@ class Service:
         """Close the connections."""
         with suppress(TimeoutError, OSError):
             closing: Coroutine[Any, Any, None] = self._client.aclose()  # type: ignore[no-untyped-call]
-            self._loop.awaited(closing, 2.0)
+            self._loop.wait_for(closing, 2.0)
         self._loop.close()
 
     def within(self, deadline: float) -> "Calls":
@@ -64,34 +64,34 @@ class Service:
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
-        self._truce.check("Hindsight")
+        self._rate_limit.check("Hindsight")
         left = until - self._clock.monotonic()
         if left <= 0:
             raise Transient("Hindsight: no time is left before the deadline")
         try:
-            return self._loop.awaited(call(self._client), left)
+            return self._loop.wait_for(call(self._client), left)
         except ApiException as error:
             raise self._refusal(error) from error
         except TimeoutError as error:
             raise Transient(f"Hindsight did not answer within {left:.1f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            said = failures.quoted(str(error), self._key)
-            raise failures.of_connection(error, f"Hindsight: {said}") from error
+            said = failures.quote(str(error), self._key)
+            raise failures.error_for_connection(error, f"Hindsight: {said}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             kind = type(error).__name__
             raise Transient(f"Hindsight's answer is none that its client reads: {kind}") from error
 
     def _refusal(self, error: ApiException) -> ProviderError:
         status = int(error.status or 0)
-        said = failures.quoted(failures.complaint(error.body or ""), self._key)
+        said = failures.quote(failures.error_detail(error.body or ""), self._key)
         if status == 404 and _ABSENT.search(said):
             return _Absent(said)
-        asked = rate_limit.seconds_of(
+        asked = rate_limit.retry_after_seconds(
             (error.headers or {}).get("Retry-After"), self._clock.now_ms()
         )
         if status == 429 or (status == 503 and asked is not None):
-            self._truce.asked(asked)
-        return failures.of_status(status, f"Hindsight answers {status}: {said}")
+            self._rate_limit.note_pause(asked)
+        return failures.error_for_status(status, f"Hindsight answers {status}: {said}")
 
 
 class Calls:

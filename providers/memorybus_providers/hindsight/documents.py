@@ -8,7 +8,7 @@ from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.remote import names, utterances
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 OURS = "memorybus"
 """A tag of all that the bus wrote: what others put into a bank is never recalled as ours."""
@@ -59,7 +59,7 @@ class Kept(msgspec.Struct, frozen=True):
     @property
     def at(self) -> int:
         """When it was said, milliseconds; 0 if unknown."""
-        return moment(self.metadata.get("at"))
+        return parse_milliseconds(self.metadata.get("at"))
 
 
 def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
@@ -91,13 +91,13 @@ def operation_of(bank: str, document: Document) -> str:
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
     """Return the document of a turn; None if nothing was said."""
-    told = utterances.lines(utterances.in_turn(event))
+    told = utterances.join_lines(utterances.from_turn(event))
     return _document("turn", told, "a turn of a conversation", ctx) if told else None
 
 
 def of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
     """Return the document of what a sub-agent did; None if nothing is told of it."""
-    told = utterances.lines(utterances.in_delegation(event))
+    told = utterances.join_lines(utterances.from_delegation(event))
     return _document("delegation", told, "a delegated task", ctx) if told else None
 
 

@@ -28,8 +28,8 @@ from memorybus_providers.hindsight import (
     tools,
 )
 from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:  # the client takes half a second to import
@@ -67,8 +67,12 @@ class HindsightProvider(RemoteProvider["Service"]):
 
     kind = "hindsight"
     delivery = "keyed"
-    capabilities = able(tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated}))
+    capabilities = service_capabilities(
+        tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated})
+    )
     package = "hindsight_client"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
@@ -85,16 +89,15 @@ class HindsightProvider(RemoteProvider["Service"]):
     bulk_turns = 16
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration; nothing is asked.
+        """Read the options; nothing is sent to the service.
 
         Raises:
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options = own_options.read(config, options.Options)
         self.limit_writes(self._options.timeout)
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- opening ------------------------------------------------------------------------------
 
     def connect(self) -> "Service":
         """Make a client; the server is asked by the first call."""
@@ -212,7 +215,7 @@ class HindsightProvider(RemoteProvider["Service"]):
         ]
         return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
         bank = self._bank(ctx.scope)

@@ -45,7 +45,7 @@ def added(before: str, event: TurnCompleted, ctx: HookContext) -> str:
     messages = messages_of(before)
     if any(one.event == ctx.event_id for one in messages):
         return before
-    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in utterances.in_turn(event))
+    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in utterances.from_turn(event))
     return _text((*messages, *new))
 
 

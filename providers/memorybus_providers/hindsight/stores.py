@@ -7,7 +7,7 @@ from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Kept, of_write, store_tag, tags_of
-from memorybus_providers.remote.replacement import old_text, replaced
+from memorybus_providers.remote.replacement import old_text, replaced_entries
 
 if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls
@@ -29,7 +29,7 @@ def write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> 
         others = (
             one for one in _entries(calls, bank, event, ctx, wanted) if one.id != ctx.event_id
         )
-        for one in replaced(event, others, lambda kept: kept.text):
+        for one in replaced_entries(event, others, lambda kept: kept.text):
             calls.delete(bank, one.id)
 
 

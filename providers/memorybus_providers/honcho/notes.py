@@ -13,7 +13,7 @@ from memorybus.events import MemoryWritten, StoreName
 from memorybus_providers.base import HookContext
 from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.tenant import Tenant
-from memorybus_providers.remote.texts import parted, sendable
+from memorybus_providers.remote.texts import sendable, split_text
 
 _PAGE = 100
 
@@ -38,7 +38,7 @@ def changes(event: MemoryWritten, held: Sequence[Note]) -> Changes:
     As in the agent's own files, a text is there once; what names no entry, or several different
     ones, removes none.
     """
-    wanted = list(parted(sendable(event.content), outgoing.LONGEST))
+    wanted = list(split_text(sendable(event.content), outgoing.LONGEST))
     texts = {one.content for one in held}
     old = sendable(event.old_text).strip()
     meant = [one for one in held if old and old in one.content and one.content not in wanted]

@@ -10,7 +10,7 @@ import msgspec
 from memorybus.events import Delegated, TurnCompleted
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.remote.texts import parted, sendable
+from memorybus_providers.remote.texts import sendable, split_text
 
 LONGEST: Final = 25_000
 """Characters of a message at most."""
@@ -56,7 +56,7 @@ def batches(messages: Sequence[Said]) -> list[Sequence[Said]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    return parted(sendable(text), LONGEST)
+    return split_text(sendable(text), LONGEST)
 
 
 def _numbered(texts: Sequence[tuple[bool, str]], ctx: HookContext) -> list[Said]:

@@ -15,7 +15,6 @@ from memorybus.events import (
 
 from memorybus_providers.base import (
     HookContext,
-    ProviderConfig,
     RecallContext,
     RecallScope,
     Recollection,
@@ -23,8 +22,8 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.honcho import options, outgoing, tools
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
@@ -39,28 +38,21 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     kind = "honcho"
     delivery = "lookup"
-    capabilities = able(
+    capabilities = service_capabilities(
         tools.TOOLS,
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
         retracts=False,
     )
     package = "honcho"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
         {"prefix", "results", "context_ttl", "dialectic_every", "dialectic_per_day"}
     )
 
-    def __init__(self, config: ProviderConfig) -> None:
-        """Read the options.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._options = own_options.read(config, options.Options)
-
-    # -- life -------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def connect(self) -> Account:
         """Read the key; the first request connects."""
@@ -119,7 +111,7 @@ class HonchoProvider(RemoteProvider["Account"]):
         """Return the person's card and representation."""
         return self.client.prompt(scope)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         return self.client.call(call, ctx)
 

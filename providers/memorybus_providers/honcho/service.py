@@ -19,7 +19,7 @@ from memorybus.errors import ProviderError, Transient
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.remote import failures
 from memorybus_providers.remote.deadline import SharedDeadline
-from memorybus_providers.remote.rate_limit import Truce
+from memorybus_providers.remote.rate_limit import RateLimit
 
 
 class Service:
@@ -28,7 +28,7 @@ class Service:
     def __init__(self, options: Options, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
         self._options, self._key = options, key
-        self._truce = Truce(clock)
+        self._rate_limit = RateLimit(clock)
         self._deadline = SharedDeadline(clock)
         self._http = httpx.Client(event_hooks={"request": [self._limit]})
 
@@ -54,7 +54,7 @@ class Service:
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
-        self._truce.check("Honcho")
+        self._rate_limit.check("Honcho")
         try:
             with self._deadline.within(deadline):
                 yield
@@ -66,7 +66,7 @@ class Service:
 
     def _limit(self, request: httpx.Request) -> None:
         """Shorten a request's time-outs to what is left of the deadline."""
-        left = self._deadline.left()
+        left = self._deadline.seconds_left()
         if left <= 0:
             raise httpx.PoolTimeout("no time is left before the deadline", request=request)
         wanted = request.extensions["timeout"]
@@ -76,12 +76,12 @@ class Service:
         }
 
     def _meaning(self, error: HonchoError) -> ProviderError:
-        said = failures.quoted(_said(error.body) or error.message, self._key)
+        said = failures.quote(_said(error.body) or error.message, self._key)
         if not error.status:
-            return failures.of_connection(error, f"Honcho: {said}")
+            return failures.error_for_connection(error, f"Honcho: {said}")
         if isinstance(error, RateLimitError):
-            self._truce.asked(error.retry_after)
-        return failures.of_status(error.status, f"Honcho answers {error.status}: {said}")
+            self._rate_limit.note_pause(error.retry_after)
+        return failures.error_for_status(error.status, f"Honcho answers {error.status}: {said}")
 
 
 def _said(body: Any) -> str:

@@ -198,10 +198,10 @@ def _meaning(error: Exception) -> ProviderError:
         said = f"Mem0: {type(one).__name__}"
         status = getattr(one, "status_code", None)
         if isinstance(status, int):
-            return failures.of_status(status, f"{said} ({status})")
+            return failures.error_for_status(status, f"{said} ({status})")
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
         if isinstance(one, OSError) or any(word in names for word in _PASSING):
-            return failures.of_connection(one, said)
+            return failures.error_for_connection(one, said)
     return Permanent(f"Mem0: {type(error).__name__}")
 
 

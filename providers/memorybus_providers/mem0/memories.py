@@ -14,7 +14,7 @@ from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
 from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 Messages = list[dict[str, str]]
 Filters = Mapping[str, Any]
@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def at(self) -> int:
         """When it was said, milliseconds; 0 if unknown."""
-        return moment(self.told("at"))
+        return parse_milliseconds(self.told("at"))
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -70,12 +70,12 @@ def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
 
 def turn(event: TurnCompleted) -> Messages:
     """Return what was said in a turn."""
-    return list(map(_message, utterances.in_turn(event)))
+    return list(map(_message, utterances.from_turn(event)))
 
 
 def delegation(event: Delegated) -> Messages:
     """Return what a sub-agent was asked and answered."""
-    return list(map(_message, utterances.in_delegation(event)))
+    return list(map(_message, utterances.from_delegation(event)))
 
 
 def entry(event: MemoryWritten) -> Messages:
@@ -134,7 +134,7 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: utterances.Said) -> dict[str, str]:
+def _message(one: utterances.Utterance) -> dict[str, str]:
     role = "user" if one.by_person else "assistant"
     return {"role": role, "name": one.who, "content": one.text}
 

@@ -18,9 +18,9 @@ from memorybus_providers.mem0 import memories, options, tools
 from memorybus_providers.mem0.memories import STORES, Messages, Row
 from memorybus_providers.mem0.options import LibraryOptions, Options, ServerOptions
 from memorybus_providers.mem0.stores import Store
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replacement import old_text, replaced
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote.replacement import old_text, replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 _QUERY = 2_000
@@ -38,20 +38,27 @@ class _Mem0(RemoteProvider[Store]):
     """
 
     delivery = "lookup"
-    capabilities = able(tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated}))
+    capabilities = service_capabilities(
+        tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated})
+    )
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results", "timeout"})
-    options: Options
+    _options: Options
 
-    def _limit(self, given: Options) -> None:
-        self.options = given
-        self.limit_writes(given.timeout)
+    def __init__(self, config: ProviderConfig) -> None:
+        """Read the options; nothing is sent to Mem0.
 
-    # -- life ---------------------------------------------------------------------------------
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        super().__init__(config)
+        self.limit_writes(self._options.timeout)
+
+    # -- health -------------------------------------------------------------------------------
 
     def health(self, deadline: float) -> str:
         """Ask for what nobody has: a service that is not well raises."""
-        nobody = memories.Owner(self.options.prefix, self.options.prefix)
+        nobody = memories.Owner(self._options.prefix, self._options.prefix)
         self.client.of_run(nobody, "health", deadline)
         return ""
 
@@ -59,11 +66,11 @@ class _Mem0(RemoteProvider[Store]):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Remember a turn."""
-        self._add("turn", memories.turn(event), ctx, infer=self.options.infer)
+        self._add("turn", memories.turn(event), ctx, infer=self._options.infer)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Remember what a sub-agent did."""
-        self._add("delegation", memories.delegation(event), ctx, infer=self.options.infer)
+        self._add("delegation", memories.delegation(event), ctx, infer=self._options.infer)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Add, replace or remove an entry of one of the agent's stores, word for word.
@@ -71,17 +78,17 @@ class _Mem0(RemoteProvider[Store]):
         The old one goes first: whether the event was applied is told by the new one.
         """
         if wanted := old_text(event):
-            own = memories.filters_of(self.options.prefix, RecallScope.own(ctx.scope))
+            own = memories.filters_of(self._options.prefix, RecallScope.own(ctx.scope))
             found = self.client.containing(wanted, {**own, "kind": event.store}, ctx.deadline)
             others = [row for row in found if row.told("event") != ctx.event_id]
-            self._delete(replaced(event, others, lambda row: row.memory), ctx.deadline)
+            self._delete(replaced_entries(event, others, lambda row: row.memory), ctx.deadline)
         if event.action != "remove":
             self._add(event.store, memories.entry(event), ctx, infer=False)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Delete what came from turns, delegations and notes of this lineage."""
-        owner = memories.owner_of(self.options.prefix, ctx.scope)
-        mine = memories.metadata_of(self.options.prefix, "", ctx)
+        owner = memories.owner_of(self._options.prefix, ctx.scope)
+        mine = memories.metadata_of(self._options.prefix, "", ctx)
         for event_id in event_ids:
             found = self.client.of_run(owner, sendable(event_id), ctx.deadline)
             gone = [row for row in found if row.told("kind") not in STORES]
@@ -91,13 +98,13 @@ class _Mem0(RemoteProvider[Store]):
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether Mem0 has something of an event."""
-        owner = memories.owner_of(self.options.prefix, ctx.scope)
+        owner = memories.owner_of(self._options.prefix, ctx.scope)
         return bool(self.client.of_run(owner, event_id, ctx.deadline))
 
     def _add(self, kind: str, messages: Messages, ctx: HookContext, *, infer: bool) -> None:
         if not messages:
             return
-        prefix = self.options.prefix
+        prefix = self._options.prefix
         self.client.add(
             messages if infer else memories.together(messages),
             memories.owner_of(prefix, ctx.scope),
@@ -115,17 +122,17 @@ class _Mem0(RemoteProvider[Store]):
 
     def forget(self, scope: RecallScope) -> Residue:
         """Delete all memories of a scope."""
-        ids = memories.ids_of(self.options.prefix, scope)
+        ids = memories.ids_of(self._options.prefix, scope)
         if ids and scope.workspace is None:
             self.client.delete_all(ids, _ERASING)
             return Residue(None, self.client.residue())
-        rows = list(self.client.listed(memories.filters_of(self.options.prefix, scope), _ERASING))
+        rows = list(self.client.listed(memories.filters_of(self._options.prefix, scope), _ERASING))
         self._delete(rows, _ERASING)
         return Residue(len(rows), self.client.residue())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all memories of a scope."""
-        filters = memories.filters_of(self.options.prefix, scope)
+        filters = memories.filters_of(self._options.prefix, scope)
         for row in self.client.listed(filters, _ERASING):
             yield memories.stored(row)
 
@@ -133,10 +140,10 @@ class _Mem0(RemoteProvider[Store]):
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the memories that Mem0 finds nearest."""
-        found = self._found(query, ctx.scope, self.options.results, ctx.deadline)
+        found = self._found(query, ctx.scope, self._options.results, ctx.deadline)
         return [memories.recollected(row) for row in found]
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         match call:
             case tools.Search():
@@ -152,7 +159,7 @@ class _Mem0(RemoteProvider[Store]):
         asked = sendable(query)[:_QUERY]
         if not asked.strip():
             return ()
-        filters = memories.filters_of(self.options.prefix, scope)
+        filters = memories.filters_of(self._options.prefix, scope)
         return self.client.search(asked, filters, most, deadline)
 
 
@@ -161,23 +168,15 @@ class Mem0Provider(_Mem0):
 
     kind = "mem0"
     package = "mem0"
+    options_type = LibraryOptions
+    _options: LibraryOptions
     schema = options.LIBRARY
-
-    def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._given = own_options.read(config, LibraryOptions)
-        self._limit(self._given)
 
     def connect(self) -> Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0 import library
 
-        return library.opened(self.config, self._given)
+        return library.opened(self.config, self._options)
 
 
 class Mem0ServerProvider(_Mem0):
@@ -185,20 +184,12 @@ class Mem0ServerProvider(_Mem0):
 
     kind = "mem0-server"
     package = "urllib3"
+    options_type = ServerOptions
+    _options: ServerOptions
     schema = options.SERVER
-
-    def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._given = own_options.read(config, ServerOptions)
-        self._limit(self._given)
 
     def connect(self) -> Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0.server import ServerStore
 
-        return ServerStore(self._given, credentials.api_key(self.config), self.config.clock)
+        return ServerStore(self._options, credentials.api_key(self.config), self.config.clock)

@@ -63,7 +63,7 @@ class ServerStore:
             "metadata": metadata,
             "infer": infer,
         }
-        self._asked("POST", "/memories", deadline, body=body)
+        self._request("POST", "/memories", deadline, body=body)
 
     def of_run(self, owner: Owner, run: str, deadline: float) -> Sequence[Row]:
         """Return what came from a run."""
@@ -95,13 +95,13 @@ class ServerStore:
     def delete(self, row: str, deadline: float) -> None:
         """Delete a memory; one that is not there is no error."""
         try:
-            self._asked("DELETE", f"/memories/{row}", deadline)
+            self._request("DELETE", f"/memories/{row}", deadline)
         except _Absent:
             return
 
     def delete_all(self, ids: Filters, deadline: float) -> None:
         """Delete all memories with these ids."""
-        self._asked("DELETE", f"/memories?{urlencode(ids)}", deadline)
+        self._request("DELETE", f"/memories?{urlencode(ids)}", deadline)
 
     def residue(self) -> tuple[str, ...]:
         """Say what a deletion leaves on the server."""
@@ -112,20 +112,20 @@ class ServerStore:
         return self._rows("GET", f"/memories?{query}", deadline)
 
     def _rows(self, method: str, path: str, deadline: float, *, body: Any = None) -> list[Row]:
-        return self._http.read(_Listed, method, path, _SHARE * deadline, body).results
+        return self._http.request_json(_Listed, method, path, _SHARE * deadline, body).results
 
-    def _asked(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
-        self._http.ask(method, path, _SHARE * deadline, body)
+    def _request(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
+        self._http.request(method, path, _SHARE * deadline, body)
 
 
 class _Http(HttpService):
     name = "Mem0"
 
-    def refusal(self, status: int, complaint: str) -> ProviderError:
+    def error_for_status(self, status: int, detail: str) -> ProviderError:
         """Tell a memory that is not there from a wrong address."""
-        if status == 404 and "not found" in complaint and "Memory" in complaint:
-            return _Absent(complaint)
-        return super().refusal(status, complaint)
+        if status == 404 and "not found" in detail and "Memory" in detail:
+            return _Absent(detail)
+        return super().error_for_status(status, detail)
 
 
 class _Absent(Unavailable):

@@ -8,7 +8,7 @@ from memorybus_providers.adapters.owners import MOST
 from memorybus_providers.base import RecallScope, Recollection
 from memorybus_providers.mentisdb import chains, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 if TYPE_CHECKING:
     from memorybus_providers.mentisdb.store import Store
@@ -52,7 +52,7 @@ def _recollection(thought: Thought, score: float) -> Recollection:
     return Recollection(
         thought.content,
         session=thought.tag("session"),
-        at=moment(thought.tag("at")),
+        at=parse_milliseconds(thought.tag("at")),
         score=score,
         source=thought.thought_type,
         event=thought.tag("event"),

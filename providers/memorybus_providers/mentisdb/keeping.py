@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memorybus_providers.base import StoredMemory
 from memorybus_providers.mentisdb import ledger, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
-from memorybus_providers.remote.texts import moment
+from memorybus_providers.remote.texts import parse_milliseconds
 
 if TYPE_CHECKING:
     from memorybus_providers.mentisdb.store import Store
@@ -51,6 +51,6 @@ def _stored(thought: Thought, chain: str) -> StoredMemory:
         workspace=workspace.removeprefix("w-") if workspace != "w" else "",
         kind=thought.thought_type,
         session=thought.tag("session"),
-        at=moment(thought.tag("at")),
+        at=parse_milliseconds(thought.tag("at")),
         event=thought.tag("event"),
     )

@@ -17,7 +17,6 @@ from memorybus.events import (
 
 from memorybus_providers.base import (
     HookContext,
-    ProviderConfig,
     RecallContext,
     RecallScope,
     Recollection,
@@ -27,10 +26,10 @@ from memorybus_providers.base import (
 from memorybus_providers.errors import ProviderError
 from memorybus_providers.mentisdb import finding, keeping, options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
-from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote import credentials
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replacement import replaced
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote.replacement import replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
@@ -59,25 +58,18 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     kind = "mentisdb"
     delivery = "lookup"
-    capabilities = able(
+    capabilities = service_capabilities(
         tools.TOOLS,
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
     )
     package = "urllib3"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results"})
 
-    def __init__(self, config: ProviderConfig) -> None:
-        """Read the options.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._options = own_options.read(config, options.Options)
-
-    # -- life -------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def connect(self) -> _Open:
         """Read the key; the first request connects."""
@@ -128,7 +120,9 @@ class MentisDbProvider(RemoteProvider[_Open]):
             text = sendable(event.content)
             if event.action != "remove" and any(one.content == text for one in held):
                 return
-            drafts = thoughts.of_write(event, ctx, replaced(event, held, lambda one: one.content))
+            drafts = thoughts.of_write(
+                event, ctx, replaced_entries(event, held, lambda one: one.content)
+            )
             store.append(own, drafts, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
@@ -172,7 +166,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
         with self._within(ctx.deadline) as store:
             return finding.near(store, ctx.scope, query, self._options.results)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Search):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)

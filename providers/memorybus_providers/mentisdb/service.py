@@ -32,17 +32,17 @@ class Service(HttpService):
         """Let the requests of the block share a deadline, in seconds."""
         return self._deadline.within(deadline)
 
-    def complaint(self, said: bytes) -> str:
-        """Return what a refusal says: a line of text, or an object with ``error``."""
-        return said.decode("utf-8", "replace")
+    def error_detail(self, answer: bytes) -> str:
+        """Return the body of a refusal: a line of text, or an object with ``error``."""
+        return answer.decode("utf-8", "replace")
 
     def get(self, path: str, kind: type[T]) -> T:
-        """Ask for something; see `HttpService.read`."""
-        return self.read(kind, "GET", path, self._seconds())
+        """Ask for something; see `HttpService.request_json`."""
+        return self.request_json(kind, "GET", path, self._seconds())
 
     def post(self, path: str, body: Any, kind: type[T]) -> T:
-        """Send a body and return what is answered; see `HttpService.read`."""
-        return self.read(kind, "POST", path, self._seconds(), body)
+        """Send a body and return what is answered; see `HttpService.request_json`."""
+        return self.request_json(kind, "POST", path, self._seconds(), body)
 
     def _seconds(self) -> float:
-        return min(self._timeout, self._deadline.left())
+        return min(self._timeout, self._deadline.seconds_left())

@@ -12,7 +12,7 @@ from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
 from memorybus_providers.base import HookContext
 from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import parted, sendable
+from memorybus_providers.remote.texts import sendable, split_text
 
 OURS: Final = "mb:"
 MARK: Final = "mb:mark"
@@ -103,7 +103,7 @@ def store_tag(store: str) -> str:
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
     """Return a turn as one thought, more if it is very long; none if nothing was said."""
-    text = utterances.lines(utterances.in_turn(event, person="user", agent="assistant"))
+    text = utterances.join_lines(utterances.from_turn(event, person="user", agent="assistant"))
     return _drafts("Finding", text, ctx)
 
 
@@ -169,7 +169,7 @@ def _drafts(
     *,
     importance: float = 0.5,
 ) -> list[Draft]:
-    parts = list(parted(sendable(text), LONGEST))
+    parts = list(split_text(sendable(text), LONGEST))
     return [
         Draft(
             kind,

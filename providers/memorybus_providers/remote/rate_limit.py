@@ -1,21 +1,21 @@
-"""The time for which a service has asked to be left alone (HTTP 429 and its ``Retry-After``)."""
+"""The pause that a service has asked for (HTTP 429 and its ``Retry-After``)."""
 
 from email.utils import parsedate_to_datetime
 
 from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
-UNSAID = 5.0
-"""Seconds without a call after a 429 that names none."""
+DEFAULT_PAUSE = 5.0
+"""Seconds without a call after a 429 that names no time."""
 
-LONGEST = 3_600.0
-"""Seconds that a service is believed at most (G10)."""
+LONGEST_PAUSE = 3_600.0
+"""Seconds that are waited at most, whatever a service asks for (G10)."""
 
 
-class Truce:
-    """Refuses calls until the service may be asked again: no request is spent on a second refusal.
+class RateLimit:
+    """Refuses calls until the service may be asked again, so that no request is spent meanwhile.
 
-    It is `Unavailable` meanwhile, since a rate limit is no event's fault. May be used from several
+    It raises `Unavailable`, since a rate limit is no event's fault. May be used from several
     threads.
     """
 
@@ -28,20 +28,20 @@ class Truce:
         """Return if a call may be made.
 
         Raises:
-            Unavailable: not yet; it names the seconds.
+            Unavailable: not yet; the message names the seconds.
         """
         left = self._until - self._clock.monotonic()
         if left > 0:
             raise Unavailable(f"{service} asked for a pause: no call for {left:.1f} s more")
 
-    def asked(self, seconds: float | None) -> None:
-        """Note that the service asked for a pause, of so many seconds if it said."""
-        wanted = UNSAID if seconds is None else min(max(seconds, 0.0), LONGEST)
+    def note_pause(self, seconds: float | None) -> None:
+        """Note that the service asked for a pause; `seconds` is None if it named no time."""
+        wanted = DEFAULT_PAUSE if seconds is None else min(max(seconds, 0.0), LONGEST_PAUSE)
         self._until = max(self._until, self._clock.monotonic() + wanted)
 
 
-def seconds_of(header: str | None, now_ms: int) -> float | None:
-    """Return the seconds that a ``Retry-After`` asks for: a number, or a date; None if neither."""
+def retry_after_seconds(header: str | None, now_ms: int) -> float | None:
+    """Return the seconds that ``Retry-After`` asks for, by a number or a date; None if neither."""
     if not header:
         return None
     try:

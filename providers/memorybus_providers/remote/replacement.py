@@ -1,4 +1,4 @@
-"""Which entries of a store a write takes the place of; pure."""
+"""Which entries of a store a write replaces or removes; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -15,12 +15,14 @@ def old_text(event: MemoryWritten) -> str:
     return "" if event.action == "add" else sendable(event.old_text).strip()
 
 
-def replaced(event: MemoryWritten, held: Iterable[T], text_of: Callable[[T], str]) -> list[T]:
-    """Return the entries in which the old text stands, if they are one text.
+def replaced_entries(
+    event: MemoryWritten, held: Iterable[T], text_of: Callable[[T], str]
+) -> list[T]:
+    """Return the entries that contain the old text, if all of them have the same text.
 
-    As in the agent's own stores: where several different ones are meant, none is touched; one text
-    may be there several times.
+    As in the agent's own stores, none is touched where entries of different texts contain it. The
+    same text may be there several times.
     """
     old = old_text(event)
-    meant = [one for one in held if old and old in text_of(one)]
-    return meant if len({text_of(one) for one in meant}) == 1 else []
+    found = [one for one in held if old and old in text_of(one)]
+    return found if len({text_of(one) for one in found}) == 1 else []

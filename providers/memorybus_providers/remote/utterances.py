@@ -1,4 +1,4 @@
-"""What of an event anybody said, as services take it; pure."""
+"""What was said in an event, by whom, as services take it; pure."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,12 @@ from memorybus.events import Delegated, TurnCompleted
 from memorybus_providers.remote.texts import sendable
 
 
-class Said(NamedTuple):
-    """Words of one side.
+class Utterance(NamedTuple):
+    """What one side said.
 
     Attributes:
-        by_person: whether the person said them, or the agent.
-        who: the name of who said them.
+        by_person: whether the person said it, or the agent.
+        who: the speaker's name.
         text: the words; not blank.
     """
 
@@ -21,31 +21,33 @@ class Said(NamedTuple):
     text: str
 
 
-def in_turn(event: TurnCompleted, person: str = "User", agent: str = "Assistant") -> list[Said]:
-    """Return who said what in a turn; what the host wrote itself was said by nobody.
+def from_turn(
+    event: TurnCompleted, person: str = "User", agent: str = "Assistant"
+) -> list[Utterance]:
+    """Return who said what in a turn; a prompt that the host made up is left out.
 
     Args:
         event: the turn.
-        person: the name of a person without one.
-        agent: the name of an agent without one.
+        person: stands for the person if the event has no name of theirs.
+        agent: stands for the agent if the event has no name of its.
     """
     both = (
-        Said(True, event.user_name or person, "" if event.synthetic else event.user),
-        Said(False, event.assistant_name or agent, event.assistant),
+        Utterance(True, event.user_name or person, "" if event.synthetic else event.user),
+        Utterance(False, event.assistant_name or agent, event.assistant),
     )
-    sent = (Said(one.by_person, sendable(one.who), sendable(one.text)) for one in both)
+    sent = (Utterance(one.by_person, sendable(one.who), sendable(one.text)) for one in both)
     return [one for one in sent if one.text.strip()]
 
 
-def in_delegation(event: Delegated) -> list[Said]:
+def from_delegation(event: Delegated) -> list[Utterance]:
     """Return what a sub-agent was asked (``Task``) and what it answered (``Result``)."""
     both = (
-        Said(False, "Task", sendable(event.task)),
-        Said(False, "Result", sendable(event.result)),
+        Utterance(False, "Task", sendable(event.task)),
+        Utterance(False, "Result", sendable(event.result)),
     )
     return [one for one in both if one.text.strip()]
 
 
-def lines(said: list[Said]) -> str:
-    """Return words as a text, a line for each side that begins with its name."""
-    return "\n".join(f"{one.who}: {one.text}" for one in said)
+def join_lines(utterances: list[Utterance]) -> str:
+    """Return utterances as a text: a line for each, which begins with the speaker's name."""
+    return "\n".join(f"{one.who}: {one.text}" for one in utterances)
