@@ -1,4 +1,4 @@
-"""What events become messages; pure.
+"""Events as messages for Honcho; pure.
 
 A message takes 25,000 characters (the server's default), a request 100 messages.
 """
@@ -19,14 +19,14 @@ BATCH: Final = 100
 """Messages of a request at most."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """One message.
+class OutgoingMessage(msgspec.Struct, frozen=True):
+    """One message that is sent to Honcho.
 
     Attributes:
         by_person: whether the person says it, or the agent.
         content: the text; not blank.
         metadata: ``event_id``, by which it is found again, and where it was said.
-        reasoned: whether Honcho shall derive something of it.
+        reasoned: whether Honcho shall reason about it.
     """
 
     by_person: bool
@@ -35,23 +35,23 @@ class Said(msgspec.Struct, frozen=True):
     reasoned: bool = True
 
 
-def of_turn(event: TurnCompleted, ctx: HookContext) -> list[Said]:
-    """Return a turn's messages; what the host made up for the person is not among them."""
+def messages_of_turn(event: TurnCompleted, ctx: HookContext) -> list[OutgoingMessage]:
+    """Return a turn's messages; a prompt that the host made up is left out."""
     person = () if event.synthetic else tuple(_parts(event.user))
     texts = [(True, part) for part in person]
     texts += [(False, part) for part in _parts(event.assistant)]
-    return _numbered(texts, ctx)
+    return _number_messages(texts, ctx)
 
 
-def of_delegation(event: Delegated, ctx: HookContext) -> list[Said]:
-    """Return what a sub-agent did, as the agent tells it."""
-    told = "\n".join(filter(None, (f"Delegated: {event.task}", event.result)))
+def messages_of_delegation(event: Delegated, ctx: HookContext) -> list[OutgoingMessage]:
+    """Return what a sub-agent did, in the words of the agent."""
+    text = "\n".join(filter(None, (f"Delegated: {event.task}", event.result)))
     blank = not (event.task.strip() or event.result.strip())
-    return [] if blank else _numbered([(False, part) for part in _parts(told)], ctx)
+    return [] if blank else _number_messages([(False, part) for part in _parts(text)], ctx)
 
 
-def batches(messages: Sequence[Said]) -> list[Sequence[Said]]:
-    """Return the messages as requests take them."""
+def split_into_batches(messages: Sequence[OutgoingMessage]) -> list[Sequence[OutgoingMessage]]:
+    """Return messages in groups, each of which fits into one request."""
     return [messages[at : at + BATCH] for at in range(0, len(messages), BATCH)]
 
 
@@ -59,9 +59,9 @@ def _parts(text: str) -> Iterator[str]:
     return split_text(sendable(text), LONGEST)
 
 
-def _numbered(texts: Sequence[tuple[bool, str]], ctx: HookContext) -> list[Said]:
-    told = {"event_id": ctx.event_id, "session": sendable(ctx.session.id), "parts": len(texts)}
+def _number_messages(texts: Sequence[tuple[bool, str]], ctx: HookContext) -> list[OutgoingMessage]:
+    metadata = {"event_id": ctx.event_id, "session": sendable(ctx.session.id), "parts": len(texts)}
     return [
-        Said(by_person, text, told | {"part": number})
+        OutgoingMessage(by_person, text, metadata | {"part": number})
         for number, (by_person, text) in enumerate(texts)
     ]

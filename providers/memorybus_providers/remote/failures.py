@@ -22,6 +22,9 @@ _AGAIN: Final = frozenset({408, 409, 423, 425, 500})
 _NEVER_SENT: Final = (ConnectionRefusedError, socket.gaierror, ssl.SSLError)
 """Errors after which it is certain that no byte of the request has reached the service."""
 
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
+"""Errors that a client library raises when it cannot read an answer."""
+
 _QUOTED = 200
 """Characters of a service's words that an error shows (G10)."""
 
@@ -46,6 +49,11 @@ def error_for_connection(error: BaseException, message: str) -> Transient:
     """
     sent = not any(isinstance(one, _NEVER_SENT) for one in _causes(error))
     return Transient(message) if sent else Unavailable(message)
+
+
+def error_for_unreadable(error: BaseException, service: str) -> Transient:
+    """Return the error that stands for an answer that the service's client cannot read."""
+    return Transient(f"{service}'s answer is none that its client reads: {type(error).__name__}")
 
 
 def quote(text: str, *secrets: str) -> str:

@@ -7,6 +7,14 @@ _BREAK = re.compile(r"\s")
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
+LONGEST_QUESTION = 2_000
+"""Characters of a question that are sent to a service, which makes one vector of it."""
+
+
+def clean_question(query: str) -> str:
+    """Return a query as a service takes it: trimmed and cut; "" if it asks nothing."""
+    return sendable(query).strip()[:LONGEST_QUESTION].strip()
+
 
 def sendable(text: str) -> str:
     """Return a text without NUL, which Postgres cannot store, and without lone surrogates."""

@@ -12,7 +12,12 @@ from memorybus.errors import ConfigError, Permanent, ProviderError, Transient, U
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.remote.credentials import api_key
-from memorybus_providers.remote.failures import error_for_connection, error_for_status, quote
+from memorybus_providers.remote.failures import (
+    error_for_connection,
+    error_for_status,
+    error_for_unreadable,
+    quote,
+)
 from memorybus_providers.remote.names import LONGEST, name_of
 from memorybus_providers.remote.rate_limit import (
     DEFAULT_PAUSE,
@@ -20,7 +25,7 @@ from memorybus_providers.remote.rate_limit import (
     RateLimit,
     retry_after_seconds,
 )
-from memorybus_providers.remote.texts import sendable, split_text
+from memorybus_providers.remote.texts import LONGEST_QUESTION, clean_question, sendable, split_text
 
 
 def config(tmp_path: Path, **options: Any) -> ProviderConfig:
@@ -67,6 +72,13 @@ def test_what_was_never_sent_is_told_from_what_was_not_answered(
 ) -> None:
     """A refused connection holds all back; a lost answer leaves the event in doubt."""
     assert type(error_for_connection(wrapped(cause), "why")) is kind
+
+
+def test_an_answer_that_no_client_reads_may_be_better_next_time() -> None:
+    """The error names the service and the kind of failure, not the answer."""
+    error = error_for_unreadable(KeyError("secret"), "There")
+    assert type(error) is Transient
+    assert str(error) == "There's answer is none that its client reads: KeyError"
 
 
 def test_errors_in_a_ring_end() -> None:
@@ -203,6 +215,13 @@ def test_a_long_text_is_parted_between_words() -> None:
     """A word is broken only where no white space is near."""
     assert list(split_text("aaaa bbbb cccc dddd eeee", 20)) == ["aaaa bbbb cccc dddd", " eeee"]
     assert list(split_text("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+
+
+def test_a_question_is_trimmed_and_cut() -> None:
+    """White space around it is not sent, and of a long one only its beginning is."""
+    assert clean_question(" Where\0is Ada? \n") == "Where is Ada?"
+    assert clean_question(" \n") == ""
+    assert len(clean_question("x" * 3_000)) == LONGEST_QUESTION
 
 
 def test_what_no_service_keeps_is_left_out() -> None:
