@@ -32,7 +32,7 @@ from memorybus.surfaces.cli.scope_options import (
 )
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import visible
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
     from memorybus.operations.ingest import ingest
@@ -215,7 +215,7 @@ def run_recall(
         return _show_prompt(
             output, settings, question, whose.filter_for(own), session, given, timeout
         )
-    known_by = None if as_of is None else stamp(as_of)
+    known_by = None if as_of is None else parse_timestamp(as_of)
     named = split_names(provider) or None
     ask = _Question(question or "", whose.filter_for(own), session, named, timeout, known_by)
     if evaluate is not None:

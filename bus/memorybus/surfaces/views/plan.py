@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.log.forecast import duration, size
+from memorybus.log.forecast import format_duration, format_size
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line
 
@@ -58,7 +58,7 @@ def amount_facts(counted: "HistoryCount", seconds: float, by: str) -> dict[str, 
     without = f", {idle} of them without effect on this provider" if idle else ""
     return {
         "events": f"{counted.events}{without}",
-        "size": size(counted.bytes),
+        "size": format_size(counted.bytes),
         "time": f"{time_text(seconds)} {by}",
     }
 
@@ -67,4 +67,4 @@ def time_text(seconds: float) -> str:
     """Return a time span as people read it."""
     if seconds < 1:
         return "less than a second"
-    return f"{seconds:.1f} seconds" if seconds < 10 else duration(seconds)
+    return f"{seconds:.1f} seconds" if seconds < 10 else format_duration(seconds)
