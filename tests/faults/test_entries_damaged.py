@@ -11,7 +11,7 @@ from memorybus.archive.format.parquet import RawEntry, line_of
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED, LoggedEvent
-from memorybus.surfaces.cli.events import as_json
+from memorybus.surfaces.cli.events import event_json
 from memorybus.surfaces.views.events import event_line
 from memorybus.surfaces.views.safe import json_text
 from memorybus.wire.codec import Decoder
@@ -41,7 +41,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
         assert body in (line.envelope or b"")
         return False
     event = LoggedEvent(Position(0, raw.entry, raw.n), known)
-    json_text(as_json(event))
+    json_text(event_json(event))
     event_line(known)
     damaged = isinstance(known.event, UnknownEvent) and known.event.wire_version == 0
     assert not damaged, f"what is known does not count as {DAMAGED}"

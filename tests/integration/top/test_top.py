@@ -112,9 +112,9 @@ def test_each_view_has_its_key(running: Settings) -> None:
             await shown.press("enter")
             await shown.shows("lanes of rec")
             await shown.press("question_mark")
-            await shown.shows("Acts ask first")
+            await shown.shows("Actions ask first")
             await shown.press("x")
-            await shown.lacks("Acts ask first")
+            await shown.lacks("Actions ask first")
 
     asyncio.run(story())
 
