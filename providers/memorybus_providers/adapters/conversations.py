@@ -50,7 +50,7 @@ class Conversations:
         kept = [turn for turn in known if not _is_over(turn, session)]
         self._write(owner, _newest([*kept, new]))
 
-    def of(self, owner: Owner, session: SessionRef | None) -> list[Message]:
+    def messages_of(self, owner: Owner, session: SessionRef | None) -> list[Message]:
         """Return what a session has said since its epoch began, oldest first."""
         if session is None:
             return []

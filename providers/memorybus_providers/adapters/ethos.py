@@ -41,7 +41,7 @@ from memorybus.events import MemoryWritten, SessionRef, StoreName
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, options
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -191,9 +191,9 @@ class EthosProvider(MemoryProvider):
         What a source has chosen by the query itself comes first, in its own order.
         """
         found: dict[str, MemoryContext] = {}
-        for owner in self._owners.asked(ctx.scope):
-            answer = self._remembered(owner, query, ctx)
-            for part in passages(answer.content):
+        for owner in self._owners.owners_in(ctx.scope):
+            answer = self._fetch(owner, query, ctx)
+            for part in split_passages(answer.content):
                 found.setdefault(part, answer)
         chosen = [part for part, answer in found.items() if answer.source in _CHOSEN]
         others = [part for part, answer in found.items() if answer.source not in _CHOSEN]
@@ -201,7 +201,7 @@ class EthosProvider(MemoryProvider):
         best += [(others[at], score) for score, at in rank(others, query)]
         return [_recollection(part, found[part], score) for part, score in best]
 
-    def _remembered(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
+    def _fetch(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
         context = _context(owner, ctx.session, query=query)
         return answer_of(self._call("prefetch", context, deadline=ctx.deadline))
 
@@ -234,7 +234,7 @@ def _check(kind: str, made: Any) -> None:
     missing = [name for name in ("prefetch", "sync") if not callable(getattr(made, name, None))]
     if missing:
         raise ConfigError(f"{kind} has no {' and no '.join(missing)}: it is no memory provider")
-    if _is_later(made):
+    if _has_five_methods(made):
         raise ConfigError(
             f"{kind} is of the contract with five methods and sync(updates, ctx), which is not "
             f"supported; give it sync(ctx, updates) and prefetch(ctx) -> content, or write it as "
@@ -242,7 +242,7 @@ def _check(kind: str, made: Any) -> None:
         )
 
 
-def _is_later(made: Any) -> bool:
+def _has_five_methods(made: Any) -> bool:
     """Say whether `sync` takes the updates first; if its names do not tell, by other methods."""
     try:
         names = [name for name in inspect.signature(made.sync).parameters if name != "self"]

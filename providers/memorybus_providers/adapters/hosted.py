@@ -21,18 +21,18 @@ _STATUSES = (408, 425, 429)
 
 def options(config: ProviderConfig) -> dict[str, Any]:
     """Return an instance's options; ``{home}`` in a text stands for its own directory."""
-    return {key: _placed(value, config.home) for key, value in config.options.items()}
+    return {key: _fill_in_home(value, config.home) for key, value in config.options.items()}
 
 
-def _placed(value: Any, home: Path) -> Any:
+def _fill_in_home(value: Any, home: Path) -> Any:
     if isinstance(value, str):
         return value.replace("{home}", str(home))
     if isinstance(value, Mapping):
-        return {key: _placed(inner, home) for key, inner in value.items()}
+        return {key: _fill_in_home(inner, home) for key, inner in value.items()}
     return value
 
 
-def classified(error: Exception, what: str) -> ProviderError:
+def classify_error(error: Exception, what: str) -> ProviderError:
     """Return the error of the contract that a foreign error stands for (see `errors`).
 
     What may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx) is
@@ -43,10 +43,10 @@ def classified(error: Exception, what: str) -> ProviderError:
     said = f"{what}: {type(error).__name__}: {error}"
     if isinstance(error, ConnectionRefusedError):
         return Unavailable(said)
-    return Transient(said) if _passes(error) else Permanent(said)
+    return Transient(said) if _may_pass(error) else Permanent(said)
 
 
-def _passes(error: Exception) -> bool:
+def _may_pass(error: Exception) -> bool:
     status = _status(error)
     if status is not None:
         return status in _STATUSES or status >= 500
@@ -86,14 +86,14 @@ class Caller:
             result = method(*args)
             return self._loop.wait_for(result, deadline) if inspect.isawaitable(result) else result
         except Exception as error:
-            raise classified(error, what) from error
+            raise classify_error(error, what) from error
 
     def close(self) -> None:
         """Stop the loop, cancelling what still runs; safe to call twice."""
         self._loop.close()
 
 
-def side_by_side(
+def call_in_parallel(
     calls: Mapping[str, Callable[[], Any]], deadline: float, clock: Clock
 ) -> dict[str, Any]:
     """Make calls in a thread each and return what has come within `deadline` seconds.
@@ -104,7 +104,9 @@ def side_by_side(
     """
     answers: queue.Queue[tuple[str, Any]] = queue.Queue()
     for name, call in calls.items():
-        threading.Thread(target=_answer, args=(answers, name, call), name=name, daemon=True).start()
+        threading.Thread(
+            target=_put_answer, args=(answers, name, call), name=name, daemon=True
+        ).start()
     found: dict[str, Any] = {}
     until = clock.monotonic() + deadline
     while len(found) < len(calls):
@@ -117,7 +119,9 @@ def side_by_side(
     return {name: found.get(name, late) for name in calls}
 
 
-def _answer(answers: "queue.Queue[tuple[str, Any]]", name: str, call: Callable[[], Any]) -> None:
+def _put_answer(
+    answers: "queue.Queue[tuple[str, Any]]", name: str, call: Callable[[], Any]
+) -> None:
     try:
         answers.put((name, call()))
     except Exception as error:

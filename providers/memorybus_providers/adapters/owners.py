@@ -32,7 +32,7 @@ def owner_of(scope: Scope) -> Owner:
     return Owner(scope.agent, scope.user, scope.workspace)
 
 
-def whole(scope: RecallScope) -> Owner | None:
+def single_owner(scope: RecallScope) -> Owner | None:
     """Return whose memories a scope means, None if it means those of several."""
     if scope.agent is None or scope.user is None or scope.workspace is None:
         return None
@@ -68,11 +68,11 @@ class Owners:
             file.write(b"\n" + msgspec.json.encode(owner))
         self._noted.add(owner)
 
-    def asked(self, scope: RecallScope) -> list[Owner]:
+    def owners_in(self, scope: RecallScope) -> list[Owner]:
         """Return those whose memories a recall may return, newest first, at most `MOST`."""
-        if owner := whole(scope):
+        if owner := single_owner(scope):
             return [owner]
-        meant = [owner for owner in self._read() if _fits(owner, scope)]
+        meant = [owner for owner in self._read() if _is_in_scope(owner, scope)]
         return meant[: -MOST - 1 : -1]
 
     def _read(self) -> list[Owner]:
@@ -80,15 +80,15 @@ class Owners:
             lines = self._path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
-        return [owner for line in lines if line for owner in _decoded(line)]
+        return [owner for line in lines if line for owner in _decode(line)]
 
 
-def _fits(owner: Owner, scope: RecallScope) -> bool:
+def _is_in_scope(owner: Owner, scope: RecallScope) -> bool:
     asked = ((scope.agent, owner.agent), (scope.user, owner.user))
     return all(one in (None, its) for one, its in (*asked, (scope.workspace, owner.workspace)))
 
 
-def _decoded(line: bytes) -> list[Owner]:
+def _decode(line: bytes) -> list[Owner]:
     try:
         return [msgspec.json.decode(line, type=Owner)]
     except msgspec.DecodeError:

@@ -8,7 +8,7 @@ _ITEM = re.compile(r"\s*[-*•]\s+")
 _HEADING = re.compile(r"#{1,6}\s[^\n]*")
 
 
-def passages(text: str) -> list[str]:
+def split_passages(text: str) -> list[str]:
     """Return the parts of a text: paragraphs, and the items of a list; headings are left out.
 
     A memory block takes a recollection whole or not at all, and a long text never fits.

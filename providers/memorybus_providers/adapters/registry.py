@@ -24,16 +24,16 @@ from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreNa
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.conversations import Conversations
-from memorybus_providers.adapters.hosted import Caller, classified, options, side_by_side
+from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error, options
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
     ENRICH_DEADLINE,
     SHUTDOWN_DEADLINE,
     RegisteredProvider,
     Registry,
-    WithTools,
+    ToolProvider,
     kept_alone,
     shown_tools,
 )
@@ -92,7 +92,7 @@ class RegistryProvider(MemoryProvider):
         Raises:
             ProviderError: one cannot say before it has begun.
         """
-        told = [kept_alone(capabilities) for _, capabilities in self._unbegun()]
+        told = [kept_alone(capabilities) for _, capabilities in self._capabilities_before_start()]
         return frozenset[StoreName]().union(*told)
 
     def open(self) -> None:
@@ -103,7 +103,7 @@ class RegistryProvider(MemoryProvider):
                 name.
         """
         private.directory(self.config.home)
-        _check(self.kind, self._made())
+        _check(self.kind, self._make_members())
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)
         self._conversations = Conversations(self.config.home)
@@ -117,7 +117,7 @@ class RegistryProvider(MemoryProvider):
         if open_ones is None:
             return
         ends = {session_key(owner): one.shutdown_all for owner, one in open_ones.items()}
-        side_by_side(ends, SHUTDOWN_DEADLINE, self.config.clock)
+        call_in_parallel(ends, SHUTDOWN_DEADLINE, self.config.clock)
         self._caller.close()
 
     def backup_paths(self) -> Sequence[Path]:
@@ -137,7 +137,7 @@ class RegistryProvider(MemoryProvider):
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Tell of what is about to be compressed; the contract has no text to give back."""
-        messages = [plain(message) for message in event.messages]
+        messages = [plain_message(message) for message in event.messages]
         self._tell(ctx, "on_compress", messages, event.compression_count)
         return ""
 
@@ -148,18 +148,18 @@ class RegistryProvider(MemoryProvider):
         """
         answers = [
             answer
-            for owner in self._owners.asked(ctx.scope)
-            for answer in self._enriched(owner, query, ctx)
+            for owner in self._owners.owners_in(ctx.scope)
+            for answer in self._enrich(owner, query, ctx)
         ]
         several = len({label for label, _ in answers}) > 1
         return [
             Recollection(part, speaker=label if several else "")
             for label, text in dict.fromkeys(answers)
-            for part in passages(text)
+            for part in split_passages(text)
         ]
 
-    def _enriched(self, owner: Owner, query: str, ctx: RecallContext) -> Sequence[tuple[str, str]]:
-        said = self._conversations.of(owner, ctx.session)
+    def _enrich(self, owner: Owner, query: str, ctx: RecallContext) -> Sequence[tuple[str, str]]:
+        said = self._conversations.messages_of(owner, ctx.session)
         asked = [*said, {"role": "user", "content": query}]
         return self._registry(owner).enrich_turn(query, asked, ctx.deadline)
 
@@ -174,14 +174,14 @@ class RegistryProvider(MemoryProvider):
         if kept is None:
             raise Permanent(f"{self.kind} is not open")
         if owner not in kept:
-            kept[owner] = self._started(owner)
+            kept[owner] = self._start_registry(owner)
         kept.move_to_end(owner)
         if len(kept) > INSTANCES:
             kept.popitem(last=False)[1].shutdown_all(_EVICTION)
         return kept[owner]
 
-    def _started(self, owner: Owner) -> Registry:
-        made = self._made()
+    def _start_registry(self, owner: Owner) -> Registry:
+        made = self._make_members()
         found = Registry(self._caller, self.config.clock)
         for provider in made:
             found.register(provider)
@@ -193,7 +193,7 @@ class RegistryProvider(MemoryProvider):
             )
         return found
 
-    def _unbegun(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
+    def _capabilities_before_start(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
         """Return the providers before anything is begun, and what each can do.
 
         Raises:
@@ -203,17 +203,17 @@ class RegistryProvider(MemoryProvider):
         try:
             return [
                 (one, caller.call(self.kind, one.capabilities, deadline=ENRICH_DEADLINE))
-                for one in self._made()
+                for one in self._make_members()
             ]
         finally:
             caller.close()
 
-    def _made(self) -> list[RegisteredProvider]:
+    def _make_members(self) -> list[RegisteredProvider]:
         try:
             made = type(self).factory()
             return list(made) if isinstance(made, Iterable) else [made]
         except Exception as error:
-            raise classified(error, self.kind) from error
+            raise classify_error(error, self.kind) from error
 
     def _config_of_one(self, name: str) -> dict[str, Any]:
         return dict(self._options)
@@ -246,8 +246,8 @@ class RegistryToolsProvider(RegistryProvider):
         """Return the schemas of the tools that are shown, asked of a provider not yet begun."""
         return [
             schema
-            for one, capabilities in self._unbegun()
-            if isinstance(one, WithTools)
+            for one, capabilities in self._capabilities_before_start()
+            if isinstance(one, ToolProvider)
             for schema in one.get_tool_schemas()
             if _tool_name(schema) in shown_tools(capabilities)
         ]
@@ -271,7 +271,7 @@ def host(target: str) -> type[MemoryProvider]:
         MissingProvider, ConfigError: see `registry.named`.
     """
     factory = registry.named(target)
-    brings_tools = isinstance(factory, type) and issubclass(factory, WithTools)
+    brings_tools = isinstance(factory, type) and issubclass(factory, ToolProvider)
     base = RegistryToolsProvider if brings_tools else RegistryProvider
     fields = {"kind": f"registry:{target}", "factory": staticmethod(factory)}
     return type("HostedRegistryProvider", (base,), fields)
@@ -302,7 +302,7 @@ def _as_object(result: Any) -> Mapping[str, Any]:
     return result if isinstance(result, Mapping) else {"result": result}
 
 
-def plain(message: Message) -> dict[str, str]:
+def plain_message(message: Message) -> dict[str, str]:
     """Return a message as the contract has it: role and text, no parts."""
     content = message.get("content")
     if isinstance(content, list):

@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol, get_args, runtime_checkable
 from memorybus.clock import SYSTEM, Clock
 from memorybus.events import Message, StoreName
 
-from memorybus_providers.adapters.hosted import Caller, classified, side_by_side
+from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 ENRICH_DEADLINE: Final = 5.0
@@ -89,7 +89,7 @@ class RegisteredProvider(Protocol):
 
 
 @runtime_checkable
-class WithTools(Protocol):
+class ToolProvider(Protocol):
     """What a provider has beside the contract if it brings its tools: Hermes's two methods."""
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
@@ -126,7 +126,7 @@ class Registry:
         self._caller = caller
         self._clock = clock
         self._members: dict[str, RegisteredProvider] = {}
-        self._tools: dict[str, WithTools] = {}
+        self._tools: dict[str, ToolProvider] = {}
         self._started = False
         self._asked: set[str] = set()
         self._taken: OrderedDict[str, set[str]] = OrderedDict()
@@ -164,15 +164,15 @@ class Registry:
             if not self._call(name, member.is_available):
                 raise Unavailable("is not available")
             self._call(name, member.initialize, session_key, config)
-            self._adopt(member, self._call(name, member.capabilities))
+            self._register_tools(member, self._call(name, member.capabilities))
         except ProviderError as error:
             _log.warning("memory provider %r is dropped: %s", name, error)
             return str(error)
         return ""
 
-    def _adopt(self, member: RegisteredProvider, capabilities: Mapping[str, Any]) -> None:
+    def _register_tools(self, member: RegisteredProvider, capabilities: Mapping[str, Any]) -> None:
         shown = shown_tools(capabilities)
-        if isinstance(member, WithTools):
+        if isinstance(member, ToolProvider):
             self._tools = dict.fromkeys(shown, member) | self._tools
         else:
             self.foreign_tools |= shown
@@ -198,9 +198,9 @@ class Registry:
             name: partial(self._ask, name, member, user_message, messages)
             for name, member in self._members.items()
         }
-        answers = side_by_side(calls, within, self._clock)
+        answers = call_in_parallel(calls, within, self._clock)
         failed = [
-            classified(answer, name)
+            classify_error(answer, name)
             for name, answer in answers.items()
             if isinstance(answer, Exception)
         ]
@@ -266,7 +266,7 @@ class Registry:
         """Shut all providers down side by side; what takes longer than `deadline` is left alone."""
         members, self._members = self._members, {}
         calls = {name: partial(self._call, name, m.shutdown) for name, m in members.items()}
-        for name, answer in side_by_side(calls, deadline, self._clock).items():
+        for name, answer in call_in_parallel(calls, deadline, self._clock).items():
             if isinstance(answer, Exception):
                 _log.warning("memory provider %r did not shut down: %s", name, answer)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memorybus_providers.adapters.hermes.homes import (
     PluginHome,
-    at_home,
+    is_of_own_agent,
     make_home,
     mark_of,
     place_of,
@@ -56,9 +56,9 @@ class Children:
         self._links: OrderedDict[PluginHome, HostLink] = OrderedDict()
         self._source = options.home or _home_of(config)
         own = config.home / "hermes" if config.stands_for else self._source
-        self.own = PluginHome(config.home, own)
+        self.own_place = PluginHome(config.home, own)
 
-    def place(self, owner: Owner) -> PluginHome:
+    def place_for(self, owner: Owner) -> PluginHome:
         """Return where an owner's memories are.
 
         Raises:
@@ -67,13 +67,14 @@ class Children:
         if not self.serves(owner):
             raise Permanent(
                 f"the plugin {self._plugin} keeps nobody apart, and this instance is "
-                f"{_named(self._options.owner)}: configure one for {_named(owner)} with an "
-                "account of its own, or set apart = false to let everybody share"
+                f"{_describe_owner(self._options.owner)}: configure one for "
+                f"{_describe_owner(owner)} with an account of its own, or set apart = false to "
+                "let everybody share"
             )
         placed = {"home": place_of, "profile": profile_of}.get(self._known.apart)
         if placed is None or not self._options.apart:
-            return self.own
-        return placed(self.own, owner, self._options.owner)
+            return self.own_place
+        return placed(self.own_place, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
         """Whether an owner's memories may be here."""
@@ -85,7 +86,7 @@ class Children:
         by_plugin = self._known.apart == "plugin" and self._options.apart
         return user_id_of(owner, self._options.owner) if by_plugin else plain_id(owner)
 
-    def refused(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
+    def refusal(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return why a tool call would reach another person's memories, "" if it would not."""
         if not self._options.apart:
             return ""
@@ -96,16 +97,16 @@ class Children:
             return f"{tool} reaches what all persons share, so it serves this instance's own only"
         return ""
 
-    def whose(self, owner: Owner) -> dict[str, Any]:
+    def separation(self, owner: Owner) -> dict[str, Any]:
         """Return what the child must know of an owner to keep it apart; see its `apart`."""
         if not self._options.apart:
             return {}
         first = self._options.owner
         return {
-            "name": _named(owner),
+            "name": _describe_owner(owner),
             "mark": mark_of(owner),
             "stranger": owner.user != first.user,
-            "foreign": not at_home(owner, first),
+            "foreign": not is_of_own_agent(owner, first),
         }
 
     def ask(
@@ -148,7 +149,7 @@ class Children:
         )
 
 
-def _named(owner: Owner) -> str:
+def _describe_owner(owner: Owner) -> str:
     where = f" in {owner.workspace!r}" if owner.workspace else ""
     return f"that of {owner.user!r} with {owner.agent!r}{where}"
 

@@ -42,7 +42,7 @@ def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     Where it lies tells a plugin the profile's name: the agent's, as in Hermes, if that is a
     profile's name and stands for nobody else here.
     """
-    if at_home(owner, first):
+    if is_of_own_agent(owner, first):
         return own
     everybody = msgspec.structs.replace(owner, user="")
     plain = _PROFILE.fullmatch(owner.agent) and owner.workspace == first.workspace
@@ -52,7 +52,7 @@ def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     return PluginHome(directory, directory / "profiles" / name)
 
 
-def at_home(owner: Owner, first: Owner) -> bool:
+def is_of_own_agent(owner: Owner, first: Owner) -> bool:
     """Whether somebody is a person of the instance's own agent and workspace."""
     return (owner.agent, owner.workspace) == (first.agent, first.workspace)
 
@@ -77,7 +77,7 @@ def user_id_of(owner: Owner, first: Owner) -> str:
     The plain one for persons of the instance's own agent and workspace; for all others the name
     and a digest of the owner after a ``~``, which no plain one contains.
     """
-    if at_home(owner, first) and "~" not in owner.user:
+    if is_of_own_agent(owner, first) and "~" not in owner.user:
         return plain_id(owner)
     return f"{owner.user}~{derived_id(*msgspec.structs.astuple(owner))}"
 

@@ -91,7 +91,7 @@ def socket_path(place: Path) -> Path:
     return short / f"{text_digest(str(path))}.sock"
 
 
-def start(launch: Launch, path: Path, seconds: float) -> int:
+def start_child(launch: Launch, path: Path, seconds: float) -> int:
     """Start a child that listens on `path`; return its process id.
 
     The child has left us when this returns: it is nobody's zombie, and ends when nobody asks.
@@ -117,11 +117,11 @@ def start(launch: Launch, path: Path, seconds: float) -> int:
                 timeout=seconds,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Unavailable(_complaint(launch, error)) from error
+            raise Unavailable(_start_failure(launch, error)) from error
     return int(done.stdout)
 
 
-def pid_in(lock: Path) -> int:
+def read_pid(lock: Path) -> int:
     """Return the process id that a lock file holds; 0 if it holds none.
 
     A crash may leave the file empty, and whoever can write the directory anything in it.
@@ -130,7 +130,7 @@ def pid_in(lock: Path) -> int:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < _LONGEST_PID else 0
 
 
-def kill(pid: int) -> None:
+def kill_child(pid: int) -> None:
     """End a child with all it started; nobody if `pid` cannot be a child's.
 
     To the system 0 means our own process group, and the group 1 means every process that we may
@@ -160,7 +160,7 @@ def _environment(launch: Launch) -> dict[str, str]:
     return {**handed, **dict(_SEALED), "HERMES_HOME": str(launch.home)}
 
 
-def _complaint(launch: Launch, error: Exception) -> str:
+def _start_failure(launch: Launch, error: Exception) -> str:
     printed = getattr(error, "stderr", None) or b""
     tail = printed.decode(errors="replace").strip()[-500:]
     return f"{launch.python} could not host the plugin {launch.plugin}: {tail or error}"

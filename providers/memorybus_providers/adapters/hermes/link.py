@@ -11,7 +11,13 @@ from memorybus import private
 from memorybus.clock import Clock
 
 from memorybus_providers.adapters.hermes.child import frames
-from memorybus_providers.adapters.hermes.launch import Launch, kill, pid_in, socket_path, start
+from memorybus_providers.adapters.hermes.launch import (
+    Launch,
+    kill_child,
+    read_pid,
+    socket_path,
+    start_child,
+)
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 _TRIES = 3
@@ -20,12 +26,12 @@ _LOADING = 30.0
 """Seconds that a slow machine may take to import Hermes; calls fail meanwhile, and wait."""
 
 
-class Mixed(Permanent):
+class OwnersMixed(Permanent):
     """The plugin, as it is configured, does not keep an owner apart from others."""
 
 
 _MEANINGS: Mapping[str, type[ProviderError]] = {
-    frames.MIXED: Mixed,
+    frames.MIXED: OwnersMixed,
     "Permanent": Permanent,
     "Transient": Transient,
     "Unavailable": Unavailable,
@@ -62,7 +68,7 @@ class HostLink:
             Permanent: the plugin refuses this event.
         """
         until = self._clock.monotonic() + seconds
-        connection = self._connected(until)
+        connection = self._connect_until(until)
         try:
             connection.settimeout(max(_POLL, until - self._clock.monotonic()))
             frames.send(connection, dict(request))
@@ -81,7 +87,7 @@ class HostLink:
     def close(self, *, kill_child: bool = False) -> None:
         """Let go of the child, which ends when nobody holds it; or kill it."""
         if kill_child and self.pid:
-            kill(self.pid)
+            kill_child(self.pid)
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -99,20 +105,20 @@ class HostLink:
         if answer.get("worn"):
             self.close(kill_child=True)  # it is full of what failed instances have left
         if failure:
-            raise _told(failure)
+            raise _error_from_failure(failure)
         return answer.get("value")
 
-    def _connected(self, until: float) -> socket.socket:
+    def _connect_until(self, until: float) -> socket.socket:
         """Return the open connection, or a new one if the child has gone meanwhile."""
         if self._connection is not None and _is_closed(self._connection):
             self.close()
         if self._connection is None:
-            self._connection = self._greeted(until)
+            self._connection = self._connect_and_greet(until)
         return self._connection
 
-    def _greeted(self, until: float) -> socket.socket:
+    def _connect_and_greet(self, until: float) -> socket.socket:
         for _ in range(_TRIES):  # one that is just ending may still take a connection
-            connection = self._reached(until)
+            connection = self._reach_child(until)
             try:
                 connection.settimeout(max(_POLL, until - self._clock.monotonic()))
                 hello = frames.receive(connection)
@@ -123,7 +129,7 @@ class HostLink:
             except (OSError, frames.FrameError):
                 hello = None
             if hello is not None:
-                return self._agreed(connection, hello)
+                return self._check_hello(connection, hello)
             connection.close()
         raise Unavailable(f"{self._name} ends as soon as it starts: see {self._launch.log}")
 
@@ -131,13 +137,13 @@ class HostLink:
         """Kill a child that does not greet, unless it may still be loading the plugin."""
         begun = self._launch.lock.stat().st_mtime
         if self._clock.now_ms() / 1000 - begun > _LOADING:
-            kill(self.pid)
+            kill_child(self.pid)
 
-    def _agreed(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
+    def _check_hello(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
         failure = hello.get("failure")
         if failure:
             connection.close()
-            error = _told(failure)
+            error = _error_from_failure(failure)
             raise Unavailable(str(error)) from error  # it has not even begun: no event is at fault
         if hello.get("version") != frames.VERSION:
             connection.close()
@@ -145,7 +151,7 @@ class HostLink:
         self.pid = int(hello["pid"])
         return connection
 
-    def _reached(self, until: float) -> socket.socket:
+    def _reach_child(self, until: float) -> socket.socket:
         """Connect, under the lock of who starts; start a child if nobody listens."""
         private.directory(self._launch.place)
         path = socket_path(self._launch.place)
@@ -153,11 +159,13 @@ class HostLink:
             connection = _connect(path)
             if connection is None:
                 lock.write_text("")  # whatever it says from now on is of the child that we start
-                lock.write_text(str(start(self._launch, path, until - self._clock.monotonic())))
+                lock.write_text(
+                    str(start_child(self._launch, path, until - self._clock.monotonic()))
+                )
                 connection = _connect(path)
             if connection is None:
                 raise Unavailable(f"{self._name} does not listen: see {self._launch.log}")
-            self.pid = pid_in(lock)
+            self.pid = read_pid(lock)
         return connection
 
     @contextlib.contextmanager
@@ -203,7 +211,7 @@ def _is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def _told(failure: Mapping[str, str]) -> ProviderError:
+def _error_from_failure(failure: Mapping[str, str]) -> ProviderError:
     """Return the child's failure as an error of the contract, its trace as a note."""
     error = _MEANINGS.get(failure["class"], Permanent)(failure["message"])
     error.add_note(failure["trace"])

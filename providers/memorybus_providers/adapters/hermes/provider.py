@@ -36,13 +36,13 @@ from memorybus_providers.adapters.hermes import requests
 from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
 from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome
-from memorybus_providers.adapters.hermes.link import Mixed
+from memorybus_providers.adapters.hermes.link import OwnersMixed
 from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, known, note
 from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -143,7 +143,7 @@ class HostedHermesProvider(MemoryProvider):
         """
         self._is_open = True
         private.directory(self.config.home)
-        self._children.ask(self._children.own, {"op": "ping"}, _STARTING)
+        self._children.ask(self._children.own_place, {"op": "ping"}, _STARTING)
 
     def shutdown(self) -> None:
         """Let go of the children; each ends when nobody holds it."""
@@ -152,7 +152,7 @@ class HostedHermesProvider(MemoryProvider):
 
     def backup_paths(self) -> Sequence[Path]:
         """Return the instance's directory and its HERMES_HOME."""
-        return (self._children.own.directory, self._children.own.home)
+        return (self._children.own_place.directory, self._children.own_place.home)
 
     @property
     def fresh_by_home(self) -> bool:
@@ -163,39 +163,39 @@ class HostedHermesProvider(MemoryProvider):
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
         """Open the session's plugin instance."""
-        owner = self._served(ctx)
+        owner = self._owner_of_event(ctx)
         before = self._notes.facts(owner, event.parent) if event.parent else {}
         self._notes.keep(owner, ctx.session.id, {**before, **requests.session_facts(event)})
         self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
         """Tell that the user has spoken: some plugins work by it."""
-        self._write("on_turn_start", requests.turn_start(event), ctx)
+        self._write("on_turn_start", requests.turn_start_args(event), ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Give a turn."""
-        self._write("sync_turn", requests.turn(event, ctx), ctx)
+        self._write("sync_turn", requests.turn_args(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Give a write to the agent's stores."""
-        self._write("on_memory_write", requests.memory_write(event, ctx), ctx)
+        self._write("on_memory_write", requests.memory_write_args(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """Let the session's instance go on under the new id."""
-        self._notes.carry(self._served(ctx), event.parent, ctx.session.id)
-        self._write("on_session_switch", requests.switch(event), ctx)
+        self._notes.carry(self._owner_of_event(ctx), event.parent, ctx.session.id)
+        self._write("on_session_switch", requests.switch_args(event), ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Return what the plugin wants in the summary."""
-        return str(self._write("on_pre_compress", requests.compressing(event), ctx))
+        return str(self._write("on_pre_compress", requests.compress_args(event), ctx))
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Tell what a sub-agent did."""
-        self._write("on_delegation", requests.delegation(event), ctx)
+        self._write("on_delegation", requests.delegation_args(event), ctx)
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
         """Tell that the session is over."""
-        self._write("on_session_end", requests.end(event), ctx)
+        self._write("on_session_end", requests.session_end_args(event), ctx)
 
     # -- tools and recall -------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class HostedHermesProvider(MemoryProvider):
 
         Asked for everyone's, it asks for each agent and person it has written for.
         """
-        owners = [one for one in self._owners.asked(ctx.scope) if self._children.serves(one)]
+        owners = [one for one in self._owners.owners_in(ctx.scope) if self._children.serves(one)]
         name = ctx.session.id if ctx.session else _ASIDE
         if ctx.session and len(owners) == 1:
             self._note_asked(owners[0], name)
@@ -212,9 +212,9 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            with contextlib.suppress(Mixed):  # it has nothing of an owner whom it refuses
-                text = self._aside(request, owner, name, seconds)
-                found.extend(Recollection(part) for part in passages(text))
+            with contextlib.suppress(OwnersMixed):  # it has nothing of an owner whom it refuses
+                text = self._ask_beside_lane(request, owner, name, seconds)
+                found.extend(Recollection(part) for part in split_passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -230,7 +230,9 @@ class HostedHermesProvider(MemoryProvider):
         if not self._children.serves(owner):
             return ""
         session_id = self._asked.get(owner, _ASIDE)
-        return self._aside({"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING)
+        return self._ask_beside_lane(
+            {"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING
+        )
 
     def _note_asked(self, owner: Owner, session_id: str) -> None:
         self._asked[owner] = session_id
@@ -246,7 +248,7 @@ class HostedHermesProvider(MemoryProvider):
         """
         try:
             found: list[Mapping[str, Any]] = self._children.ask(
-                self._children.own, {"op": "tools"}, _STARTING
+                self._children.own_place, {"op": "tools"}, _STARTING
             )
         finally:
             if not self._is_open:
@@ -258,36 +260,36 @@ class HostedHermesProvider(MemoryProvider):
     ) -> Mapping[str, Any]:
         """Run a tool; an answer that is no JSON object is returned under ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
-        if refused := self._children.refused(owner_of(ctx.scope), tool, arguments):
+        if refused := self._children.refusal(owner_of(ctx.scope), tool, arguments):
             return {"error": refused}
         if tool in self.capabilities.reading_tools:
             seconds = ctx.deadline * _SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
             owner = owner_of(ctx.scope)
-            return _as_object(self._aside(request, owner, ctx.session.id, seconds))
+            return _as_object(self._ask_beside_lane(request, owner, ctx.session.id, seconds))
         return _as_object(str(self._write("handle_tool_call", args, ctx)))
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _served(self, ctx: HookContext) -> Owner:
+    def _owner_of_event(self, ctx: HookContext) -> Owner:
         """Return whose an event is; raise `Permanent` before anything is noted of another's."""
         owner = owner_of(ctx.scope)
-        self._children.place(owner)
+        self._children.place_for(owner)
         return owner
 
     def _write(self, name: str, args: requests.Args, ctx: HookContext) -> Any:
         owner = owner_of(ctx.scope)
-        place = self._children.place(owner)
+        place = self._children.place_for(owner)
         self._owners.note(owner)
         session = self._session(ctx.scope, ctx.session.id, place)
-        request = {**requests.hook(name, args, session), "event": ctx.event_id}
+        request = {**requests.hook_request(name, args, session), "event": ctx.event_id}
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
-    def _aside(
+    def _ask_beside_lane(
         self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
     ) -> str:
         """Ask beside the lane, and let a child that hangs live: the lane ends it."""
-        place = self._children.place(owner)
+        place = self._children.place_for(owner)
         scope = Scope(owner.agent, owner.user, owner.workspace)
         session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
@@ -297,8 +299,8 @@ class HostedHermesProvider(MemoryProvider):
         owner = owner_of(scope)
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)
-        told = requests.session(scope, session_id, place.home, user_id, known)
-        return {**told, WHOSE: {**self._children.whose(owner), CWD: known.get(CWD, "")}}
+        told = requests.session_args(scope, session_id, place.home, user_id, known)
+        return {**told, WHOSE: {**self._children.separation(owner), CWD: known.get(CWD, "")}}
 
 
 def _as_object(text: str) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""
 """Hermes's words for why a session was switched, where they are not ours."""
 
 
-def hook(name: str, args: Args, session: Args) -> Args:
+def hook_request(name: str, args: Args, session: Args) -> Args:
     """Return the request for a hook."""
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
@@ -41,7 +41,7 @@ def hook(name: str, args: Args, session: Args) -> Args:
 def session_facts(event: SessionStarted) -> dict[str, str]:
     """Return what an event says of its session, under Hermes's names."""
     values = {
-        **{name: value for name, value in event.details.items() if _may_tell(name)},
+        **{name: value for name, value in event.details.items() if _is_allowed(name)},
         "platform": event.platform,
         "agent_context": event.agent_context,
         "session_title": event.title,
@@ -49,11 +49,11 @@ def session_facts(event: SessionStarted) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _may_tell(name: str) -> bool:
+def _is_allowed(name: str) -> bool:
     return name.isidentifier() and name not in _FIXED
 
 
-def session(
+def session_args(
     scope: Scope, session_id: str, home: Path, user_id: str, known: Mapping[str, str]
 ) -> Args:
     """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
@@ -78,7 +78,7 @@ def session(
     return {name: value for name, value in values.items() if value}
 
 
-def turn(event: TurnCompleted, ctx: HookContext) -> Args:
+def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
     """Return the arguments of ``sync_turn``; without messages, the two texts stand for them."""
     spoken = [
         {"role": "user", "content": event.user},
@@ -92,7 +92,7 @@ def turn(event: TurnCompleted, ctx: HookContext) -> Args:
     }
 
 
-def turn_start(event: TurnStarted) -> Args:
+def turn_start_args(event: TurnStarted) -> Args:
     """Return the arguments of ``on_turn_start``; of the details, those that are known."""
     details = {
         "model": event.model,
@@ -104,7 +104,7 @@ def turn_start(event: TurnStarted) -> Args:
     return {"number": event.number, "message": event.message, "details": told}
 
 
-def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
+def memory_write_args(event: MemoryWritten, ctx: HookContext) -> Args:
     """Return the arguments of ``on_memory_write``."""
     metadata = {"session_id": ctx.session.id, "platform": ctx.scope.platform, **event.provenance}
     metadata |= {"old_text": event.old_text} if event.old_text else {}
@@ -116,7 +116,7 @@ def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
     }
 
 
-def switch(event: SessionSwitched) -> Args:
+def switch_args(event: SessionSwitched) -> Args:
     """Return the arguments of ``on_session_switch``."""
     return {
         "new_id": event.new_id,
@@ -127,12 +127,12 @@ def switch(event: SessionSwitched) -> Args:
     }
 
 
-def compressing(event: ContextCompressing) -> Args:
+def compress_args(event: ContextCompressing) -> Args:
     """Return the arguments of ``on_pre_compress``."""
     return {"messages": list(event.messages)}
 
 
-def delegation(event: Delegated) -> Args:
+def delegation_args(event: Delegated) -> Args:
     """Return the arguments of ``on_delegation``; of the details, those that are known."""
     tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
     told: Args = {name: value for name, value in tokens.items() if value}
@@ -146,6 +146,6 @@ def delegation(event: Delegated) -> Args:
     }
 
 
-def end(event: SessionEnded) -> Args:
+def session_end_args(event: SessionEnded) -> Args:
     """Return the arguments of ``on_session_end``."""
     return {"messages": list(event.messages)}

@@ -42,15 +42,15 @@ def initialize(plugin: Any, session: Mapping[str, Any]) -> None:
         Exception: whatever the plugin raises.
     """
     told = {name: value for name, value in session.items() if name != WHOSE}
-    opened = _OPENED.get(getattr(plugin, "name", ""), _plainly)
+    opened = _INITIALIZERS.get(getattr(plugin, "name", ""), _initialize_plainly)
     opened(plugin, told, session.get(WHOSE, {}))
 
 
-def _plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
+def _initialize_plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
     plugin.initialize(**told)
 
 
-def _holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+def _initialize_holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
     """Its database may have a place of its own: not one for several HERMES_HOMEs."""
     plugin.initialize(**told)
     where = Path(plugin._store.db_path).resolve()  # noqa: SLF001
@@ -59,7 +59,7 @@ def _holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         raise _refusal(plugin, whose, f"db_path is {where}", "let db_path begin with $HERMES_HOME")
 
 
-def _mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+def _initialize_mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
     """A configured ``user_id`` stands for every person."""
     plugin.initialize(**told)
     fixed = plugin._config.get("user_id")  # noqa: SLF001
@@ -69,7 +69,7 @@ def _mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         )
 
 
-def _retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+def _initialize_retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
     """Its project is the profile's, unless the environment names one for all of them."""
     plugin.initialize(**told)
     project = plugin._client.project  # noqa: SLF001
@@ -79,7 +79,7 @@ def _retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         )
 
 
-def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+def _initialize_honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
     """It makes its session in a thread that `initialize` starts: so it is asked for names first.
 
     It takes an exception of that for a failure of its own, which is kept here.
@@ -97,7 +97,7 @@ def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
             raise
         if not names:
             names.append(_honcho_session(config, session_id, given, whose, resolve))
-            _settle_honcho(plugin, config, whose)
+            _adapt_honcho_config(plugin, config, whose)
         return names[0]
 
     plugin._resolve_session_key = named  # noqa: SLF001
@@ -142,7 +142,7 @@ def _honcho_session(
     return name if own or not whose.get("stranger") else f"{name[:_NAME]}-{whose['mark']}"
 
 
-def _settle_honcho(plugin: Any, config: Any, whose: Whose) -> None:
+def _adapt_honcho_config(plugin: Any, config: Any, whose: Whose) -> None:
     """Let a stranger be a peer of its own, and take none of the owner's memory files."""
     if not whose.get("stranger"):
         return
@@ -164,9 +164,9 @@ def _refusal(plugin: Any, whose: Whose, why: str, remedy: str) -> CallRefused:
     )
 
 
-_OPENED: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Whose], None]]] = {
-    "holographic": _holographic,
-    "honcho": _honcho,
-    "mem0": _mem0,
-    "retaindb": _retaindb,
+_INITIALIZERS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Whose], None]]] = {
+    "holographic": _initialize_holographic,
+    "honcho": _initialize_honcho,
+    "mem0": _initialize_mem0,
+    "retaindb": _initialize_retaindb,
 }

@@ -50,12 +50,12 @@ class CallRefused(Exception):
         self.meaning = meaning
 
 
-def meaning(error: BaseException) -> str:
+def meaning_of(error: BaseException) -> str:
     """Return what an error means, looking at its causes too."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
-        known = _known(current)
+        known = _known_meaning(current)
         if known:
             return known
         seen.append(current)
@@ -63,7 +63,7 @@ def meaning(error: BaseException) -> str:
     return PERMANENT
 
 
-def by_status(status: int) -> str:
+def meaning_of_status(status: int) -> str:
     """Return what an HTTP status from 400 on means."""
     if status in _LET_IN or status in _GATEWAY:
         return UNAVAILABLE  # nobody is let in, or the backend is down
@@ -74,23 +74,23 @@ def answer_of(error: BaseException, mask: Callable[[str], str]) -> Answer:
     """Return the answer that reports an error: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
     text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)
-    return {"class": meaning(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
+    return {"class": meaning_of(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
 
 
-def _known(error: BaseException) -> str:
+def _known_meaning(error: BaseException) -> str:
     if isinstance(error, CallRefused):
         return error.meaning
     status = _status(error)
     if status:
-        return by_status(status)
+        return meaning_of_status(status)
     if isinstance(error, sqlite3.OperationalError):
         return TRANSIENT if "locked" in str(error) or "busy" in str(error) else PERMANENT
     if isinstance(error, ImportError):
         return UNAVAILABLE  # a package is missing: no event is at fault
-    return _by_name(error)
+    return _meaning_by_name(error)
 
 
-def _by_name(error: BaseException) -> str:
+def _meaning_by_name(error: BaseException) -> str:
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _AWAY:
         return UNAVAILABLE

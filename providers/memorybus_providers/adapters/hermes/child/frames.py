@@ -50,19 +50,19 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
         FrameError: what came is no frame.
         OSError: nothing came within the socket's time-out, or the connection broke.
     """
-    head = _exactly(connection, _LENGTH.size)
+    head = _receive_exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > LONGEST:
         raise FrameError(f"a frame of {length} bytes is announced")
-    body = _exactly(connection, length)
+    body = _receive_exactly(connection, length)
     if body is None:
         return None
-    return _object(body)
+    return _decode_object(body)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _decode_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except ValueError as error:
@@ -72,7 +72,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
+def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
     """Return `size` bytes, None if the stream ends before."""
     parts = bytearray()
     while len(parts) < size:

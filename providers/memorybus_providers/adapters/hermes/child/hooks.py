@@ -18,7 +18,9 @@ def sync_turn(plugin: Any, args: Mapping[str, Any]) -> None:
     keywords: dict[str, Any] = {"session_id": args["session_id"]}
     if args["messages"] and accepts(plugin.sync_turn, "messages"):
         keywords["messages"] = list(args["messages"])
-    plugin.sync_turn(args["user"], args["assistant"], **accepted(plugin.sync_turn, keywords))
+    plugin.sync_turn(
+        args["user"], args["assistant"], **accepted_keywords(plugin.sync_turn, keywords)
+    )
 
 
 def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
@@ -37,7 +39,7 @@ def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
 def on_turn_start(plugin: Any, args: Mapping[str, Any]) -> None:
     """Say that the user has spoken, with the details that the hook takes."""
     hook = plugin.on_turn_start
-    hook(args["number"], args["message"], **accepted(hook, args["details"]))
+    hook(args["number"], args["message"], **accepted_keywords(hook, args["details"]))
 
 
 def on_session_end(plugin: Any, args: Mapping[str, Any]) -> None:
@@ -51,7 +53,7 @@ def on_session_switch(plugin: Any, args: Mapping[str, Any]) -> None:
     keywords |= {"rewound": True} if args["rewound"] else {}
     keywords |= {"reason": args["reason"]} if args["reason"] else {}
     hook = plugin.on_session_switch
-    hook(args["new_id"], **accepted(hook, keywords))
+    hook(args["new_id"], **accepted_keywords(hook, keywords))
 
 
 def on_pre_compress(plugin: Any, args: Mapping[str, Any]) -> str:
@@ -64,7 +66,7 @@ def on_delegation(plugin: Any, args: Mapping[str, Any]) -> None:
     """Tell what a sub-agent did, with the details that the hook takes."""
     hook = plugin.on_delegation
     keywords = {"child_session_id": args["child_session"], **args["details"]}
-    hook(args["task"], args["result"], **accepted(hook, keywords))
+    hook(args["task"], args["result"], **accepted_keywords(hook, keywords))
 
 
 def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
@@ -89,14 +91,14 @@ def tool_name(schema: Any) -> Any:
 
 def recall(plugin: Any, query: str, session_id: str) -> str:
     """Return what the plugin remembers for a query."""
-    text = plugin.prefetch(query, **accepted(plugin.prefetch, {"session_id": session_id}))
+    text = plugin.prefetch(query, **accepted_keywords(plugin.prefetch, {"session_id": session_id}))
     return text if isinstance(text, str) else ""
 
 
 def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
     """Ask ahead: what many plugins answer later is fetched by this."""
     hook = plugin.queue_prefetch
-    hook(query, **accepted(hook, {"session_id": session_id}))
+    hook(query, **accepted_keywords(hook, {"session_id": session_id}))
 
 
 def accepts(hook: Hook, keyword: str) -> bool:
@@ -110,7 +112,7 @@ def accepts(hook: Hook, keyword: str) -> bool:
     return keyword in parameters
 
 
-def accepted(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_keywords(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return those keywords that a hook takes."""
     return {name: value for name, value in keywords.items() if accepts(hook, name)}
 

@@ -82,79 +82,79 @@ class Host:
         done = request["hook"], request["event"]
         with self._writes:
             if done not in self._done:  # else who asked has died before it heard the answer
-                self._done[done] = self._called(request)
+                self._done[done] = self._run_hook(request)
             if len(self._done) > _REMEMBERED:
                 self._done.popitem(last=False)
             return self._done[done]
 
-    def _called(self, request: Request) -> Any:
+    def _run_hook(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
         switches = name == "on_session_switch"
         with self._watch.call("initialize", writes=False):
             instance = (
-                self._instances.switching(args["parent"], session)
+                self._instances.begin_switch(args["parent"], session)
                 if switches
-                else self._instances.of(session)
+                else self._instances.instance_for(session)
             )
         if instance is None or name == "initialize":
             return None  # a new instance is told all by `initialize`, as in Hermes
         with instance.lock:
-            value = self._written(instance, request, _with_transcript(instance, name, args))
+            value = self._run_write(instance, request, _with_transcript(instance, name, args))
         if switches:
-            self._instances.switched(args["parent"], session)
+            self._instances.finish_switch(args["parent"], session)
         return value
 
-    def _written(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
+    def _run_write(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
         name = request["hook"]
         with self._watch.call(name, request["event"], writes=True) as call:
             try:
-                value = self._applied(instance, call, args)
+                value = self._apply(instance, call, args)
             except BaseException:
-                self._failed(instance, call)
+                self._after_failure(instance, call)
                 raise
         _remember(instance, name, args)
         return value
 
-    def _applied(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
+    def _apply(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
         plugin, settling = instance.plugin, self._settling
         if call.hook not in WRITES:
             return HOOKS[call.hook](plugin, args)
         with self._watch.call("ready", writes=False):  # what it starts is no write's
-            settling.ready(plugin)
-        if settling.begin(plugin, call, doubted=not instance.proven):
+            settling.ensure_ready(plugin)
+        if settling.begin_write(plugin, call, doubted=not instance.proven):
             value = None
         else:
             value = HOOKS[call.hook](plugin, args)
             settling.settle(plugin, call)
         if call.hook != "handle_tool_call":  # a tool's answer tells of failure
-            call.verify()
+            call.raise_failure()
         instance.proven = instance.proven or call.hook == "sync_turn"
         return value
 
-    def _failed(self, instance: PluginInstance, call: WatchedCall) -> None:
+    def _after_failure(self, instance: PluginInstance, call: WatchedCall) -> None:
         goes_on = False
         with contextlib.suppress(Exception):  # what matters is why the write failed
-            goes_on = self._settling.failed(instance.plugin, call)
+            goes_on = self._settling.after_failure(instance.plugin, call)
         if not goes_on:
-            instance.left()
+            instance.drop_plugin()
             self.worn = self._watch.standing > _THREADS * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]
-        with self._beside(request) as (plugin, call):
+        with self._instance_for_reading(request) as (plugin, call):
             hooks.queue_prefetch(plugin, query, session_id)
             call.join(request["seconds"])
             return hooks.recall(plugin, query, session_id)
 
     def _read(self, request: Request) -> str:
-        with self._beside(request) as (plugin, _):
+        with self._instance_for_reading(request) as (plugin, _):
             return hooks.handle_tool_call(plugin, request["args"])
 
     @contextlib.contextmanager
-    def _beside(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
+    def _instance_for_reading(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
         """Give a session's plugin to a call that does not write, when no other calls it."""
         with self._watch.call(request["op"], writes=False) as call:
-            instance = self._instances.of(request["session"])
+            instance = self._instances.instance_for(request["session"])
             if not instance.lock.acquire(timeout=request["seconds"]):
                 raise CallRefused(UNAVAILABLE, "the plugin is busy with this session")
             try:
@@ -165,7 +165,7 @@ class Host:
                 instance.lock.release()
 
     def _prompt(self, request: Request) -> str:
-        with self._beside(request) as (plugin, _):
+        with self._instance_for_reading(request) as (plugin, _):
             block = plugin.system_prompt_block()
         return block if isinstance(block, str) else ""
 
@@ -184,6 +184,6 @@ def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) 
 
 def _remember(instance: PluginInstance, name: str, args: Mapping[str, Any]) -> None:
     if name == "sync_turn":
-        instance.heard(args["messages"])
+        instance.keep_transcript(args["messages"])
     if name == "on_session_end" or (name == "on_session_switch" and args["reset"]):
-        instance.heard([])
+        instance.keep_transcript([])

@@ -41,12 +41,12 @@ class PluginInstance:
         self.lock = threading.Lock()
         self.transcript: list[Message] = []
 
-    def left(self) -> None:
+    def drop_plugin(self) -> None:
         """Go on without the plugin's object, whose write failed."""
         self.plugin = None
         self.proven = False
 
-    def heard(self, messages: list[Message]) -> None:
+    def keep_transcript(self, messages: list[Message]) -> None:
         """Remember the transcript, its end if it is long."""
         self.transcript = messages[-_LONGEST:]
 
@@ -68,39 +68,39 @@ class PluginInstances:
         self._guard = threading.RLock()
         self._open: OrderedDict[Key, PluginInstance] = OrderedDict()
 
-    def of(self, session: Mapping[str, Any]) -> PluginInstance:
+    def instance_for(self, session: Mapping[str, Any]) -> PluginInstance:
         """Return a session's instance, initialised with `session` if it is new or failed."""
-        return self._filled(_key(session, session["session_id"]), session)
+        return self._ensure_open(_key(session, session["session_id"]), session)
 
-    def switching(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
+    def begin_switch(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
         """Return the instance that is to go on as `session`: the parent's, or that of the id.
 
         None if there is neither, or the plugin cannot switch: then a new one is open.
         """
         name = _key(session, session["session_id"])
         with self._guard:
-            known = self._before(session, parent) or (name if name in self._open else None)
-            if known is not None and not self._settling.fresh:
-                return self._filled(known, {**session, "session_id": known[0]})
-            self.of(session)
+            known = self._key_before(session, parent) or (name if name in self._open else None)
+            if known is not None and not self._settling.reopens_on_switch:
+                return self._ensure_open(known, {**session, "session_id": known[0]})
+            self.instance_for(session)
             return None
 
-    def switched(self, parent: str, session: Mapping[str, Any]) -> None:
+    def finish_switch(self, parent: str, session: Mapping[str, Any]) -> None:
         """Move the parent's instance, as the one instance of a Hermes process goes on."""
         name = _key(session, session["session_id"])
         with self._guard:
-            before = self._before(session, parent)
+            before = self._key_before(session, parent)
             if before is not None:
-                self._discarded(name)
+                self._discard(name)
                 self._open[name] = self._open.pop(before)
 
     def close(self) -> None:
         """Close all of them."""
         with self._guard:
             for name in list(self._open):
-                self._discarded(name)
+                self._discard(name)
 
-    def _before(self, session: Mapping[str, Any], parent: str) -> Key | None:
+    def _key_before(self, session: Mapping[str, Any], parent: str) -> Key | None:
         """Return the key of the instance that goes on as another session of its owner.
 
         That of the same chat, if there is one: who resumes a session may have been elsewhere.
@@ -111,20 +111,20 @@ class PluginInstances:
         others = (key for key in reversed(self._open) if key[:2] == own)
         return same if same in self._open else next(others, None)
 
-    def _filled(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
+    def _ensure_open(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
         with self._guard:
             if name not in self._open:
-                self._open[name] = PluginInstance(self._opened(session))
+                self._open[name] = PluginInstance(self._open_plugin(session))
                 self._shrink(name)
             elif self._open[name].plugin is None:
-                self._open[name].plugin = self._opened(session)
+                self._open[name].plugin = self._open_plugin(session)
             self._open.move_to_end(name)
             return self._open[name]
 
-    def _opened(self, session: Mapping[str, Any]) -> Any:
+    def _open_plugin(self, session: Mapping[str, Any]) -> Any:
         """Raise `CallRefused` if there is none to be had: that is no event's fault."""
         plugin = self._make()
-        self._settling.opening(plugin)
+        self._settling.before_initialize(plugin)
         try:
             apart.initialize(plugin, session)
         except CallRefused:
@@ -134,16 +134,16 @@ class PluginInstances:
         except Exception as error:
             said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
             raise CallRefused(UNAVAILABLE, said) from error
-        self._settling.opened(plugin)
+        self._settling.after_initialize(plugin)
         return plugin
 
     def _shrink(self, newest: Key) -> None:
         """Close the least used instances that nobody calls, until the number is kept."""
         idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
         for name in idle[: max(0, len(self._open) - self._limit)]:
-            self._discarded(name)
+            self._discard(name)
 
-    def _discarded(self, name: Key) -> None:
+    def _discard(self, name: Key) -> None:
         """Quiesce and shut down; ``on_session_end`` is not made up, the session goes on."""
         instance = self._open.pop(name, None)
         if instance is None or instance.plugin is None:

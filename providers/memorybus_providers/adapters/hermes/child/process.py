@@ -59,7 +59,7 @@ class Service:
         self.failure: dict[str, str] | None = None
         self.host: Host | None = None
         try:
-            self.host = _made(config)
+            self.host = _make_host(config)
         except BaseException as error:
             self.failure = answer_of(error, mask)
 
@@ -121,7 +121,7 @@ def _send(connection: socket.socket, reply: dict[str, Any], service: Service) ->
         frames.send(connection, {"error": answer_of(error, service.mask)})
 
 
-def _made(config: dict[str, Any]) -> Host:
+def _make_host(config: dict[str, Any]) -> Host:
     # This process ends by _exit: no handler would run, and each would keep its instance for ever.
     atexit.register = lambda function, *_, **__: function  # type: ignore[assignment]
     loader = importlib.import_module("hermes_cli.env_loader")
@@ -135,11 +135,11 @@ def _made(config: dict[str, Any]) -> Host:
     except BaseException:
         sys.stderr.write("\n".join([*watch.last, ""]))
         raise
-    _hear(plugin, settling.complaints)
+    _let_complaints_through(plugin, settling.complaints)
     return Host(plugin, settling, watch, config["instances"])
 
 
-def _hear(plugin: Plugin, complaints: tuple[str, ...]) -> None:
+def _let_complaints_through(plugin: Plugin, complaints: tuple[str, ...]) -> None:
     """Let quiet messages through if an adapter waits for some."""
     if complaints:
         logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)

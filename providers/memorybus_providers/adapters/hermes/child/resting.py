@@ -13,7 +13,7 @@ import threading
 from types import FrameType
 
 
-def rests(thread: threading.Thread) -> bool:
+def is_idle(thread: threading.Thread) -> bool:
     """Return whether a thread has ended, or waits for work and has none."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  there is no other way
     if frame is None:

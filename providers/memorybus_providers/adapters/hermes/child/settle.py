@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .failures import TRANSIENT, UNAVAILABLE, CallRefused, by_status
+from .failures import TRANSIENT, UNAVAILABLE, CallRefused, meaning_of_status
 from .watch import WatchedCall
 
 WRITES = frozenset(
@@ -35,23 +35,23 @@ class Settling:
     """For plugins of which nothing is known: waits a while for threads, cannot tell more.
 
     Attributes:
-        fresh: a session switch opens another instance, since the plugin cannot switch.
+        reopens_on_switch: a session switch opens another instance, since the plugin cannot switch.
         complaints: beginnings of quiet log messages that tell of a failed write.
     """
 
-    fresh = False
+    reopens_on_switch = False
     complaints: tuple[str, ...] = ()
 
-    def opening(self, plugin: Any) -> None:
+    def before_initialize(self, plugin: Any) -> None:
         """Prepare an instance that is about to be initialised."""
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Prepare an instance that was just initialised."""
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Raise `CallRefused` if the plugin would drop a write now."""
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Prepare for one write; say whether the backend has it already.
 
         Args:
@@ -65,7 +65,7 @@ class Settling:
         """Wait until a write is over."""
         call.join(_PATIENCE)
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """A write failed; say whether the instance goes on.
 
         One that does may send what failed again by itself. So it goes on only if it may hold what
@@ -74,15 +74,15 @@ class Settling:
         return True
 
 
-class Settled(Settling):
+class Reopened(Settling):
     """For plugins that hold nothing that counts as applied: who fails is made anew."""
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """Forget the instance: neither it nor its ``shutdown`` sends what it still holds."""
         return False
 
 
-class Synchronous(Settled):
+class Synchronous(Reopened):
     """For plugins whose hooks return when their work is done (holographic)."""
 
     complaints = ("Holographic memory_write mirror failed",)
@@ -91,7 +91,7 @@ class Synchronous(Settled):
         """Nothing is left to wait for."""
 
 
-class Threads(Settled):
+class Threads(Reopened):
     """For plugins that start a thread for each write, which ends with it or waits for more.
 
     It waits without end: whoever asked ends this process when it takes too long, and so makes sure
@@ -106,7 +106,7 @@ class Threads(Settled):
 class Mem0(Threads):
     """Its own breaker and a thread still at work make it drop turns without a word."""
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Refuse while the breaker is open; wait for a thread of before."""
         if attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
@@ -121,21 +121,21 @@ class Mem0(Threads):
         if call.hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
             raise CallRefused(TRANSIENT, "mem0 dropped the turn")
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """Close its connections; it holds no turns."""
         plugin.shutdown()
         return False
 
 
-class Hindsight(Settled):
+class Hindsight(Reopened):
     """One writer thread takes from a queue; turns could be held back in memory."""
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Retain every turn: what is held back would be lost with the process."""
         attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Let a switch send nothing: every turn was sent when it came."""
         if call.hook == "on_session_switch":
             attribute(plugin, "_session_turns").clear()
@@ -145,7 +145,7 @@ class Hindsight(Settled):
         """Wait until the queue is empty and its last job done."""
         attribute(plugin, "_retain_queue").join()
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End the writer; what failed has left the queue."""
         plugin.shutdown()
         return False
@@ -157,7 +157,7 @@ class Honcho(Threads):
     Every message carries the id of its event, by which Honcho is asked for one in doubt.
     """
 
-    fresh = True
+    reopens_on_switch = True
     complaints = (
         "Honcho sync_turn failed",
         "Honcho memory mirror failed",
@@ -169,7 +169,7 @@ class Honcho(Threads):
         self._event = ""
         self._marks = False
 
-    def opening(self, plugin: Any) -> None:
+    def before_initialize(self, plugin: Any) -> None:
         """Let it send each turn in the call: no queue, and no writer that never ends."""
         begin = attribute(plugin, "_do_session_init")
 
@@ -180,7 +180,7 @@ class Honcho(Threads):
 
         plugin._do_session_init = begun  # noqa: SLF001
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Wait until the session is there; leave it to the bus to try again."""
         if attribute(plugin, "_cron_skipped"):
             return
@@ -194,19 +194,19 @@ class Honcho(Threads):
         attribute(http, "max_retries")
         http.max_retries = 0
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Mark what is sent with the event; ask for a turn that is in doubt."""
         self._event = call.event
         if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
             return False
         session = _honcho_session(plugin)
-        self._mark(type(session))
+        self._mark_messages(type(session))
         if not doubted:
             return False
         found = session.messages(filters={"metadata": {_EVENT: call.event}})
         return next(iter(found), None) is not None
 
-    def _mark(self, kind: Any) -> None:
+    def _mark_messages(self, kind: Any) -> None:
         """Let sessions of the SDK add the event to the messages they send."""
         if self._marks:
             return
@@ -221,23 +221,23 @@ class Honcho(Threads):
         kind.add_messages = add_messages
 
 
-class RetainDB(Settled):
+class RetainDB(Reopened):
     """It keeps turns in a queue on disk, and sends what failed again when it is next opened."""
 
     complaints = ("RetainDB memory mirror failed",)
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Send each turn in the call, past that queue: the bus keeps what is not sent."""
         queue = attribute(plugin, "_queue")
         attribute(queue, "enqueue")
         client = attribute(plugin, "_client")
-        client.request = _by_its_text(attribute(client, "request"))
+        client.request = _classify_by_text(attribute(client, "request"))
         queue.enqueue = attribute(client, "ingest_session")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End its thread."""
         plugin.shutdown()
         return False
@@ -259,20 +259,20 @@ class Supermemory(Threads):
         self._call: WatchedCall | None = None
         self._before: tuple[str, list[Any]] = ("", [])
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Refuse what it would drop for want of a client."""
         if attribute(plugin, "_client") is None:
             raise CallRefused(
                 UNAVAILABLE, "supermemory has no client: its package or key is missing"
             )
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Keep what an end and a switch forget even if they fail."""
         turns = list(attribute(plugin, "_session_turns"))
         self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
         return False
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """Let the call be made again, with the turns that it would have sent."""
         if self._call is call:
             plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
@@ -288,7 +288,7 @@ class OpenViking(Threads):
         """Nothing has failed."""
         self._failure: Exception | None = None
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Let what failed once in a call fail for the rest of it: to try again is the bus's."""
         make = attribute(plugin, "_new_client")
 
@@ -299,12 +299,12 @@ class OpenViking(Threads):
 
         plugin._new_client = new_client  # noqa: SLF001
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Refuse what it would drop."""
         if attribute(plugin, "_client") is None:
             raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Nothing of this call has failed."""
         self._failure = None
         return False
@@ -356,7 +356,7 @@ def _honcho_session(plugin: Any) -> Any:
     return attribute(manager, "_sessions_cache")[session.honcho_session_id]
 
 
-def _by_its_text(request: Callable[..., Any]) -> Callable[..., Any]:
+def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
     """Return RetainDB's way to ask with failures told apart: the status stands in a text alone."""
 
     def asked(*args: Any, **options: Any) -> Any:
@@ -364,7 +364,7 @@ def _by_its_text(request: Callable[..., Any]) -> Callable[..., Any]:
             return request(*args, **options)
         except RuntimeError as error:
             status = re.search(r"failed \((\d{3})\)", str(error))
-            means = by_status(int(status[1])) if status else TRANSIENT
+            means = meaning_of_status(int(status[1])) if status else TRANSIENT
             raise CallRefused(means, str(error)) from error
 
     return asked

@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .failures import TRANSIENT, CallRefused
-from .resting import rests
+from .resting import is_idle
 
 _KEPT = 5
 _LOOK = 0.02
@@ -67,10 +67,10 @@ class WatchedCall:
 
     def _working(self) -> list[threading.Thread]:
         """Return the threads that are at work; asked twice, as one may have given another work."""
-        found = [thread for thread in self.threads if not rests(thread)]
-        return found or [thread for thread in self.threads if not rests(thread)]
+        found = [thread for thread in self.threads if not is_idle(thread)]
+        return found or [thread for thread in self.threads if not is_idle(thread)]
 
-    def verify(self) -> None:
+    def raise_failure(self) -> None:
         """Raise the first failure that was seen."""
         if self.failures:
             raise self.failures[0]
@@ -109,7 +109,7 @@ class Watch(logging.Handler):
                 call.threads.append(thread)
 
         threading.Thread.start = started  # type: ignore[method-assign,assignment]
-        threading.excepthook = self._raised
+        threading.excepthook = self._thread_raised
         logging.getLogger().addHandler(self)
 
     @property
@@ -134,7 +134,7 @@ class Watch(logging.Handler):
                 self._calls[thread] = around
             if writes:
                 self._writing = None
-                self._standing = [one for one in call.threads if one.is_alive() and rests(one)]
+                self._standing = [one for one in call.threads if one.is_alive() and is_idle(one)]
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a complaint of the plugin for the call that writes, and print what is serious."""
@@ -144,7 +144,7 @@ class Watch(logging.Handler):
         if record.name.startswith("plugins.memory") or self._is_plugins(record):
             self.last.append(message)
         if self._complains(record):
-            self._failed(_cause(record) or CallRefused(TRANSIENT, message))
+            self._note_failure(_cause(record) or CallRefused(TRANSIENT, message))
 
     def _complains(self, record: logging.LogRecord) -> bool:
         """Whether a record tells of a failure; a warning may also be advice, which is no reason
@@ -156,12 +156,12 @@ class Watch(logging.Handler):
     def _is_plugins(self, record: logging.LogRecord) -> bool:
         return record.pathname.startswith(self._directory)
 
-    def _raised(self, args: Any) -> None:
+    def _thread_raised(self, args: Any) -> None:
         name = args.thread.name if args.thread else "a thread"
         sys.stderr.write(f"ERROR {name} ended: {args.exc_type.__name__}: {args.exc_value}\n")
-        self._failed(args.exc_value or args.exc_type())
+        self._note_failure(args.exc_value or args.exc_type())
 
-    def _failed(self, error: BaseException) -> None:
+    def _note_failure(self, error: BaseException) -> None:
         """Blame the call that writes, unless this thread belongs to a recall."""
         own = self._calls.get(threading.current_thread())
         if own is not None and not own.writes:
