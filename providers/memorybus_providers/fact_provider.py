@@ -336,7 +336,9 @@ class FactProvider(TransactionalProvider):
         return result
 
 
-def lacking(config: ProviderConfig, options: MeaningOptions, error: ImportError) -> MissingProvider:
+def missing_library(
+    config: ProviderConfig, options: MeaningOptions, error: ImportError
+) -> MissingProvider:
     """Return the error of an embedder whose library is not installed."""
     extra = "embeddings" if options.by_service else "static-embeddings"
     return MissingProvider(

@@ -1,4 +1,4 @@
-"""How an adapter calls what it hosts: options, coroutines, deadlines, errors."""
+"""How an adapter calls the provider that it hosts: options, coroutines, deadlines, errors."""
 
 import inspect
 import queue
@@ -14,7 +14,7 @@ from memorybus_providers.errors import Permanent, ProviderError, Transient, Unav
 from memorybus_providers.remote.loop import PrivateLoop
 
 _PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
-"""What HTTP libraries call an error that may not come again; not all of them are an `OSError`."""
+"""Words in the names of HTTP libraries' errors that may not come again; some are no `OSError`."""
 
 _STATUSES = (408, 425, 429)
 
@@ -35,8 +35,8 @@ def _fill_in_home(value: Any, home: Path) -> Any:
 def classify_error(error: Exception, what: str) -> ProviderError:
     """Return the error of the contract that a foreign error stands for (see `errors`).
 
-    What may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx) is
-    `Transient`, a refused connection `Unavailable`, all else `Permanent`.
+    An error that may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx)
+    is `Transient`, a refused connection `Unavailable`, any other `Permanent`.
     """
     if isinstance(error, ProviderError):
         return error
@@ -65,7 +65,7 @@ def _status(error: Exception) -> int | None:
 
 
 class Caller:
-    """Calls methods that may be coroutines; those run on one private loop, in one thread.
+    """Calls methods that may be coroutines, which run on one private loop in one thread.
 
     Safe from any thread. The loop starts with the first coroutine.
     """
@@ -75,9 +75,9 @@ class Caller:
         self._loop = PrivateLoop(name)
 
     def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:
-        """Return what a method returns, awaited within `deadline` seconds if it is awaitable.
+        """Return the result of a method; await it for `deadline` seconds if it is awaitable.
 
-        A call that is not awaitable is watched by whoever calls us.
+        The deadline of any other method is watched by the caller.
 
         Raises:
             ProviderError: the method's error, classified; `Transient` after the deadline.
@@ -96,11 +96,11 @@ class Caller:
 def call_in_parallel(
     calls: Mapping[str, Callable[[], Any]], deadline: float, clock: Clock
 ) -> dict[str, Any]:
-    """Make calls in a thread each and return what has come within `deadline` seconds.
+    """Make each call in a thread of its own and return the answers within `deadline` seconds.
 
     Returns:
-        By name: the result, the exception, or a `TimeoutError`. A call that is late goes on in its
-        thread, and what it returns is thrown away.
+        By name: the result, the exception, or a `TimeoutError`. A late call goes on in its thread,
+        and its result is thrown away.
     """
     answers: queue.Queue[tuple[str, Any]] = queue.Queue()
     for name, call in calls.items():

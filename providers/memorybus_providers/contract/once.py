@@ -11,7 +11,7 @@ from memorybus_providers.contract.rules import Rules, require
 from memorybus_providers.contract.samples import (
     LANE,
     SampleStep,
-    call,
+    call_hooks,
     every_event,
     feed,
     hook_context,
@@ -137,7 +137,7 @@ def _require_knows(provider: MemoryProvider, sent: SampleStep, unsent: SampleSte
 
 def _abandon(provider: TransactionalProvider, given: list[SampleStep]) -> None:
     with suppress(_Abandoned), provider.transaction(Fence(LANE, 1)) as transaction:
-        call(provider, given)
+        call_hooks(provider, given)
         transaction.record([step.event_id for step in given], progress_at(given[-1]))
         raise _Abandoned
 

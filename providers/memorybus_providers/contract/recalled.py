@@ -24,7 +24,7 @@ from memorybus_providers.contract.samples import (
     SampleStep,
     every_event,
     feed,
-    handled,
+    handles_event,
     hook_context,
     recall_context,
     steps,
@@ -76,7 +76,7 @@ class RecallRules(Rules):
         Writes to the two stores are another matter: they belong to the agent or to the person.
         """
         with self.opened_recalling(tmp_path) as provider:
-            if not handled(provider, TurnCompleted):
+            if not handles_event(provider, TurnCompleted):
                 pytest.skip("it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
                 told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")

@@ -10,7 +10,7 @@ import pytest
 from memorybus.events import AnyEvent, MemoryWritten, TurnCompleted
 
 from memorybus_providers.base import MemoryProvider, TransactionalProvider
-from memorybus_providers.contract.samples import EVERYONE, handled, recall_context
+from memorybus_providers.contract.samples import EVERYONE, handles_event, recall_context
 
 
 class ContractBroken(AssertionError):
@@ -44,7 +44,7 @@ class Rules(ABC):
 
     def remember(self, provider: MemoryProvider, text: str) -> AnyEvent:
         """Return an event after which its user, and nobody else, can recall `text`."""
-        if handled(provider, MemoryWritten):
+        if handles_event(provider, MemoryWritten):
             return MemoryWritten(action="add", store="user", content=text)
         return TurnCompleted(user=text, assistant="Noted.", ordinal=0)
 

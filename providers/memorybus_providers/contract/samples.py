@@ -132,13 +132,13 @@ def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 
     if isinstance(provider, TransactionalProvider):
         with provider.transaction(Fence(LANE, epoch)) as transaction:
             known = transaction.applied([step.event_id for step in given])
-            call(provider, [step for step in given if step.event_id not in known])
+            call_hooks(provider, [step for step in given if step.event_id not in known])
             transaction.record([step.event_id for step in given], progress_at(given[-1], epoch))
     else:
-        call(provider, given)
+        call_hooks(provider, given)
 
 
-def call(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
+def call_hooks(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
     """Call the hooks of steps."""
     apply = bind(provider)
     for step in given:
@@ -150,6 +150,6 @@ def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
     return Progress(epoch, step.entry, step.n)
 
 
-def handled(provider: MemoryProvider, event_type: type[Event]) -> bool:
+def handles_event(provider: MemoryProvider, event_type: type[Event]) -> bool:
     """Return whether a provider declares an event type."""
     return event_type in provider.capabilities.handles

@@ -1,4 +1,4 @@
-"""The connection to a child: whoever needs it first starts it, whoever is kept waiting ends it."""
+"""The connection to a child, which is started when it is first needed, and killed if it hangs."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from memorybus.clock import Clock
 from memorybus_providers.adapters.hermes.child import frames
 from memorybus_providers.adapters.hermes.launch import (
     Launch,
-    kill_child,
+    kill_process_group,
     read_pid,
     socket_path,
     start_child,
@@ -23,11 +23,11 @@ from memorybus_providers.errors import Permanent, ProviderError, Transient, Unav
 _TRIES = 3
 _POLL = 0.02
 _LOADING = 30.0
-"""Seconds that a slow machine may take to import Hermes; calls fail meanwhile, and wait."""
+"""Seconds that a slow machine may take to import Hermes; meanwhile calls fail as unavailable."""
 
 
 class OwnersMixed(Permanent):
-    """The plugin, as it is configured, does not keep an owner apart from others."""
+    """The plugin, as it is configured, would mix an owner's memories with those of others."""
 
 
 _MEANINGS: Mapping[str, type[ProviderError]] = {
@@ -58,9 +58,9 @@ class HostLink:
 
         Args:
             request: see the child's `Host`.
-            seconds: how long the child may take, the time to start it included.
+            seconds: how long the child may take, including the time to start it.
             ends_hung: whether a child that takes longer is killed, so that nothing of the request
-                happens later. Recalls let it live: a lane may be at work there.
+                happens later. Recalls do not kill it, since a lane may be using it.
 
         Raises:
             Unavailable: no child can be started, or the plugin's backend is down.
@@ -85,9 +85,9 @@ class HostLink:
         return self._value(answer)
 
     def close(self, *, kill_child: bool = False) -> None:
-        """Let go of the child, which ends when nobody holds it; or kill it."""
+        """Close the connection; the child ends when nobody is connected. Or kill it."""
         if kill_child and self.pid:
-            kill_child(self.pid)
+            kill_process_group(self.pid)
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -103,13 +103,13 @@ class HostLink:
             raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
         failure = answer.get("error")
         if answer.get("worn"):
-            self.close(kill_child=True)  # it is full of what failed instances have left
+            self.close(kill_child=True)  # failed instances have left too many threads in it
         if failure:
             raise _error_from_failure(failure)
         return answer.get("value")
 
     def _connect_until(self, until: float) -> socket.socket:
-        """Return the open connection, or a new one if the child has gone meanwhile."""
+        """Return the open connection, or a new one if the child has ended meanwhile."""
         if self._connection is not None and _is_closed(self._connection):
             self.close()
         if self._connection is None:
@@ -117,7 +117,7 @@ class HostLink:
         return self._connection
 
     def _connect_and_greet(self, until: float) -> socket.socket:
-        for _ in range(_TRIES):  # one that is just ending may still take a connection
+        for _ in range(_TRIES):  # a child that is ending may still accept a connection
             connection = self._reach_child(until)
             try:
                 connection.settimeout(max(_POLL, until - self._clock.monotonic()))
@@ -137,14 +137,14 @@ class HostLink:
         """Kill a child that does not greet, unless it may still be loading the plugin."""
         begun = self._launch.lock.stat().st_mtime
         if self._clock.now_ms() / 1000 - begun > _LOADING:
-            kill_child(self.pid)
+            kill_process_group(self.pid)
 
     def _check_hello(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
         failure = hello.get("failure")
         if failure:
             connection.close()
             error = _error_from_failure(failure)
-            raise Unavailable(str(error)) from error  # it has not even begun: no event is at fault
+            raise Unavailable(str(error)) from error  # it has not started: no event is at fault
         if hello.get("version") != frames.VERSION:
             connection.close()
             raise Unavailable(f"{self._name} was started by another release; it ends when unused")
@@ -152,13 +152,13 @@ class HostLink:
         return connection
 
     def _reach_child(self, until: float) -> socket.socket:
-        """Connect, under the lock of who starts; start a child if nobody listens."""
+        """Connect while holding the start lock; start a child if nobody listens."""
         private.directory(self._launch.place)
         path = socket_path(self._launch.place)
         with self._locked(until) as lock:
             connection = _connect(path)
             if connection is None:
-                lock.write_text("")  # whatever it says from now on is of the child that we start
+                lock.write_text("")  # from now on it holds no other pid than that of our child
                 lock.write_text(
                     str(start_child(self._launch, path, until - self._clock.monotonic()))
                 )
@@ -201,7 +201,10 @@ def _connect(path: Path) -> socket.socket | None:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end has gone: nothing is sent unasked, so what can be read is the end."""
+    """Say whether the other end has closed.
+
+    The child sends nothing without a request, so that only the end of the stream can be read.
+    """
     connection.setblocking(False)
     try:
         return connection.recv(1, socket.MSG_PEEK) == b""

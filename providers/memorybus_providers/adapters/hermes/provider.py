@@ -6,9 +6,9 @@
     kind = "hermes:holographic"
     hermes_python = "~/.hermes/hermes-agent/venv/bin/python"
 
-What is once here is at most twice there: Hermes's hooks take no event id, so a call that was cut
-short is made again (delivery ``blind``, G4). Whether an event counts as applied only when it is
-depends on the plugin: `note` says whether its writes can be awaited.
+Hermes's hooks take no event id, so a call that was cut short is made again, and its effect may be
+there twice (delivery ``blind``, G4). Whether an event counts as applied only after its write has
+ended depends on the plugin: `note` says whether its writes can be awaited.
 """
 
 import contextlib
@@ -56,17 +56,17 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import HOOKS
 
 _SHARE = 0.8
-"""Of a call's deadline: the child is ended, and the next call possible, before the caller is."""
+"""The part of a call's deadline for the child: a child that hangs is killed before the deadline."""
 
 _STARTING = 20.0
 _PROMPTING = 4.0
-"""Seconds that a plugin may take for its part of a system prompt, its child's start included."""
+"""Seconds that a plugin may take for its block of a system prompt, with the start of its child."""
 
 _ASKED = 256
 """Owners whose last session is remembered (G10)."""
 _OURSELVES = "memorybus"
 _ASIDE = "memorybus-recall"
-"""The session of recalls that belong to none."""
+"""The session id of recalls that belong to no session."""
 
 
 def host(target: str) -> type[MemoryProvider]:
@@ -94,12 +94,12 @@ def host(target: str) -> type[MemoryProvider]:
 
 
 class HostedHermesProvider(MemoryProvider):
-    """Gives every event to a plugin in a child process. See `host` for a plugin's own class.
+    """Passes every event to a plugin in a child process. `host` makes the class of a plugin.
 
     Attributes:
         plugin: the plugin's name.
         directory: its directory, if it is none of Hermes's own.
-        known: what is known of it.
+        known: what is known of the plugin.
     """
 
     kind = "hermes"
@@ -136,7 +136,7 @@ class HostedHermesProvider(MemoryProvider):
         return SCHEMA
 
     def open(self) -> None:
-        """Start the child of the instance's own HERMES_HOME, or join the one that runs.
+        """Start the child of the instance's own HERMES_HOME, or connect to a running one.
 
         Raises:
             Unavailable: it cannot be started, or cannot load the plugin.
@@ -146,7 +146,7 @@ class HostedHermesProvider(MemoryProvider):
         self._children.ask(self._children.own_place, {"op": "ping"}, _STARTING)
 
     def shutdown(self) -> None:
-        """Let go of the children; each ends when nobody holds it."""
+        """Disconnect from the children; each ends when nobody is connected to it."""
         self._is_open = False
         self._children.close()
 
@@ -156,7 +156,7 @@ class HostedHermesProvider(MemoryProvider):
 
     @property
     def fresh_by_home(self) -> bool:
-        """Whether the memories lie in the HERMES_HOME: others are in an account of a service."""
+        """Whether the memories are in the HERMES_HOME, and not in the account of a service."""
         return self.known.apart == "home"
 
     # -- write hooks ------------------------------------------------------------------------------
@@ -169,15 +169,15 @@ class HostedHermesProvider(MemoryProvider):
         self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
-        """Tell that the user has spoken: some plugins work by it."""
+        """Pass on that the user has spoken; some plugins need it."""
         self._write("on_turn_start", requests.turn_start_args(event), ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Give a turn."""
+        """Pass on a turn."""
         self._write("sync_turn", requests.turn_args(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Give a write to the agent's stores."""
+        """Pass on a write to the agent's stores."""
         self._write("on_memory_write", requests.memory_write_args(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
@@ -190,11 +190,11 @@ class HostedHermesProvider(MemoryProvider):
         return str(self._write("on_pre_compress", requests.compress_args(event), ctx))
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
-        """Tell what a sub-agent did."""
+        """Pass on what a sub-agent did."""
         self._write("on_delegation", requests.delegation_args(event), ctx)
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
-        """Tell that the session is over."""
+        """Pass on that the session is over."""
         self._write("on_session_end", requests.session_end_args(event), ctx)
 
     # -- tools and recall -------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class HostedHermesProvider(MemoryProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the parts of the plugin's text; nothing for a person whom it does not serve.
 
-        Asked for everyone's, it asks for each agent and person it has written for.
+        If a recall is for everyone, the plugin is asked for each owner that it has written for.
         """
         owners = [one for one in self._owners.owners_in(ctx.scope) if self._children.serves(one)]
         name = ctx.session.id if ctx.session else _ASIDE
@@ -212,16 +212,16 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            with contextlib.suppress(OwnersMixed):  # it has nothing of an owner whom it refuses
+            with contextlib.suppress(OwnersMixed):  # it holds nothing of an owner that it refuses
                 text = self._ask_beside_lane(request, owner, name, seconds)
                 found.extend(Recollection(part) for part in split_passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return what the plugin adds to the system prompt; without a person, its own owner's.
+        """Return what the plugin adds to the system prompt; "" for a person whom it does not serve.
 
-        "" for a person whom it does not serve. The instance of the session that was asked for last
-        says it: the plugin shall not begin another one for this.
+        Parts that the scope leaves out are those of the instance's own owner. The owner's last
+        recalled session is asked, so that the plugin need not begin another one for this.
         """
         first = self._options.owner
         asked = ((scope.agent, first.agent), (scope.user, first.user))
@@ -241,7 +241,7 @@ class HostedHermesProvider(MemoryProvider):
             self._asked.popitem(last=False)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the plugin's tools; before `open`, a child is started for it.
+        """Return the plugin's tools; before `open`, a child is started for this.
 
         Raises:
             Unavailable: it cannot be started, or cannot load the plugin.
@@ -258,7 +258,7 @@ class HostedHermesProvider(MemoryProvider):
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool; an answer that is no JSON object is returned under ``result``."""
+        """Run a tool; an answer that is no JSON object is returned as ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
         if refused := self._children.refusal(owner_of(ctx.scope), tool, arguments):
             return {"error": refused}
@@ -272,7 +272,11 @@ class HostedHermesProvider(MemoryProvider):
     # -- asking -----------------------------------------------------------------------------------
 
     def _owner_of_event(self, ctx: HookContext) -> Owner:
-        """Return whose an event is; raise `Permanent` before anything is noted of another's."""
+        """Return the owner of an event.
+
+        Raises:
+            Permanent: this instance does not serve the owner; nothing has been noted yet.
+        """
         owner = owner_of(ctx.scope)
         self._children.place_for(owner)
         return owner
@@ -288,14 +292,14 @@ class HostedHermesProvider(MemoryProvider):
     def _ask_beside_lane(
         self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
     ) -> str:
-        """Ask beside the lane, and let a child that hangs live: the lane ends it."""
+        """Ask beside the lane; a child that hangs is not killed, which is left to the lane."""
         place = self._children.place_for(owner)
         scope = Scope(owner.agent, owner.user, owner.workspace)
         session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
 
     def _session(self, scope: Scope, session_id: str, place: PluginHome) -> requests.Args:
-        """Return a session as its plugin is told of it, and whose it is."""
+        """Return a session as its plugin sees it, with what keeps its owner apart."""
         owner = owner_of(scope)
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)

@@ -9,7 +9,7 @@ from typing import Final
 from memorybus_providers.errors import MissingProvider
 
 _MARK: Final = "hermes_constants"
-"""A module of Hermes that nobody else has, and that is looked for without importing anything."""
+"""A module that only Hermes has; it is found without importing anything."""
 
 _ADVICE: Final = (
     "set hermes_python to the Python of a Hermes installation "
@@ -35,7 +35,7 @@ def find_python(given: str) -> Path:
 
 
 def shebang(script: Path) -> Path | None:
-    """Return the program that a script's first line names; None if it names none by its path."""
+    """Return the Python that a script's first line names by its path; None if it names none."""
     with script.open("rb") as file:
         first = file.readline(1_024).decode(errors="replace").strip()
     if not first.startswith("#!"):

@@ -1,4 +1,4 @@
-"""From an event to what the child is asked: pure, the arguments as Hermes gives them."""
+"""Requests to the child for events, with arguments as Hermes passes them; pure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,10 +27,10 @@ _FIXED: Final = frozenset(
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )
-"""What an event must not set: whose the session is, where it lies, and what is no text."""
+"""Names that an event must not set: the session's owner, its place, and values that are no text."""
 
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
-"""Hermes's words for why a session was switched, where they are not ours."""
+"""Hermes's reasons for a switch of sessions, where they differ from ours."""
 
 
 def hook_request(name: str, args: Args, session: Args) -> Args:
@@ -39,7 +39,7 @@ def hook_request(name: str, args: Args, session: Args) -> Args:
 
 
 def session_facts(event: SessionStarted) -> dict[str, str]:
-    """Return what an event says of its session, under Hermes's names."""
+    """Return the facts about a session in an event, under Hermes's names."""
     values = {
         **{name: value for name, value in event.details.items() if _is_allowed(name)},
         "platform": event.platform,
@@ -56,14 +56,14 @@ def _is_allowed(name: str) -> bool:
 def session_args(
     scope: Scope, session_id: str, home: Path, user_id: str, known: Mapping[str, str]
 ) -> Args:
-    """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
+    """Return the arguments of ``initialize``; as in Hermes, empty values are left out.
 
     Args:
-        scope: who the session belongs to.
+        scope: the owner and platform of the session.
         session_id: the session.
         home: HERMES_HOME.
-        user_id: by which the plugin knows the person, "" for none.
-        known: what was told of it at its beginning (`told`).
+        user_id: the id by which the plugin knows the person; "" for none.
+        known: the facts noted at the session's beginning (`session_facts`).
     """
     values = {
         "platform": scope.platform or "cli",
@@ -79,7 +79,7 @@ def session_args(
 
 
 def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
-    """Return the arguments of ``sync_turn``; without messages, the two texts stand for them."""
+    """Return the arguments of ``sync_turn``; without messages, the two texts replace them."""
     spoken = [
         {"role": "user", "content": event.user},
         {"role": "assistant", "content": event.assistant},
@@ -93,7 +93,7 @@ def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
 
 
 def turn_start_args(event: TurnStarted) -> Args:
-    """Return the arguments of ``on_turn_start``; of the details, those that are known."""
+    """Return the arguments of ``on_turn_start``, with those details that are known."""
     details = {
         "model": event.model,
         "platform": event.platform,
@@ -133,7 +133,7 @@ def compress_args(event: ContextCompressing) -> Args:
 
 
 def delegation_args(event: Delegated) -> Args:
-    """Return the arguments of ``on_delegation``; of the details, those that are known."""
+    """Return the arguments of ``on_delegation``, with those details that are known."""
     tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
     told: Args = {name: value for name, value in tokens.items() if value}
     told |= {"model": event.model} if event.model else {}

@@ -1,6 +1,6 @@
 """What a plugin's exception means for the event: try again, wait for the backend, or refuse it.
 
-Plugins use any library, so errors are told by base class, by name and by HTTP status.
+Plugins use any library, so errors are recognised by base class, by name and by HTTP status.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ _LATER = frozenset((408, 409, 423, 425, 429))
 
 
 class CallRefused(Exception):
-    """A settle adapter or the host says what a failure means.
+    """A failure whose meaning a settle adapter or the host knows.
 
     Args:
         meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
@@ -45,13 +45,13 @@ class CallRefused(Exception):
     """
 
     def __init__(self, meaning: str, message: str) -> None:
-        """Keep what it means."""
+        """Keep the meaning."""
         super().__init__(message)
         self.meaning = meaning
 
 
 def meaning_of(error: BaseException) -> str:
-    """Return what an error means, looking at its causes too."""
+    """Return the meaning of an error, or of the first of its causes that has one."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
@@ -64,9 +64,9 @@ def meaning_of(error: BaseException) -> str:
 
 
 def meaning_of_status(status: int) -> str:
-    """Return what an HTTP status from 400 on means."""
+    """Return the meaning of an HTTP status from 400 on."""
     if status in _LET_IN or status in _GATEWAY:
-        return UNAVAILABLE  # nobody is let in, or the backend is down
+        return UNAVAILABLE  # access is denied to all, or the backend is down
     return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
 
 

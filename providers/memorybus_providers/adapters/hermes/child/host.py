@@ -1,4 +1,4 @@
-"""What the parent asks of a plugin, answered: hooks, recalls, tools, the system prompt's block."""
+"""The host of a plugin, which answers the parent: hooks, recalls, tools, system prompt blocks."""
 
 import contextlib
 import threading
@@ -16,10 +16,10 @@ from .watch import Watch, WatchedCall
 Request = Mapping[str, Any]
 
 _REMEMBERED = 16
-"""Answers that are kept for who asks again."""
+"""Answers that are kept for a request that is repeated."""
 
 _THREADS = 2
-"""Standing threads for each instance that may be open."""
+"""Idle threads that are allowed for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -39,12 +39,12 @@ class Host:
     Args:
         plugin: see `Plugin`.
         settling: see `Settling`.
-        watch: sees what calls leave behind.
-        limit: instances that stay open.
+        watch: sees the threads and errors that calls leave behind.
+        limit: instances that stay open at most.
 
     Attributes:
-        worn: whether dropped instances have left so many threads that another process is better
-            (G10). Nothing that counts as applied is lost with this one.
+        worn: whether dropped instances have left so many threads that a new process should replace
+            this one (G10). Nothing that counts as applied is lost with it.
     """
 
     def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
@@ -67,10 +67,10 @@ class Host:
         }
 
     def answer(self, request: Request) -> Any:
-        """Return what is asked for.
+        """Return the answer to a request.
 
         Raises:
-            BaseException: whatever the plugin raises, or complains of in its log.
+            BaseException: whatever the plugin raises, or reports as an error in its log.
         """
         return self._answers[request["op"]](request)
 
@@ -81,7 +81,7 @@ class Host:
     def _hook(self, request: Request) -> Any:
         done = request["hook"], request["event"]
         with self._writes:
-            if done not in self._done:  # else who asked has died before it heard the answer
+            if done not in self._done:  # else the caller died before it received the answer
                 self._done[done] = self._run_hook(request)
             if len(self._done) > _REMEMBERED:
                 self._done.popitem(last=False)
@@ -97,7 +97,7 @@ class Host:
                 else self._instances.instance_for(session)
             )
         if instance is None or name == "initialize":
-            return None  # a new instance is told all by `initialize`, as in Hermes
+            return None  # `initialize` tells a new instance all of this, as in Hermes
         with instance.lock:
             value = self._run_write(instance, request, _with_transcript(instance, name, args))
         if switches:
@@ -119,14 +119,14 @@ class Host:
         plugin, settling = instance.plugin, self._settling
         if call.hook not in WRITES:
             return HOOKS[call.hook](plugin, args)
-        with self._watch.call("ready", writes=False):  # what it starts is no write's
+        with self._watch.call("ready", writes=False):  # its threads do not belong to the write
             settling.ensure_ready(plugin)
         if settling.begin_write(plugin, call, doubted=not instance.proven):
             value = None
         else:
             value = HOOKS[call.hook](plugin, args)
             settling.settle(plugin, call)
-        if call.hook != "handle_tool_call":  # a tool's answer tells of failure
+        if call.hook != "handle_tool_call":  # a tool reports failures in its answer
             call.raise_failure()
         instance.proven = instance.proven or call.hook == "sync_turn"
         return value
@@ -152,7 +152,7 @@ class Host:
 
     @contextlib.contextmanager
     def _instance_for_reading(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
-        """Give a session's plugin to a call that does not write, when no other calls it."""
+        """Yield a session's plugin for a call that does not write, once no other call uses it."""
         with self._watch.call(request["op"], writes=False) as call:
             instance = self._instances.instance_for(request["session"])
             if not instance.lock.acquire(timeout=request["seconds"]):
@@ -174,7 +174,7 @@ class Host:
 
 
 def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) -> dict[str, Any]:
-    """Add the conversation so far where Hermes hands over all of it."""
+    """Add the conversation so far to the hooks to which Hermes passes all of it."""
     if name == "sync_turn":
         return args | {"messages": [*instance.transcript, *args["messages"]]}
     if name == "on_session_end" and not args["messages"]:

@@ -1,7 +1,7 @@
-"""When a plugin's write is over: one adapter per plugin that works in threads.
+"""When a plugin's write is over: one adapter for each plugin that works in threads.
 
-They read private attributes of Hermes 0.19's plugins. One that lacks them is of another version:
-then nothing is guessed, the provider is unavailable and says why.
+The adapters read private attributes of Hermes 0.19's plugins. A plugin that lacks them is of
+another version: then nothing is guessed, and the provider is unavailable and says why.
 """
 
 import re
@@ -23,7 +23,7 @@ WRITES = frozenset(
         "sync_turn",
     )
 )
-"""The hooks whose effects are waited for; the others only prepare."""
+"""The hooks whose effects are awaited; the others only prepare."""
 
 _PATIENCE = 2.0
 
@@ -32,11 +32,11 @@ _EVENT = "memorybus_event"
 
 
 class Settling:
-    """For plugins of which nothing is known: waits a while for threads, cannot tell more.
+    """For unknown plugins: it waits a while for threads, and cannot know more.
 
     Attributes:
         reopens_on_switch: a session switch opens another instance, since the plugin cannot switch.
-        complaints: beginnings of quiet log messages that tell of a failed write.
+        complaints: beginnings of log messages of low levels that report a failed write.
     """
 
     reopens_on_switch = False
@@ -56,8 +56,8 @@ class Settling:
 
         Args:
             plugin: the instance.
-            call: which hook, and which event's.
-            doubted: whether an earlier try, of which nobody knows, may have brought it there.
+            call: the hook and the event.
+            doubted: whether an earlier try, whose outcome is unknown, may have stored it.
         """
         return False
 
@@ -66,19 +66,19 @@ class Settling:
         call.join(_PATIENCE)
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """A write failed; say whether the instance goes on.
+        """Clean up after a failed write; say whether the instance is kept.
 
-        One that does may send what failed again by itself. So it goes on only if it may hold what
-        counts as applied already: that would be lost with it.
+        An instance that is kept may send again by itself what failed. So it is kept only if it may
+        hold turns that count as applied already and would be lost with it.
         """
         return True
 
 
 class Reopened(Settling):
-    """For plugins that hold nothing that counts as applied: who fails is made anew."""
+    """For plugins that hold nothing that counts as applied: a new instance follows a failure."""
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """Forget the instance: neither it nor its ``shutdown`` sends what it still holds."""
+        """Drop the instance without ``shutdown``, so that nothing of what it holds is sent."""
         return False
 
 
@@ -92,10 +92,10 @@ class Synchronous(Reopened):
 
 
 class Threads(Reopened):
-    """For plugins that start a thread for each write, which ends with it or waits for more.
+    """For plugins that start a thread for each write, which then ends or waits for more.
 
-    It waits without end: whoever asked ends this process when it takes too long, and so makes sure
-    that nothing comes late.
+    It waits without a limit: the parent kills this process if it takes too long, so that nothing is
+    written late.
     """
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
@@ -104,10 +104,10 @@ class Threads(Reopened):
 
 
 class Mem0(Threads):
-    """Its own breaker and a thread still at work make it drop turns without a word."""
+    """The plugin silently drops turns while its breaker is open or a thread is still working."""
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Refuse while the breaker is open; wait for a thread of before."""
+        """Refuse while the breaker is open; wait for an earlier thread."""
         if attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
             raise CallRefused(UNAVAILABLE, f"mem0 has no backend: {why}")
@@ -128,7 +128,7 @@ class Mem0(Threads):
 
 
 class Hindsight(Reopened):
-    """One writer thread takes from a queue; turns could be held back in memory."""
+    """The plugin has a writer thread with a queue, and may hold back turns in memory."""
 
     def after_initialize(self, plugin: Any) -> None:
         """Retain every turn: what is held back would be lost with the process."""
@@ -136,7 +136,7 @@ class Hindsight(Reopened):
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Let a switch send nothing: every turn was sent when it came."""
+        """Let a switch send nothing, since every turn was sent when it came."""
         if call.hook == "on_session_switch":
             attribute(plugin, "_session_turns").clear()
         return False
@@ -152,9 +152,9 @@ class Hindsight(Reopened):
 
 
 class Honcho(Threads):
-    """Its session is made in the background, and turns before that are dropped.
+    """The plugin makes its session in the background, and drops turns before that.
 
-    Every message carries the id of its event, by which Honcho is asked for one in doubt.
+    Every message carries the id of its event, by which a turn in doubt is looked up in Honcho.
     """
 
     reopens_on_switch = True
@@ -170,7 +170,7 @@ class Honcho(Threads):
         self._marks = False
 
     def before_initialize(self, plugin: Any) -> None:
-        """Let it send each turn in the call: no queue, and no writer that never ends."""
+        """Let it send each turn within the call, without a queue and a permanent writer thread."""
         begin = attribute(plugin, "_do_session_init")
 
         def begun(config: Any, *args: Any, **options: Any) -> None:
@@ -181,7 +181,7 @@ class Honcho(Threads):
         plugin._do_session_init = begun  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Wait until the session is there; leave it to the bus to try again."""
+        """Wait until the session is made; only the bus tries requests again."""
         if attribute(plugin, "_cron_skipped"):
             return
         if not attribute(plugin, "_session_initialized"):
@@ -195,7 +195,7 @@ class Honcho(Threads):
         http.max_retries = 0
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Mark what is sent with the event; ask for a turn that is in doubt."""
+        """Mark messages with the event; look up a turn that is in doubt."""
         self._event = call.event
         if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
             return False
@@ -222,12 +222,12 @@ class Honcho(Threads):
 
 
 class RetainDB(Reopened):
-    """It keeps turns in a queue on disk, and sends what failed again when it is next opened."""
+    """The plugin keeps turns in a queue on disk, and sends failed ones when it is next opened."""
 
     complaints = ("RetainDB memory mirror failed",)
 
     def after_initialize(self, plugin: Any) -> None:
-        """Send each turn in the call, past that queue: the bus keeps what is not sent."""
+        """Send each turn within the call, without that queue: the bus keeps what is not sent."""
         queue = attribute(plugin, "_queue")
         attribute(queue, "enqueue")
         client = attribute(plugin, "_client")
@@ -244,9 +244,9 @@ class RetainDB(Reopened):
 
 
 class Supermemory(Threads):
-    """It keeps a session's turns in memory until the session ends or is switched.
+    """The plugin keeps a session's turns in memory until the session ends or is switched.
 
-    So an instance that failed goes on: other turns, which count already, are in it alone.
+    So a failed instance is kept: it alone holds other turns, which count as applied.
     """
 
     complaints = (
@@ -260,27 +260,27 @@ class Supermemory(Threads):
         self._before: tuple[str, list[Any]] = ("", [])
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Refuse what it would drop for want of a client."""
+        """Refuse what the plugin would drop for lack of a client."""
         if attribute(plugin, "_client") is None:
             raise CallRefused(
                 UNAVAILABLE, "supermemory has no client: its package or key is missing"
             )
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Keep what an end and a switch forget even if they fail."""
+        """Keep what an end or a switch of the session forgets even if it fails."""
         turns = list(attribute(plugin, "_session_turns"))
         self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
         return False
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """Let the call be made again, with the turns that it would have sent."""
+        """Restore the turns that the call would have sent, so that it can be repeated."""
         if self._call is call:
             plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
         return True
 
 
 class OpenViking(Threads):
-    """It sends a turn up to four times by itself, and none if its server was away at first."""
+    """The plugin sends a turn up to four times, or never if its server was away at first."""
 
     complaints = ("OpenViking memory mirror failed",)
 
@@ -289,7 +289,7 @@ class OpenViking(Threads):
         self._failure: Exception | None = None
 
     def after_initialize(self, plugin: Any) -> None:
-        """Let what failed once in a call fail for the rest of it: to try again is the bus's."""
+        """Let a request that failed once fail for the rest of the call: the bus tries again."""
         make = attribute(plugin, "_new_client")
 
         def new_client() -> Any:
@@ -300,7 +300,7 @@ class OpenViking(Threads):
         plugin._new_client = new_client  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Refuse what it would drop."""
+        """Refuse what the plugin would drop."""
         if attribute(plugin, "_client") is None:
             raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
@@ -339,7 +339,7 @@ def attribute(plugin: Any, name: str) -> Any:
     """Return a private attribute that an adapter relies on.
 
     Raises:
-        CallRefused: the plugin has none: it is of a version that the adapter does not know.
+        CallRefused: the plugin lacks it: it is of a version that the adapter does not know.
     """
     if not hasattr(plugin, name):
         raise CallRefused(
@@ -357,7 +357,7 @@ def _honcho_session(plugin: Any) -> Any:
 
 
 def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
-    """Return RetainDB's way to ask with failures told apart: the status stands in a text alone."""
+    """Return RetainDB's request function with failures classified by the status in their text."""
 
     def asked(*args: Any, **options: Any) -> Any:
         try:
