@@ -87,10 +87,10 @@ def _is_over(turn: SpokenTurn, session: SessionRef) -> bool:
 
 def _newest(turns: Sequence[SpokenTurn]) -> list[SpokenTurn]:
     """Return the last turns that fit; the very last one in any case."""
-    return list(_fitting(turns[: -TURNS - 1 : -1]))[::-1]
+    return list(_take_fitting(turns[: -TURNS - 1 : -1]))[::-1]
 
 
-def _fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
+def _take_fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
     room = BYTES
     for number, turn in enumerate(newest_first):
         room -= len(msgspec.json.encode(turn))

@@ -172,7 +172,7 @@ def _check_tool(schema: Mapping[str, Any]) -> str:
 
 
 def _check_dialogue_parts(field: Mapping[str, Any]) -> None:
-    """Check the parts of an option that a set-up dialogue goes by."""
+    """Check the parts of an option that a set-up dialogue uses."""
     key = field["key"]
     for part, kind in _DIALOGUE_PARTS.items():
         value = field.get(part)

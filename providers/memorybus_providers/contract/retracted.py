@@ -1,4 +1,4 @@
-"""Rules of retraction: what was taken back is gone as if it had never been said; nothing else is.
+"""Rules of retraction: what was retracted is gone as if it had never been said; nothing else is.
 
 They are skipped for a provider that does not declare `retracts`, or remembers no turns.
 """

@@ -1,4 +1,4 @@
-"""What an author supplies to the contract, and what its rules share."""
+"""What an author supplies to the contract, and what the groups of rules share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Rules(ABC):
         return TurnCompleted(user=text, assistant="Noted.", ordinal=0)
 
     def state(self, provider: MemoryProvider, query: str) -> object:
-        """Return what is compared to see if anything changed: all that a recall finds."""
+        """Return everything that a recall finds; it is compared to see whether anything changed."""
         found = provider.prefetch(query, recall_context(EVERYONE, self.deadline))
         return sorted((r.text, r.session, r.at) for r in found)
 

@@ -1,4 +1,4 @@
-"""The events, contexts and hostile texts of the contract, and how it feeds them to a provider."""
+"""The events, contexts and hostile texts of the contract, and how they are applied."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -128,7 +128,10 @@ def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallC
 
 
 def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 1) -> None:
-    """Apply steps as a lane does: one transaction where there are any, skipping the ledger's."""
+    """Apply steps as a lane does: for a transactional provider, in one transaction.
+
+    Steps that the ledger holds already are left out.
+    """
     if isinstance(provider, TransactionalProvider):
         with provider.transaction(Fence(LANE, epoch)) as transaction:
             known = transaction.applied([step.event_id for step in given])
@@ -151,5 +154,5 @@ def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
 
 
 def handles_event(provider: MemoryProvider, event_type: type[Event]) -> bool:
-    """Return whether a provider declares an event type."""
+    """Say whether a provider declares that it handles an event type."""
     return event_type in provider.capabilities.handles

@@ -80,12 +80,12 @@ _UNSETTLED: Final = MappingProxyType(
 )
 
 
-def known(name: str) -> KnownPlugin:
+def known_plugin(name: str) -> KnownPlugin:
     """Return what is known of a plugin; the defaults for an unknown one."""
     return PLUGINS.get(name, KnownPlugin())
 
 
-def note(name: str, settle: str) -> str:
+def describe_plugin(name: str, settle: str) -> str:
     """Return the note that people see about a hosted plugin."""
-    told = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
-    return told if settle in SETTLES else f"{told} ({_UNSETTLED.get(settle, _UNKNOWN)})"
+    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    return text if settle in SETTLES else f"{text} ({_UNSETTLED.get(settle, _UNKNOWN)})"

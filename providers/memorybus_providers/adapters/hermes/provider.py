@@ -39,7 +39,7 @@ from memorybus_providers.adapters.hermes.homes import PluginHome
 from memorybus_providers.adapters.hermes.link import OwnersMixed
 from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
-from memorybus_providers.adapters.hermes.plugins import KnownPlugin, known, note
+from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
 from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import split_passages
@@ -80,7 +80,7 @@ def host(target: str) -> type[MemoryProvider]:
         raise ConfigError(f"provider kind 'hermes:{target}' must name a plugin or its directory")
     if name == _OURSELVES:
         raise ConfigError("hosting the plugin `memorybus` would publish every event again for ever")
-    about = known(name)
+    about = known_plugin(name)
     fields = {
         "kind": f"hermes:{target}",
         "plugin": name,
@@ -117,7 +117,7 @@ class HostedHermesProvider(MemoryProvider):
         self._asked: OrderedDict[Owner, str] = OrderedDict()
         self._notes = SessionNotes(config.home)
         self._is_open = False
-        self.note = note(self.plugin, self._options.settle or self.known.settle)
+        self.note = describe_plugin(self.plugin, self._options.settle or self.known.settle)
 
     # -- life -------------------------------------------------------------------------------------
 

@@ -24,14 +24,14 @@ def find_python(given: str) -> Path:
         MissingProvider: there is none; the message names the remedy.
     """
     if given:
-        return _existing(Path(given).expanduser())
+        return _require_file(Path(given).expanduser())
     if importlib.util.find_spec(_MARK) is not None:
         return Path(sys.executable)
     command = shutil.which("hermes")
     found = shebang(Path(command)) if command else None
     if found is None:
         raise MissingProvider(f"no Hermes installation is found: {_ADVICE}")
-    return _existing(found)
+    return _require_file(found)
 
 
 def shebang(script: Path) -> Path | None:
@@ -44,7 +44,7 @@ def shebang(script: Path) -> Path | None:
     return program if "python" in program.name else None
 
 
-def _existing(python: Path) -> Path:
+def _require_file(python: Path) -> Path:
     if not python.is_file():
         raise MissingProvider(f"{python} is not there: {_ADVICE}")
     return python

@@ -90,7 +90,7 @@ def _initialize_honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> No
     names: list[str] = []
     resolve = plugin._resolve_session_key  # noqa: SLF001
 
-    def named(config: Any, session_id: str, **given: Any) -> str:
+    def resolve_name(config: Any, session_id: str, **given: Any) -> str:
         """Return the Honcho session's name; the first answer counts."""
         try:
             _check_honcho(plugin, config, told, whose)
@@ -102,7 +102,7 @@ def _initialize_honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> No
             _adapt_honcho_config(plugin, config, whose)
         return names[0]
 
-    plugin._resolve_session_key = named  # noqa: SLF001
+    plugin._resolve_session_key = resolve_name  # noqa: SLF001
     plugin.initialize(**told)
     if refused:
         raise refused[0]

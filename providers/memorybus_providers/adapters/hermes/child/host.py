@@ -137,7 +137,7 @@ class Host:
             goes_on = self._settling.after_failure(instance.plugin, call)
         if not goes_on:
             instance.drop_plugin()
-            self.worn = self._watch.standing > _THREADS * self._limit
+            self.worn = self._watch.idle_threads > _THREADS * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]

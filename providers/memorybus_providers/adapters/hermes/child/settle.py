@@ -74,7 +74,7 @@ class Settling:
         return True
 
 
-class Reopened(Settling):
+class ReopenedAfterFailure(Settling):
     """For plugins that hold nothing that counts as applied: a new instance follows a failure."""
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
@@ -82,7 +82,7 @@ class Reopened(Settling):
         return False
 
 
-class Synchronous(Reopened):
+class Synchronous(ReopenedAfterFailure):
     """For plugins whose hooks return when their work is done (holographic)."""
 
     complaints = ("Holographic memory_write mirror failed",)
@@ -91,7 +91,7 @@ class Synchronous(Reopened):
         """Nothing is left to wait for."""
 
 
-class Threads(Reopened):
+class Threads(ReopenedAfterFailure):
     """For plugins that start a thread for each write, which then ends or waits for more.
 
     It waits without a limit: the parent kills this process if it takes too long, so that nothing is
@@ -108,17 +108,20 @@ class Mem0(Threads):
 
     def ensure_ready(self, plugin: Any) -> None:
         """Refuse while the breaker is open; wait for an earlier thread."""
-        if attribute(plugin, "_backend") is None:
+        if require_attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
             raise CallRefused(UNAVAILABLE, f"mem0 has no backend: {why}")
-        _join(attribute(plugin, "_sync_thread"))
+        _join(require_attribute(plugin, "_sync_thread"))
         if plugin._is_breaker_open():  # noqa: SLF001  it would drop the turn silently
             raise CallRefused(UNAVAILABLE, "mem0 pauses after failures (its own breaker)")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait for the thread, which must have been started."""
         super().settle(plugin, call)
-        if call.hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
+        if (
+            call.hook == "sync_turn"
+            and require_attribute(plugin, "_sync_thread") not in call.threads
+        ):
             raise CallRefused(TRANSIENT, "mem0 dropped the turn")
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
@@ -127,23 +130,23 @@ class Mem0(Threads):
         return False
 
 
-class Hindsight(Reopened):
+class Hindsight(ReopenedAfterFailure):
     """The plugin has a writer thread with a queue, and may hold back turns in memory."""
 
     def after_initialize(self, plugin: Any) -> None:
         """Retain every turn: what is held back would be lost with the process."""
-        attribute(plugin, "_retain_every_n_turns")
+        require_attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Let a switch send nothing, since every turn was sent when it came."""
         if call.hook == "on_session_switch":
-            attribute(plugin, "_session_turns").clear()
+            require_attribute(plugin, "_session_turns").clear()
         return False
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait until the queue is empty and its last job done."""
-        attribute(plugin, "_retain_queue").join()
+        require_attribute(plugin, "_retain_queue").join()
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End the writer; what failed has left the queue."""
@@ -171,33 +174,33 @@ class Honcho(Threads):
 
     def before_initialize(self, plugin: Any) -> None:
         """Let it send each turn within the call, without a queue and a permanent writer thread."""
-        begin = attribute(plugin, "_do_session_init")
+        begin = require_attribute(plugin, "_do_session_init")
 
-        def begun(config: Any, *args: Any, **options: Any) -> None:
-            attribute(config, "write_frequency")
+        def begin_session(config: Any, *args: Any, **options: Any) -> None:
+            require_attribute(config, "write_frequency")
             config.write_frequency = "turn"
             begin(config, *args, **options)
 
-        plugin._do_session_init = begun  # noqa: SLF001
+        plugin._do_session_init = begin_session  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
         """Wait until the session is made; only the bus tries requests again."""
-        if attribute(plugin, "_cron_skipped"):
+        if require_attribute(plugin, "_cron_skipped"):
             return
-        if not attribute(plugin, "_session_initialized"):
+        if not require_attribute(plugin, "_session_initialized"):
             plugin._start_session_init_background()  # noqa: SLF001
-            _join(attribute(plugin, "_init_thread"))
+            _join(require_attribute(plugin, "_init_thread"))
         if not plugin._session_initialized:  # noqa: SLF001
             why = getattr(plugin, "_init_error", "")
             raise CallRefused(UNAVAILABLE, f"honcho could not begin its session: {why}")
-        http = attribute(attribute(plugin, "_manager").honcho, "_http")
-        attribute(http, "max_retries")
+        http = require_attribute(require_attribute(plugin, "_manager").honcho, "_http")
+        require_attribute(http, "max_retries")
         http.max_retries = 0
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Mark messages with the event; look up a turn that is in doubt."""
         self._event = call.event
-        if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
+        if call.hook != "sync_turn" or require_attribute(plugin, "_cron_skipped"):
             return False
         session = _honcho_session(plugin)
         self._mark_messages(type(session))
@@ -211,7 +214,7 @@ class Honcho(Threads):
         if self._marks:
             return
         self._marks = True
-        add = attribute(kind, "add_messages")
+        add = require_attribute(kind, "add_messages")
 
         def add_messages(session: Any, messages: Any) -> Any:
             for one in messages:
@@ -221,18 +224,18 @@ class Honcho(Threads):
         kind.add_messages = add_messages
 
 
-class RetainDB(Reopened):
+class RetainDB(ReopenedAfterFailure):
     """The plugin keeps turns in a queue on disk, and sends failed ones when it is next opened."""
 
     complaints = ("RetainDB memory mirror failed",)
 
     def after_initialize(self, plugin: Any) -> None:
         """Send each turn within the call, without that queue: the bus keeps what is not sent."""
-        queue = attribute(plugin, "_queue")
-        attribute(queue, "enqueue")
-        client = attribute(plugin, "_client")
-        client.request = _classify_by_text(attribute(client, "request"))
-        queue.enqueue = attribute(client, "ingest_session")
+        queue = require_attribute(plugin, "_queue")
+        require_attribute(queue, "enqueue")
+        client = require_attribute(plugin, "_client")
+        client.request = _classify_by_text(require_attribute(client, "request"))
+        queue.enqueue = require_attribute(client, "ingest_session")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
@@ -261,15 +264,15 @@ class Supermemory(Threads):
 
     def ensure_ready(self, plugin: Any) -> None:
         """Refuse what the plugin would drop for lack of a client."""
-        if attribute(plugin, "_client") is None:
+        if require_attribute(plugin, "_client") is None:
             raise CallRefused(
                 UNAVAILABLE, "supermemory has no client: its package or key is missing"
             )
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Keep what an end or a switch of the session forgets even if it fails."""
-        turns = list(attribute(plugin, "_session_turns"))
-        self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
+        turns = list(require_attribute(plugin, "_session_turns"))
+        self._call, self._before = call, (require_attribute(plugin, "_session_id"), turns)
         return False
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
@@ -290,18 +293,18 @@ class OpenViking(Threads):
 
     def after_initialize(self, plugin: Any) -> None:
         """Let a request that failed once fail for the rest of the call: the bus tries again."""
-        make = attribute(plugin, "_new_client")
+        make = require_attribute(plugin, "_new_client")
 
         def new_client() -> Any:
             client = make()
-            client.post = self._once(attribute(client, "post"))
+            client.post = self._once(require_attribute(client, "post"))
             return client
 
         plugin._new_client = new_client  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
         """Refuse what the plugin would drop."""
-        if attribute(plugin, "_client") is None:
+        if require_attribute(plugin, "_client") is None:
             raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
@@ -310,7 +313,7 @@ class OpenViking(Threads):
         return False
 
     def _once(self, post: Callable[..., Any]) -> Callable[..., Any]:
-        def posted(*args: Any, **options: Any) -> Any:
+        def post_once(*args: Any, **options: Any) -> Any:
             if self._failure is not None:
                 raise self._failure
             try:
@@ -319,7 +322,7 @@ class OpenViking(Threads):
                 self._failure = error
                 raise
 
-        return posted
+        return post_once
 
 
 ADAPTERS: dict[str, type[Settling]] = {
@@ -335,7 +338,7 @@ ADAPTERS: dict[str, type[Settling]] = {
 }
 
 
-def attribute(plugin: Any, name: str) -> Any:
+def require_attribute(plugin: Any, name: str) -> Any:
     """Return a private attribute that an adapter relies on.
 
     Raises:
@@ -351,15 +354,15 @@ def attribute(plugin: Any, name: str) -> Any:
 
 
 def _honcho_session(plugin: Any) -> Any:
-    manager = attribute(plugin, "_manager")
-    session = attribute(manager, "get_or_create")(attribute(plugin, "_session_key"))
-    return attribute(manager, "_sessions_cache")[session.honcho_session_id]
+    manager = require_attribute(plugin, "_manager")
+    session = require_attribute(manager, "get_or_create")(require_attribute(plugin, "_session_key"))
+    return require_attribute(manager, "_sessions_cache")[session.honcho_session_id]
 
 
 def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
     """Return RetainDB's request function with failures classified by the status in their text."""
 
-    def asked(*args: Any, **options: Any) -> Any:
+    def request_classified(*args: Any, **options: Any) -> Any:
         try:
             return request(*args, **options)
         except RuntimeError as error:
@@ -367,7 +370,7 @@ def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
             means = meaning_of_status(int(status[1])) if status else TRANSIENT
             raise CallRefused(means, str(error)) from error
 
-    return asked
+    return request_classified
 
 
 def _join(thread: threading.Thread | None) -> None:

@@ -98,7 +98,7 @@ class Watch(logging.Handler):
         """Observe every thread that starts or fails, and every log record."""
         start = threading.Thread.start
 
-        def started(thread: threading.Thread) -> None:
+        def start_watched(thread: threading.Thread) -> None:
             call = self._calls.get(threading.current_thread())
             if call is not None and call.writes:
                 call = self._writing or call  # an idle thread now works for the call that writes
@@ -108,12 +108,12 @@ class Watch(logging.Handler):
             if call is not None:
                 call.threads.append(thread)
 
-        threading.Thread.start = started  # type: ignore[method-assign,assignment]
+        threading.Thread.start = start_watched  # type: ignore[method-assign,assignment]
         threading.excepthook = self._thread_raised
         logging.getLogger().addHandler(self)
 
     @property
-    def standing(self) -> int:
+    def idle_threads(self) -> int:
         """How many threads that earlier calls have started are idle."""
         return len(self._standing)
 
