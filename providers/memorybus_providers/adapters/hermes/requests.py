@@ -94,14 +94,14 @@ def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
 
 def turn_start_args(event: TurnStarted) -> Args:
     """Return the arguments of ``on_turn_start``, with those details that are known."""
-    details = {
+    values = {
         "model": event.model,
         "platform": event.platform,
         "remaining_tokens": event.remaining_tokens,
         "tool_count": event.tool_count,
     }
-    told = {name: value for name, value in details.items() if value not in ("", -1)}
-    return {"number": event.number, "message": event.message, "details": told}
+    details = {name: value for name, value in values.items() if value not in ("", -1)}
+    return {"number": event.number, "message": event.message, "details": details}
 
 
 def memory_write_args(event: MemoryWritten, ctx: HookContext) -> Args:
@@ -135,14 +135,14 @@ def compress_args(event: ContextCompressing) -> Args:
 def delegation_args(event: Delegated) -> Args:
     """Return the arguments of ``on_delegation``, with those details that are known."""
     tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
-    told: Args = {name: value for name, value in tokens.items() if value}
-    told |= {"model": event.model} if event.model else {}
-    told |= {"tool_count": event.tool_count} if event.tool_count >= 0 else {}
+    details: Args = {name: value for name, value in tokens.items() if value}
+    details |= {"model": event.model} if event.model else {}
+    details |= {"tool_count": event.tool_count} if event.tool_count >= 0 else {}
     return {
         "task": event.task,
         "result": event.result,
         "child_session": event.child_session,
-        "details": told,
+        "details": details,
     }
 
 
