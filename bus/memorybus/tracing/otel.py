@@ -31,6 +31,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.util.types import AttributeValue
 
+from memorybus.clock import Clock
 from memorybus.tracing.spans import NO_SPAN, Span
 
 _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
@@ -41,17 +42,24 @@ _SAMPLED: Final = frozenset("13579bdf")
 _MOST_LINKS = 128
 """Links of one span: what the SDK keeps by default."""
 
+MOST_APPLIES: Final = 100
+"""Spans for `apply` that one process begins in a second (G10).
+
+A lane that catches up applies hundreds of batches a second. In each there is some sampled
+publisher, so without a limit the worker would spend a seventh of its time on telling of itself.
+"""
+
 _ERROR = "error.type"
 _COUNT = "messaging.batch.message_count"
 _PROVIDER = "memorybus.provider"
 
 
-def spans_of(destination: str) -> OtelSpans | None:
+def spans_of(destination: str, clock: Clock) -> OtelSpans | None:
     """Return what makes spans here; None while this process has no provider of tracers."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
-    return OtelSpans(destination, provider.get_tracer("memorybus"))
+    return OtelSpans(destination, provider.get_tracer("memorybus"), clock)
 
 
 class OtelSpan(Span):
@@ -99,12 +107,14 @@ class OtelSpans:
     Args:
         destination: the log's namespace.
         tracer: of the process's provider.
+        clock: time, for `MOST_APPLIES`.
     """
 
-    def __init__(self, destination: str, tracer: Tracer) -> None:
+    def __init__(self, destination: str, tracer: Tracer, clock: Clock) -> None:
         """Prepare what all spans tell."""
         self._destination = destination
         self._tracer = tracer
+        self._applies = _PerSecond(MOST_APPLIES, clock)
 
     def current(self) -> str:
         """See `Tracing.current`."""
@@ -134,7 +144,7 @@ class OtelSpans:
     def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
         """See `Tracing.apply`: a trace of its own, linked to the publishers that are sampled."""
         sampled = _sampled(traces)
-        if sampled is None:
+        if sampled is None or not self._applies.take():
             return NO_SPAN
         told = self._told("apply", "process")
         told["messaging.consumer.group.name"] = provider
@@ -176,6 +186,24 @@ class OtelSpans:
             [Link(one) for one in found if one],
         )
         return OtelSpan(span)
+
+
+class _PerSecond:
+    """Lets so many pass in each second. Threads that take at once may be let pass one too many."""
+
+    def __init__(self, most: int, clock: Clock) -> None:
+        self._most = most
+        self._clock = clock
+        self._second = -1
+        self._taken = 0
+
+    def take(self) -> bool:
+        """Return whether one more may pass in this second."""
+        second = int(self._clock.monotonic())
+        if second != self._second:
+            self._second, self._taken = second, 0
+        self._taken += 1
+        return self._taken <= self._most
 
 
 def _sampled(traces: Iterable[str]) -> list[str] | None:
