@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.concurrency.forking import importing
+from memorybus.concurrency.forking import import_guard
 
 if TYPE_CHECKING:
     from memorybus.tracing.otel import OtelSpans
@@ -72,9 +72,9 @@ class Tracing:
 
     def _spans(self) -> OtelSpans | None:
         if self._found is None and _API in sys.modules:
-            with importing():  # a fork in the middle of an import leaves the child half of it
-                from memorybus.tracing.otel import spans_of
-            self._found = spans_of(self._destination, self._clock)
+            with import_guard():  # a fork in the middle of an import leaves the child half of it
+                from memorybus.tracing.otel import make_spans
+            self._found = make_spans(self._destination, self._clock)
         return self._found
 
     def current(self) -> str:
