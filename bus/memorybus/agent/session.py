@@ -454,7 +454,7 @@ class Session:
             return []
         with self._bus.tracing.recall() as span:
             found = self._lines("" if trivial else query, wait, asks=opens or not trivial)
-            span.tell(lines=sum(len(lines) for _, lines in found), providers=len(found))
+            span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 
     def _lines(

@@ -121,7 +121,7 @@ def _asked_providers(
                 f"no provider {name!r} answers recalls; known: {', '.join(known) or 'none'}"
             )
     names = list(wanted or known)
-    served = roster.recalling()
+    served = roster.recalling_providers()
     if not set(served).intersection(names):
         raise NoWorker(
             "no live worker answers recalls; start one: memorybus up (or memorybus worker)"

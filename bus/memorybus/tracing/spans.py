@@ -35,7 +35,7 @@ class Span:
         """See the class."""
         return ""
 
-    def tell(self, **counts: int) -> None:
+    def set_counts(self, **counts: int) -> None:
         """Say what the block found, in numbers."""
 
     def __enter__(self) -> Self:

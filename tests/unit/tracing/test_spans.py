@@ -206,7 +206,7 @@ def test_an_answer_is_a_child_of_the_question() -> None:
     """Who asks is the parent of who answers, by the traceparent that the question carries."""
     with kept() as spans:
         with Tracing("mb").recall() as asked:
-            asked.tell(lines=3)
+            asked.set_counts(lines=3)
             with Tracing("mb").answer("holo", asked.trace):
                 pass
         question, answer = spans.one("recall"), spans.one("answer")
