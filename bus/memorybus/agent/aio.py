@@ -30,7 +30,7 @@ class _Facade(Protocol[_S_co]):
     def sync(self) -> _S_co: ...
 
 
-def _awaited(
+def _as_async(
     method: Callable[Concatenate[_S_co, _P], _T],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, _T]]:
     """Return a method of a bus or a session as one of its facade."""
@@ -42,7 +42,7 @@ def _awaited(
     return call
 
 
-def _awaited_session(
+def _as_async_session(
     method: Callable[Concatenate[_S_co, _P], Session],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, AsyncSession]]:
     """Return a method that leads to a session as one that leads to its facade."""
@@ -80,27 +80,27 @@ class AsyncSession:
         """Who it belongs to."""
         return self.sync.scope
 
-    turn_started = _awaited(Session.turn_started)
-    turn_completed = _awaited(Session.turn_completed)
-    memory_written = _awaited(Session.memory_written)
-    compressing = _awaited(Session.compressing)
-    delegated = _awaited(Session.delegated)
-    ended = _awaited(Session.ended)
-    publish = _awaited(Session.publish)
+    turn_started = _as_async(Session.turn_started)
+    turn_completed = _as_async(Session.turn_completed)
+    memory_written = _as_async(Session.memory_written)
+    compressing = _as_async(Session.compressing)
+    delegated = _as_async(Session.delegated)
+    ended = _as_async(Session.ended)
+    publish = _as_async(Session.publish)
 
-    branch = _awaited_session(Session.branch)
-    compressed = _awaited_session(Session.compressed)
-    switched_to = _awaited_session(Session.switched_to)
-    undo = _awaited_session(Session.undo)
+    branch = _as_async_session(Session.branch)
+    compressed = _as_async_session(Session.compressed)
+    switched_to = _as_async_session(Session.switched_to)
+    undo = _as_async_session(Session.undo)
 
-    queue_prefetch = _awaited(Session.queue_prefetch)
-    warm_up = _awaited(Session.warm_up)
-    prefetch = _awaited(Session.prefetch)
-    recalled_lines = _awaited(Session.recalled_lines)
+    queue_prefetch = _as_async(Session.queue_prefetch)
+    warm_up = _as_async(Session.warm_up)
+    prefetch = _as_async(Session.prefetch)
+    recalled_lines = _as_async(Session.recalled_lines)
 
-    system_prompt = _awaited(Session.system_prompt)
-    contributions = _awaited(Session.contributions)
-    call_tool = _awaited(Session.call_tool)
+    system_prompt = _as_async(Session.system_prompt)
+    contributions = _as_async(Session.contributions)
+    call_tool = _as_async(Session.call_tool)
 
 
 class AsyncMemoryBus:
@@ -121,14 +121,14 @@ class AsyncMemoryBus:
         """See `MemoryBus.connect`; it opens the spool, and needs no thread."""
         return cls(MemoryBus.connect(target))
 
-    session = _awaited_session(MemoryBus.session)
-    adopt = _awaited_session(MemoryBus.adopt)
-    publish = _awaited(MemoryBus.publish)
-    flush = _awaited(MemoryBus.flush)
-    hurry = _awaited(MemoryBus.hurry)
-    recall = _awaited(MemoryBus.recall)
-    tools = _awaited(MemoryBus.tools)
-    close = _awaited(MemoryBus.close)
+    session = _as_async_session(MemoryBus.session)
+    adopt = _as_async_session(MemoryBus.adopt)
+    publish = _as_async(MemoryBus.publish)
+    flush = _as_async(MemoryBus.flush)
+    hurry = _as_async(MemoryBus.hurry)
+    recall = _as_async(MemoryBus.recall)
+    tools = _as_async(MemoryBus.tools)
+    close = _as_async(MemoryBus.close)
 
     async def __aenter__(self) -> Self:
         """Return the bus."""

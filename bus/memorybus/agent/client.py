@@ -144,20 +144,20 @@ class MemoryBus:
         Raises:
             InvalidEvent, SpoolFull: an id that nothing can have; see `publish`.
         """
-        scope = self._scope(agent, user, workspace, platform)
+        scope = self._build_scope(agent, user, workspace, platform)
         session_id = checked_id("session_id", self.new_id() if session_id is None else session_id)
-        session = self._known(scope, session_id)
+        session = self._resume_session(scope, session_id)
         if session is None:
-            session = self._begun(scope, session_id, title, agent_context, details, at)
+            session = self._start_session(scope, session_id, title, agent_context, details, at)
         if warm:
             session.warm_up(title)
         return session
 
-    def _known(self, scope: Scope, session_id: str) -> Session | None:
+    def _resume_session(self, scope: Scope, session_id: str) -> Session | None:
         ref = self.sessions.get(scope, session_id)
         return Session(self, scope, ref) if ref else None
 
-    def _begun(
+    def _start_session(
         self,
         scope: Scope,
         session_id: str,
@@ -177,7 +177,7 @@ class MemoryBus:
         self.sessions.put(scope, session.ref)
         return session
 
-    def _scope(
+    def _build_scope(
         self, agent: str | None, user: str | None, workspace: str | None, platform: str | None
     ) -> Scope:
         defaults = self.settings
@@ -294,7 +294,7 @@ class MemoryBus:
         Raises:
             NoWorker, LogUnavailable: nobody serves recalls; Redis is away.
         """
-        scope = self._scope(agent, user, workspace, None)
+        scope = self._build_scope(agent, user, workspace, None)
         with self.tracing.recall() as span:
             answer = recall_now(
                 self.settings,

@@ -13,7 +13,9 @@ from memorybus.redis.keys import Keys, partition_of
 from memorybus.text.fence import escape, escape_inline
 
 
-def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
+def gather_contributions(
+    bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float
+) -> str:
     """Wait for what providers answer to a compression's events, which stand under `key`.
 
     See `Session.contributions`.
@@ -29,16 +31,18 @@ def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: fl
             partition, ids, Roster(redis, Keys(settings.namespace)).contributing()
         )
 
-    return labelled(bus.listener.hear(ask, timeout).replies, settings.contribution_budget)
+    return label_contributions(
+        bus.listener.hear(ask, timeout).replies, settings.contribution_budget
+    )
 
 
-def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
+def label_contributions(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
     """Return one text of several providers' texts, in their order, each within a fair share.
 
     What a provider leaves of its share goes to the providers after it. The texts are data, and
     escaped as recalled memory is.
     """
-    texts = {name: _said(said) for name, said in replies.items()}
+    texts = {name: _join_texts(said) for name, said in replies.items()}
     texts = {name: text for name, text in texts.items() if text}
     parts: list[str] = []
     for left, (name, text) in zip(range(len(texts), 0, -1), texts.items(), strict=True):
@@ -48,5 +52,5 @@ def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _said(said: Sequence[Reply]) -> str:
+def _join_texts(said: Sequence[Reply]) -> str:
     return "\n".join(reply.text.strip() for reply in said if reply.text.strip())

@@ -28,12 +28,12 @@ from memorybus.lineage import graph
 from memorybus.recall.model import (
     CarryAsk,
     WarmAsk,
+    build_prompt_request,
+    build_request,
     is_trivial,
     prompt_slot,
-    prompt_wanted,
     slot_of,
-    wanted,
-    written_by,
+    written_partitions,
 )
 from memorybus.recall.prompt import Prompt
 from memorybus.receipt import Receipt
@@ -135,7 +135,7 @@ class Session:
             durable: also survive a power cut.
             details: what else is known of it: names, model, tokens; see `TurnDetails`.
         """
-        event = session_events.turn(user, assistant, messages, ordinal, **details)
+        event = session_events.build_turn(user, assistant, messages, ordinal, **details)
         if ordinal is not None and not event_id:
             event_id = self.event_id("turn", ordinal, event.user, event.assistant)
         return self.publish(event, event_id, at, durable=durable)
@@ -186,9 +186,9 @@ class Session:
         If they are too many for one event they are split into several; the receipt is the last
         one's.
         """
-        return self._compressions(messages, compression_count, wants_reply=False, at=at)[-1]
+        return self._publish_compression(messages, compression_count, wants_reply=False, at=at)[-1]
 
-    def _compressions(
+    def _publish_compression(
         self,
         messages: Sequence[Mapping[str, Any]],
         compression_count: int,
@@ -198,12 +198,12 @@ class Session:
     ) -> list[Receipt]:
         """Publish one compression, fsynced (G1); return the receipt of each of its events."""
         room = self._bus.settings.event_max_bytes
-        events = session_events.compressing(
+        events = session_events.build_compressions(
             messages, compression_count, room, wants_reply=wants_reply
         )
-        return [self._compression(event, at) for event in events]
+        return [self._publish_compressing(event, at) for event in events]
 
-    def _compression(self, event: ContextCompressing, at: int | None) -> Receipt:
+    def _publish_compressing(self, event: ContextCompressing, at: int | None) -> Receipt:
         mark = text_digest(msgspec.json.encode(event.messages).decode())
         event_id = self.event_id("compressing", event.compression_count, mark)
         return self.publish(event, event_id, at, durable=True)
@@ -289,7 +289,7 @@ class Session:
     ) -> Session:
         """Fork the conversation; returns the branch, with this session's warm recall."""
         ref = graph.branch(self.ref, new_id or self._bus.new_id())
-        session = self._continued(ref)
+        session = self._continue_as(ref)
         event = SessionStarted(
             platform=self.scope.platform,
             title=clean_text(title),
@@ -301,7 +301,7 @@ class Session:
 
     def compressed(self, new_id: str | None = None, *, at: int | None = None) -> Session:
         """Go on after a compression: in place (next epoch), or under a new id."""
-        return self._switched(graph.compress(self.ref, new_id), "compression", at)
+        return self._switch(graph.compress(self.ref, new_id), "compression", at)
 
     def switched_to(
         self,
@@ -314,7 +314,7 @@ class Session:
         """Go on under another id; a `reset` begins anew: another root, and nothing warm."""
         reason = "reset" if reset else reason
         known = self._bus.sessions.get(self.scope, new_id)
-        return self._switched(graph.follow(self.ref, new_id, reason, known), reason, at)
+        return self._switch(graph.follow(self.ref, new_id, reason, known), reason, at)
 
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
         """Take back what was said last; returns this session in its next epoch.
@@ -334,9 +334,9 @@ class Session:
         Raises:
             InvalidEvent: what is no id of an event.
         """
-        retracted = session_events.retracted(events)
+        retracted = session_events.checked_event_ids(events)
         ref = graph.rewind(self.ref)
-        session = self._switched(ref, "rewind", at, retracted)
+        session = self._switch(ref, "rewind", at, retracted)
         if retracted:
             session.warm_up()
         return session
@@ -349,25 +349,25 @@ class Session:
         event = graph.switched(before.ref, self.ref, reason)
         return self.publish(event, self.event_id("switch", before.id, before.ref.epoch, reason))
 
-    def _switched(
+    def _switch(
         self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
     ) -> Session:
         # Warm results may hold what was taken back, so a rewind that retracts carries none over.
         goes_on = reason in graph.CONTINUING and not retracted
-        session = self._continued(ref) if goes_on else self._at(ref)
+        session = self._continue_as(ref) if goes_on else self._move_to(ref)
         event = graph.switched(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
         return session
 
-    def _continued(self, ref: SessionRef) -> Session:
+    def _continue_as(self, ref: SessionRef) -> Session:
         """Return the session that continues this one, with its warm recall carried over."""
-        session = self._at(ref, warm_from=self.slot)
+        session = self._move_to(ref, warm_from=self.slot)
         if session.slot != self.slot:
             self._bus.ask(CarryAsk(session.slot, 0, self.slot))
         return session
 
-    def _at(self, ref: SessionRef, warm_from: str = "") -> Session:
+    def _move_to(self, ref: SessionRef, warm_from: str = "") -> Session:
         """Return the session at another place of the lineage, and note the place on this host."""
         checked_id("session_id", ref.id)
         self._bus.sessions.put(self.scope, ref)
@@ -386,11 +386,11 @@ class Session:
             answer: what the agent said to it; its beginning counts.
         """
         if not is_trivial(query):
-            self._ask(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
+            self._ask_ahead(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
             self._prompt_due = now + _PROMPT_EVERY
-            self._ask_prompt(self._written())
+            self._ask_prompt(self._written_partitions())
 
     def warm_up(self, topic: str = "") -> None:
         """Ask for memories before anything was said; without a topic, for what matters most.
@@ -398,25 +398,25 @@ class Session:
         And for what stands in system prompts (`system_prompt`).
         """
         self._ask_prompt(())  # first, and of what is applied: it is soon read
-        self._ask(topic)
+        self._ask_ahead(topic)
 
-    def _ask(self, query: str) -> None:
-        self._bus.ask(self._question(clean_text(query)))
+    def _ask_ahead(self, query: str) -> None:
+        self._bus.ask(self._build_question(clean_text(query)))
 
-    def _question(self, text: str) -> WarmAsk:
+    def _build_question(self, text: str) -> WarmAsk:
         budget, trace = self._bus.settings.recall_budget, self._bus.tracing.current()
-        want = wanted(self.scope, self.ref, text, budget, trace)
-        return WarmAsk(self.slot, self._bus.last_sequence, want, self._written())
+        want = build_request(self.scope, self.ref, text, budget, trace)
+        return WarmAsk(self.slot, self._bus.last_sequence, want, self._written_partitions())
 
     def _ask_prompt(self, partitions: tuple[int, ...]) -> float:
         self._prompt_asked = asked = self._bus.clock.monotonic()
         if budget := self._bus.settings.prompt_budget:
-            want, slot = prompt_wanted(self.scope, self.ref, budget), prompt_slot(self.scope)
+            want, slot = build_prompt_request(self.scope, self.ref, budget), prompt_slot(self.scope)
             self._bus.ask(WarmAsk(slot, self._bus.last_sequence, want, partitions))
         return asked
 
-    def _written(self) -> tuple[int, ...]:
-        return written_by(self.scope, self.ref, self._bus.settings.partitions)
+    def _written_partitions(self) -> tuple[int, ...]:
+        return written_partitions(self.scope, self.ref, self._bus.settings.partitions)
 
     def prefetch(self, query: str = "", *, wait: float | None = None) -> str:
         """Return the memory block for a prompt, or "" if nothing is known that has to do with it.
@@ -451,11 +451,11 @@ class Session:
         if trivial and said and not opens:
             return []
         with self._bus.tracing.recall() as span:
-            found = self._lines("" if trivial else query, wait, asks=opens or not trivial)
+            found = self._read_lines("" if trivial else query, wait, asks=opens or not trivial)
             span.tell(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 
-    def _lines(
+    def _read_lines(
         self, query: str, wait: float | None, *, asks: bool
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return what there is for a prompt; unless it `asks`, all that is warm."""
@@ -463,11 +463,11 @@ class Session:
         slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
         warm = bus.warm.read(self._owner, slots)
         if not asks:
-            return bus.warm.ordered({name: result.lines for name, result in warm.items()})
+            return bus.warm.in_provider_order({name: result.lines for name, result in warm.items()})
         text = clean_text(query)
-        prompt = Prompt(text, text_digest(text), lambda: self._question(text))
+        prompt = Prompt(text, text_digest(text), lambda: self._build_question(text))
         wait = bus.settings.prefetch_wait if wait is None else wait
-        return bus.warm.ordered(bus.prompts.lines(prompt, warm, wait))
+        return bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait))
 
     # -- what waits for an answer -----------------------------------------------------------------
 
@@ -485,7 +485,7 @@ class Session:
             known: what the agent's prompt says anyway: a provider that says nothing else is left
                 out.
         """
-        return system_prompts.of_session(
+        return system_prompts.session_prompt(
             self._bus, self.scope, self.ref.root, self._prompt_asked_at, known
         )
 
@@ -513,8 +513,8 @@ class Session:
         Raises:
             InvalidEvent, EventTooLarge, SpoolFull: the events are not published.
         """
-        receipts = self._compressions(messages, compression_count, wants_reply=True, at=at)
-        return contributions.gathered(self._bus, self.key, receipts, timeout)
+        receipts = self._publish_compression(messages, compression_count, wants_reply=True, at=at)
+        return contributions.gather_contributions(self._bus, self.key, receipts, timeout)
 
     def call_tool(
         self,
@@ -541,4 +541,4 @@ class Session:
             the call stands in the spool and is applied later. It raises nothing that a model could
             not be told.
         """
-        return tool_calls.call(self._bus, self, offered, arguments or {}, timeout, event_id)
+        return tool_calls.call_tool(self._bus, self, offered, arguments or {}, timeout, event_id)

@@ -58,7 +58,7 @@ class TurnDetails(TypedDict, total=False):
     synthetic: bool
 
 
-def turn(
+def build_turn(
     user: str,
     assistant: str,
     messages: Sequence[Mapping[str, Any]],
@@ -103,7 +103,7 @@ def memory_write(
     )
 
 
-def compressing(
+def build_compressions(
     messages: Sequence[Mapping[str, Any]],
     compression_count: int,
     max_bytes: int,
@@ -118,11 +118,11 @@ def compressing(
         ContextCompressing(
             messages=part, compression_count=compression_count, wants_reply=wants_reply
         )
-        for part in _split(clean_messages(messages), max_bytes)
+        for part in _split_messages(clean_messages(messages), max_bytes)
     ]
 
 
-def retracted(events: Iterable[Receipt | str]) -> tuple[str, ...]:
+def checked_event_ids(events: Iterable[Receipt | str]) -> tuple[str, ...]:
     """Return the ids of the events that a rewind takes back, each once; see `Session.undo`.
 
     Raises:
@@ -146,7 +146,7 @@ def _check_write(action: str, store: str, content: str, old_text: str) -> None:
         raise InvalidEvent(f"memory write: {action} needs `old_text`, part of the entry meant")
 
 
-def _split(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
+def _split_messages(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
     """Part messages so that each part fits an event; a message too large stays alone."""
     parts: list[tuple[Message, ...]] = []
     part: list[Message] = []

@@ -57,7 +57,7 @@ class HostSessions:
         self._path = path
         self._undisturbed = undisturbed()
         self._lock = ProcessLock()
-        self._left: list[sqlite3.Connection] = []
+        self._inherited: list[sqlite3.Connection] = []
         self._reopen()
 
     def _reopen(self) -> None:
@@ -74,7 +74,7 @@ class HostSessions:
     def _check_process(self) -> None:
         """After a fork: a SQLite connection must not be used, nor closed, in the child."""
         if os.getpid() != self._pid:
-            self._left.append(self._db)
+            self._inherited.append(self._db)
             self._reopen()
 
     def get(self, scope: Scope, session_id: str) -> SessionRef | None:

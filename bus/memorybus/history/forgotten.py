@@ -14,7 +14,7 @@ TOMBSTONE_AGE = 5.0
 """Seconds after which is looked for new tombstones."""
 
 
-class Tombs(Protocol):
+class TombstoneSource(Protocol):
     """What this needs of the archive."""
 
     def tombstones(self) -> Sequence[Tombstone]:
@@ -22,7 +22,7 @@ class Tombs(Protocol):
         ...
 
 
-class Forgotten:
+class KnownTombstones:
     """Knows the tombstones, and looks for new ones every `TOMBSTONE_AGE` seconds, in vain too."""
 
     def __init__(self, clock: Clock) -> None:
@@ -32,23 +32,23 @@ class Forgotten:
         self._error: ArchiveError | None = None
         self._looked_at = float("-inf")
 
-    def known(self, archive: Tombs) -> tuple[Query, ...]:
+    def last_known(self, archive: TombstoneSource) -> tuple[Query, ...]:
         """Return what they hid when they could last be read."""
-        self._look(archive)
+        self._refresh(archive)
         return self._queries
 
-    def sure(self, archive: Tombs) -> tuple[Query, ...]:
+    def require_current(self, archive: TombstoneSource) -> tuple[Query, ...]:
         """Return what they hide.
 
         Raises:
             ArchiveError: they cannot be read, so nothing may be shown.
         """
-        self._look(archive)
+        self._refresh(archive)
         if self._error is not None:
             raise self._error
         return self._queries
 
-    def _look(self, archive: Tombs) -> None:
+    def _refresh(self, archive: TombstoneSource) -> None:
         if self._clock.monotonic() - self._looked_at < TOMBSTONE_AGE:
             return
         try:
@@ -70,19 +70,19 @@ class EventFilters:
             forgotten: returns what nobody shall read any more, or raises `ArchiveError`.
         """
         self._plan = plan
-        self._ask = forgotten
+        self._read_forgotten = forgotten
         self._forgotten: tuple[Query, ...] = ()
-        self._made: dict[int, EventFilter] = {}
+        self._filters: dict[int, EventFilter] = {}
 
-    def of(self, partition: int) -> EventFilter:
+    def for_partition(self, partition: int) -> EventFilter:
         """Return what passes now.
 
         Raises:
             ArchiveError: nobody knows what is forgotten.
         """
-        forgotten = self._ask()
+        forgotten = self._read_forgotten()
         if forgotten != self._forgotten:
-            self._forgotten, self._made = forgotten, {}
-        if partition not in self._made:
-            self._made[partition] = EventFilter(self._plan, partition, forgotten)
-        return self._made[partition]
+            self._forgotten, self._filters = forgotten, {}
+        if partition not in self._filters:
+            self._filters[partition] = EventFilter(self._plan, partition, forgotten)
+        return self._filters[partition]

@@ -13,13 +13,13 @@ from memorybus.archive.location import archive_of, check_reaches
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Omitted, Position
-from memorybus.history.backward import Back, Mark
-from memorybus.history.forward import Scan, in_order
-from memorybus.history.lineages import descendants
+from memorybus.history.backward import BackwardMark, BackwardReader
+from memorybus.history.forward import Scan, merge_in_order
+from memorybus.history.lineages import expand_lineages
 from memorybus.history.log_reader import EventPage
-from memorybus.history.positions import Finder
-from memorybus.history.sources import SealedPast, Sources
-from memorybus.history.whereabouts import Whereabouts, whereabouts
+from memorybus.history.positions import PositionFinder
+from memorybus.history.sources import ReadableArchive, Sources
+from memorybus.history.whereabouts import Whereabouts, find_whereabouts
 from memorybus.log.entry import LoggedEvent, Place, moment, previous
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
@@ -52,8 +52,8 @@ class History:
     def __init__(
         self,
         log: EventLog,
-        archive: SealedPast | None = None,
-        find: Callable[[], SealedPast | None] | None = None,
+        archive: ReadableArchive | None = None,
+        find: Callable[[], ReadableArchive | None] | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         """Join the two.
@@ -71,7 +71,7 @@ class History:
         self._log_from: dict[int, Moment] = {}
 
     @classmethod
-    def of(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
+    def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
         """Return the history that the settings name; no I/O yet."""
         log = EventLog(redis, settings, clock)
         return cls(log, find=lambda: archive_of(redis, settings, clock), clock=clock)
@@ -102,42 +102,46 @@ class History:
             after_n: the dense number at `after`; one that does not follow it has the archive asked.
             plan: what is taken.
         """
-        older = self._known_older(partition, after, count, plan)
+        older = self._read_known_older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
-        page = self._reader.read(partition, after, count, self._sources.passing(plan, partition))
-        if self._goes_on(partition, after, after_n, page):
-            return page.upto_a_hole()
-        sealed = self._sealed_behind(partition, after_n, page)
+        page = self._reader.read(
+            partition, after, count, self._sources.build_filter(plan, partition)
+        )
+        if self._continues(partition, after, after_n, page):
+            return page.upto_gap()
+        sealed = self._sealed_after(partition, after_n, page)
         if not sealed:
             return page
         first = page.events[0].position if page.events else None
         self._log_from[partition] = moment(first.entry) if first else _NO_END
-        older = self._older(partition, after, count, plan)
+        older = self._read_older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
         missing = first.n - 1 if first and first.n > after_n else sealed
         check_reaches(self._sources.archive(), partition, min(sealed, missing))
-        return page.upto_a_hole()
+        return page.upto_gap()
 
-    def _goes_on(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
+    def _continues(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
         """Say whether a page is what follows a place; a counter that was lost numbers anew."""
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
         return 0 < first <= after_n and self.log.has(partition, after)
 
-    def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
+    def _read_known_older(
+        self, partition: int, after: str, count: int, plan: Plan
+    ) -> list[LoggedEvent]:
         """Read the archive at once where the log is known to begin later."""
         start = self._log_from.get(partition)
         if start is None or moment(after) >= start:
             return []
-        found = self._older(partition, after, count, plan)
+        found = self._read_older(partition, after, count, plan)
         if not found:
             del self._log_from[partition]
         return found
 
-    def _older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
+    def _read_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Return what the archive has after a place and before the log begins.
 
         Only what this log knows to be sealed: behind that another's events may stand there.
@@ -153,11 +157,11 @@ class History:
             found.pop()
         return found
 
-    def _sealed_behind(self, partition: int, after_n: int, page: EventPage) -> int:
+    def _sealed_after(self, partition: int, after_n: int, page: EventPage) -> int:
         """Return up to which number events behind one were sealed, as Redis knows; 0 for none."""
         known = self._known_sealed.get(partition)
         if page.events or known is None:
-            known = self._known_sealed[partition] = self._reader.sealed(partition)
+            known = self._known_sealed[partition] = self._reader.sealed_number(partition)
         return known if known > after_n else 0
 
     # -- one partition, by place ------------------------------------------------------------------
@@ -166,34 +170,34 @@ class History:
         """Say whether an entry is in the history; ids are made of time and never come again."""
         if self.log.has(partition, entry):
             return True
-        archive = self._sources.archive() if self._reader.sealed(partition) else None
+        archive = self._sources.archive() if self._reader.sealed_number(partition) else None
         if archive is not None and archive.has(partition, entry):
             return True
         check_reaches(archive, partition, self._sealed_before(partition, entry))
         return False
 
-    def at(self, partition: int, entry: str) -> LoggedEvent | None:
+    def event_at(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the event of an entry, or its placeholder (`OMITTED`); None if there is none.
 
         What is forgotten is not shown, also if only the log has it: while nobody knows what that
         is, `ArchiveError` is raised.
         """
-        sieve = EventFilter(WHOLE, partition, self.forgotten())
-        found = self._reader.read(partition, previous(entry), 1, sieve).events
+        event_filter = EventFilter(WHOLE, partition, self.forgotten_queries())
+        found = self._reader.read(partition, previous(entry), 1, event_filter).events
         if not found or found[0].position.entry != entry:
-            archive = self._sources.archive() if self._reader.sealed(partition) else None
+            archive = self._sources.archive() if self._reader.sealed_number(partition) else None
             found = archive.read(partition, previous(entry), 1) if archive else []
         return found[0] if found and found[0].position.entry == entry else None
 
     def whereabouts(self, position: Position) -> Whereabouts:
         """Return where an event of the history lies."""
-        return whereabouts(self._sources, position)
+        return find_whereabouts(self._sources, position)
 
-    def before(self, partition: int, entry: str) -> Place | None:
+    def last_before(self, partition: int, entry: str) -> Place | None:
         """Return the place of the last event before an entry, None if there is none."""
         if entry == START:
             return None
-        found = self._reader.last(partition, f"({entry}")
+        found = self._reader.last_place(partition, f"({entry}")
         wanted = self._sealed_before(partition, entry)
         if wanted <= (found.n if found else 0):
             return found
@@ -206,13 +210,13 @@ class History:
 
     def _sealed_before(self, partition: int, entry: str) -> int:
         """Return the last number that was sealed and may stand before an entry; 0 for none."""
-        following = self._reader.first(partition, entry)
-        sealed = self._reader.sealed(partition)
+        following = self._reader.first_place(partition, entry)
+        sealed = self._reader.sealed_number(partition)
         return min(sealed, following.n - 1) if following else sealed
 
-    def following(self, partition: int, entry: str) -> Place | None:
+    def next_in_log(self, partition: int, entry: str) -> Place | None:
         """Return the place of the log's first event behind an entry, None if there is none."""
-        return self._reader.first(partition, f"({entry}")
+        return self._reader.first_place(partition, f"({entry}")
 
     # -- all partitions ---------------------------------------------------------------------------
 
@@ -240,9 +244,9 @@ class History:
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self._sources, wanted, since, until, damage)
-        return in_order([scan.partition(p) for p in range(self.log.partitions)])
+        return merge_in_order([scan.partition(p) for p in range(self.log.partitions)])
 
-    def newest(
+    def scan_backward(
         self,
         query: Query = EVERYTHING,
         heads: Sequence[Head] | None = None,
@@ -261,12 +265,12 @@ class History:
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
         """
         everywhere = msgspec.structs.replace(query, lineages=())
-        back = Back(self._sources, everywhere, lambda: self.resolve(query), damage)
+        back = BackwardReader(self._sources, everywhere, lambda: self.resolve(query), damage)
         events = back.events(self.log.heads() if heads is None else heads)
         return (event for event in events if type(event.envelope.event) is not Omitted)
 
-    def back(
-        self, query: Query, before: Mark | None = None, *, damage: list[str] | None = None
+    def read_backward(
+        self, query: Query, before: BackwardMark | None = None, *, damage: list[str] | None = None
     ) -> Iterator[LoggedEvent]:
         """Yield the events of all partitions, newest first, those not wanted as placeholders.
 
@@ -278,15 +282,17 @@ class History:
             before: where an earlier reader stopped; None for the end.
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
         """
-        return Back(self._sources, query, lambda: query, damage, before).events(self.log.heads())
+        return BackwardReader(self._sources, query, lambda: query, damage, before).events(
+            self.log.heads()
+        )
 
-    def forgotten(self) -> tuple[Query, ...]:
+    def forgotten_queries(self) -> tuple[Query, ...]:
         """Return what nobody shall read any more; from then on `read` knows it, too.
 
         Raises:
             ArchiveError: it is not known, so nothing may be shown.
         """
-        return self._sources.forgotten()
+        return self._sources.forgotten_queries()
 
     def resolve(self, query: Query) -> Query:
         """Return a query with its lineages as sessions: each named one, and all that came from it.
@@ -296,11 +302,11 @@ class History:
         """
         if not query.lineages:
             return query
-        return descendants(query, (one.envelope for one in self.scan(LINEAGE)))
+        return expand_lineages(query, (one.envelope for one in self.scan(LINEAGE)))
 
     def place(self, partition: int, n: int) -> Place | None:
         """Return the place of a dense number, or the last one before it; None if there is none."""
-        return Finder(self, self._sources).place(partition, n)
+        return PositionFinder(self, self._sources).place(partition, n)
 
     def places(self, moment: int | str, *, inclusive: bool = True) -> dict[int, int]:
         """Return for each partition the last number of a moment, in the log's own time.
@@ -312,16 +318,16 @@ class History:
         Raises:
             ConfigError: no moment of this history.
         """
-        return Finder(self, self._sources).places(moment, inclusive=inclusive)
+        return PositionFinder(self, self._sources).places(moment, inclusive=inclusive)
 
 
-def _last_sealed(archive: SealedPast, partition: int, entry: str, upto: int) -> Place | None:
+def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int) -> Place | None:
     """Return the place of the last sealed event before an entry, of those up to a number.
 
     Behind what this log knows to be sealed another's events may stand.
     """
-    found = archive.before(partition, entry)
+    found = archive.last_before(partition, entry)
     if found is not None and found.position.n > upto:
-        older = archive.back(partition, found.position.entry)
+        older = archive.read_backward(partition, found.position.entry)
         found = next((event for event in older if event.position.n <= upto), None)
     return Place(found.position.entry, found.position.n) if found else None

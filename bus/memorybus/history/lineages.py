@@ -13,7 +13,7 @@ _LINKING = frozenset({"resume", "reset", "rewind"})
 """Such a switch names where the conversation came from, which is no parent."""
 
 
-def descendants(query: Query, envelopes: Iterable[Envelope]) -> Query:
+def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
     """Return a query whose lineages stand as sessions.
 
     A named session is meant in every scope that the query wants; what came from it has its scope.

@@ -47,7 +47,7 @@ class EventPage(msgspec.Struct, frozen=True):
         dense = range(after_n + 1, after_n + 1 + len(self.events))
         return [event.position.n for event in self.events] == list(dense)
 
-    def upto_a_hole(self) -> "EventPage":
+    def upto_gap(self) -> "EventPage":
         """Return the events whose numbers follow each other."""
         if not self.events or self.follows(self.events[0].position.n - 1):
             return self
@@ -70,17 +70,17 @@ class LogReader:
         self._decoder = Decoder()
         self._headers = HeaderReader(self._decoder)
 
-    def read(self, partition: int, after: str, count: int, sieve: EventFilter) -> EventPage:
+    def read(self, partition: int, after: str, count: int, event_filter: EventFilter) -> EventPage:
         """Return up to `count` events after a place; what does not pass is left out in place."""
-        read = self._whole if sieve.takes_all else self._sifted
+        read = self._decode_all if event_filter.takes_all else self._filter_all
         events, more = list[LoggedEvent](), True
         while more and not events:
-            found = self._up(partition, f"({after}", count)
-            events, more = read(partition, found, sieve), len(found) == count
+            found = self._read_up(partition, f"({after}", count)
+            events, more = read(partition, found, event_filter), len(found) == count
             after = found[-1][0].decode() if found else after
         return EventPage(events, more)
 
-    def back(self, partition: int, bound: str, count: int) -> list[Entry]:
+    def read_backward(self, partition: int, bound: str, count: int) -> list[Entry]:
         """Return up to `count` entries as they stand, newest first, from a bound down.
 
         Args:
@@ -94,36 +94,36 @@ class LogReader:
         found: list[Entry] = asked(lambda: ask(*words), key)
         return found
 
-    def last(self, partition: int, bound: str) -> Place | None:
-        """Return the place of the last event down from a bound (see `back`); None if none is."""
-        return _first_own(bound, lambda at, count: self.back(partition, at, count))
+    def last_place(self, partition: int, bound: str) -> Place | None:
+        """Return the place of the last event up to a bound (see `read_backward`); None for none."""
+        return _find_own(bound, lambda at, count: self.read_backward(partition, at, count))
 
-    def first(self, partition: int, bound: str) -> Place | None:
+    def first_place(self, partition: int, bound: str) -> Place | None:
         """Return the place of the first event up from a bound; None if there is none."""
-        return _first_own(bound, lambda at, count: self._up(partition, at, count))
+        return _find_own(bound, lambda at, count: self._read_up(partition, at, count))
 
-    def _up(self, partition: int, bound: str, count: int) -> list[Entry]:
+    def _read_up(self, partition: int, bound: str, count: int) -> list[Entry]:
         key = self._keys.log(partition)
         found: list[Entry]
         found = asked(lambda: read_entries(self._redis, key, bound, count=count), key)
         return found
 
-    def _whole(
-        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    def _decode_all(
+        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
         """Decode all entries at once, which takes half the time of one by one."""
-        columns = _columns(found)
+        columns = _split_columns(found)
         if columns is None:
-            return self._sifted(partition, found, sieve)
+            return self._filter_all(partition, found, event_filter)
         numbers, resent, bodies = columns
-        envelopes = self._decoded(bodies)
+        envelopes = self._decode_envelopes(bodies)
         if envelopes is None:
-            return self._sifted(partition, found, sieve)
+            return self._filter_all(partition, found, event_filter)
         entries = [entry.decode() for entry, _ in found]
         places = map(Position, repeat(partition), entries, numbers)
         return list(map(LoggedEvent, places, envelopes, resent))
 
-    def _decoded(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
+    def _decode_envelopes(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
         """Return the envelopes, None if any of them has to be looked at by itself."""
         unpacked = self._decoder.unpacked
         try:
@@ -133,14 +133,16 @@ class LogReader:
         envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
-    def _sifted(
-        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    def _filter_all(
+        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
-        seen = (self.sifted(partition, entry, fields, sieve) for entry, fields in found)
+        seen = (
+            self.filter_entry(partition, entry, fields, event_filter) for entry, fields in found
+        )
         return [event for event in seen if event is not None]
 
-    def sifted(
-        self, partition: int, entry: bytes, fields: Sequence[bytes], sieve: EventFilter
+    def filter_entry(
+        self, partition: int, entry: bytes, fields: Sequence[bytes], event_filter: EventFilter
     ) -> LoggedEvent | None:
         """Return an entry as an event, or its place with the content left out.
 
@@ -148,37 +150,43 @@ class LogReader:
         takes to know that.
         """
         n = number_of(fields)
-        return self._seen(Position(partition, entry.decode(), n), fields, sieve) if n else None
+        return (
+            self._decode_filtered(Position(partition, entry.decode(), n), fields, event_filter)
+            if n
+            else None
+        )
 
-    def _seen(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
+    def _decode_filtered(
+        self, place: Position, fields: Sequence[bytes], event_filter: EventFilter
+    ) -> LoggedEvent:
         """Decode an entry of ours; one that is left out no further than it takes to know that."""
-        if not sieve.passes(place.n):
+        if not event_filter.passes(place.n):
             return LoggedEvent(place, OMITTED["filtered"])
-        row = self._headers.row(fields[3]) if sieve.needs_row else None
-        why = sieve.omission(row) if row is not None else None
+        row = self._headers.row(fields[3]) if event_filter.needs_row else None
+        why = event_filter.omission(row) if row is not None else None
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
         # Judged again when it is decoded whole: damaged bytes may make another row then.
         event = logged(place.partition, place.entry, fields, self._decoder)
-        return sifted(cast("LoggedEvent", event), sieve)
+        return filter_event(cast("LoggedEvent", event), event_filter)
 
-    def sealed(self, partition: int) -> int:
+    def sealed_number(self, partition: int) -> int:
         """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
         key = self._keys.state(partition)
         found = asked(lambda: self._redis.hget(key, "sealed"), key)
         return int(found) if found and found.isdigit() else 0
 
 
-def sifted(event: LoggedEvent, sieve: EventFilter) -> LoggedEvent:
+def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
     """Return an event, or its place with the content left out; pure."""
     position = event.position
-    if not sieve.passes(position.n):
+    if not event_filter.passes(position.n):
         return LoggedEvent(position, OMITTED["filtered"])
-    why = sieve.omission(row_of(event.envelope)) if sieve.needs_row else None
+    why = event_filter.omission(row_of(event.envelope)) if event_filter.needs_row else None
     return event if why is None else LoggedEvent(position, OMITTED[why])
 
 
-def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
+def _split_columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
     """Return the numbers, marks and bodies of entries that are ours and follow each other."""
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
@@ -191,7 +199,7 @@ def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]
     return (numbers, resent, bodies) if ours else None
 
 
-def _first_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
+def _find_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
     """Return the first entry of ours of what is asked for: one, and where that is not, many."""
     count = 1
     while found := ask(bound, count):

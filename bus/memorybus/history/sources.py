@@ -5,7 +5,7 @@ from typing import Protocol
 
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
-from memorybus.history.forgotten import Forgotten
+from memorybus.history.forgotten import KnownTombstones
 from memorybus.history.log_reader import LogReader
 from memorybus.log.entry import LoggedEvent, Place
 from memorybus.log.stream import START, EventLog
@@ -17,7 +17,7 @@ END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
 """The id behind every entry."""
 
 
-class SealedPast(Protocol):
+class ReadableArchive(Protocol):
     """What the history needs of the archive (`memorybus.archive.archive.Archive`)."""
 
     @property
@@ -42,7 +42,7 @@ class SealedPast(Protocol):
         """Yield the wanted events."""
         ...
 
-    def back(
+    def read_backward(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
     ) -> Iterator[LoggedEvent]:
         """Yield what is before a place, newest first."""
@@ -56,7 +56,7 @@ class SealedPast(Protocol):
         """Say whether an entry is sealed."""
         ...
 
-    def before(self, partition: int, entry: str) -> LoggedEvent | None:
+    def last_before(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the last event before a place."""
         ...
 
@@ -84,8 +84,8 @@ class Sources:
     def __init__(
         self,
         log: EventLog,
-        archive: SealedPast | None,
-        find: Callable[[], SealedPast | None] | None,
+        archive: ReadableArchive | None,
+        find: Callable[[], ReadableArchive | None] | None,
         clock: Clock,
     ) -> None:
         """Open nothing yet.
@@ -100,9 +100,9 @@ class Sources:
         self.reader = LogReader(log.redis, log.keys)
         self._find = find
         self._archive = archive
-        self._forgotten = Forgotten(clock)
+        self._forgotten = KnownTombstones(clock)
 
-    def archive(self) -> SealedPast | None:
+    def archive(self) -> ReadableArchive | None:
         """Return the archive, opened if need be; None if the log is not born.
 
         Raises:
@@ -112,23 +112,23 @@ class Sources:
             self._archive = self._find()
         return self._archive
 
-    def forgotten(self) -> tuple[Query, ...]:
+    def forgotten_queries(self) -> tuple[Query, ...]:
         """Return what nobody shall read any more, for a caller that shows text.
 
         Raises:
             ArchiveError: it is not known, so nothing may be shown.
         """
         archive = self.archive()
-        return self._forgotten.sure(archive) if archive else ()
+        return self._forgotten.require_current(archive) if archive else ()
 
-    def passing(self, plan: Plan, partition: int) -> EventFilter:
+    def build_filter(self, plan: Plan, partition: int) -> EventFilter:
         """Return what passes of the log.
 
         Tombstones are honoured where the archive is open, and the last known ones while it is away.
         A live lane that needs nothing of the archive does not ask for them: an event that is still
         in the log is on its way to every provider.
         """
-        known = self._forgotten.known(self._archive) if self._archive else ()
+        known = self._forgotten.last_known(self._archive) if self._archive else ()
         return EventFilter(plan, partition, known)
 
     def close(self) -> None:

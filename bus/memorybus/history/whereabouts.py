@@ -21,10 +21,10 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     segment: str = ""
 
 
-def whereabouts(sources: Sources, position: Position) -> Whereabouts:
+def find_whereabouts(sources: Sources, position: Position) -> Whereabouts:
     """Return where the event of a position lies."""
     partition, entry = position.partition, position.entry
-    sealed = sources.reader.sealed(partition) >= position.n
+    sealed = sources.reader.sealed_number(partition) >= position.n
     in_log = sources.log.has(partition, entry)
     segment = _segment(sources, partition, entry) if sealed else ""
     return Whereabouts(in_log=in_log, sealed=sealed, segment=segment)

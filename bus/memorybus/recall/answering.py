@@ -15,7 +15,7 @@ _LOOK_EVERY = 1.0
 """Seconds between two looks; heartbeats of workers come no more often."""
 
 
-class Answering(msgspec.Struct, frozen=True):
+class RecallProviders(msgspec.Struct, frozen=True):
     """Who answers.
 
     Attributes:
@@ -34,7 +34,7 @@ class Answering(msgspec.Struct, frozen=True):
     paused: tuple[str, ...] = ()
 
 
-class AnsweringProviders:
+class RecallProviderLookup:
     """Looks up who answers. Thread-safe; raises what redis-py raises, and `LogError`.
 
     Attributes:
@@ -43,7 +43,7 @@ class AnsweringProviders:
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
         """Look at nothing yet."""
-        self.latest = Answering()
+        self.latest = RecallProviders()
         self._roster = Roster(redis, Keys(settings.namespace))
         self._health = RecallHealth(redis, Keys(settings.namespace))
         self._configured = settings.providers
@@ -51,15 +51,15 @@ class AnsweringProviders:
         self._look_at = 0.0
         self._lock = threading.Lock()
 
-    def now(self) -> Answering:
+    def current(self) -> RecallProviders:
         """Return who answers, as of a second ago at most."""
         with self._lock:
             if self._clock.monotonic() >= self._look_at:
-                self.latest = self._looked()
+                self.latest = self._look_up()
                 self._look_at = self._clock.monotonic() + _LOOK_EVERY
             return self.latest
 
-    def _looked(self) -> Answering:
+    def _look_up(self) -> RecallProviders:
         served = self._roster.answering()
         recalling = [name for name, info in served.items() if info.recall]
         asked = recalling or list(self._configured)
@@ -69,7 +69,7 @@ class AnsweringProviders:
         def able(names: list[str]) -> tuple[str, ...]:
             return tuple(name for name in names if not health[name].paused)
 
-        return Answering(
+        return RecallProviders(
             known=frozenset(self._roster.providers()),
             recalling=able(recalling),
             asked=able(asked),

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from redis import Redis
 
-from memorybus.recall.model import Want, WarmResult
+from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
 
 LIFE = 30
@@ -35,7 +35,7 @@ class PromptAsk(msgspec.Struct, frozen=True):
     id: str
     slot: str
     generation: int
-    want: Want
+    want: RecallRequest
     until_ms: int
 
 
@@ -50,7 +50,7 @@ _ask_decoder = msgspec.json.Decoder(PromptAsk)
 _reply_decoder = msgspec.msgpack.Decoder(PromptReply)
 
 
-def put(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> None:
+def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> None:
     """Ask some providers, in one round trip. The newest question is taken first.
 
     So under a load that is too high some prompts have their answer in time, instead of none.
@@ -68,7 +68,7 @@ def put(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> 
         pipe.execute()
 
 
-def take(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
+def take_question(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
     """Wait for a question to a provider for at most `timeout` seconds.
 
     Raises:
@@ -79,7 +79,7 @@ def take(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | 
     return None if found is None else _ask_decoder.decode(found[1])
 
 
-def reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
+def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
     """Wake the asker with one provider's reply.
 
     Raises:
@@ -92,7 +92,7 @@ def reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
         pipe.execute()
 
 
-def reply_to(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
+def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
     """Wait for the next reply to a question for at most `timeout` seconds.
 
     Raises:

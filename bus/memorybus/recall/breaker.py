@@ -14,7 +14,7 @@ from redis import Redis
 from memorybus.redis.keys import Keys
 
 _DAY_MS = 86_400_000
-ENDURED = 3
+FAILURES_BEFORE_PAUSE = 3
 """So many failures in a row pause the asking."""
 
 _LONGEST = 30.0
@@ -42,9 +42,9 @@ class RecentRecalls(msgspec.Struct, frozen=True):
 
 def pause_after(failing: int) -> float:
     """Return the seconds to pause after so many failures in a row: none, then 1, 2, 4 up to 30."""
-    if failing < ENDURED:
+    if failing < FAILURES_BEFORE_PAUSE:
         return 0.0
-    doublings = min(failing - ENDURED, 10)
+    doublings = min(failing - FAILURES_BEFORE_PAUSE, 10)
     return min(_LONGEST, 2.0**doublings)
 
 
@@ -63,9 +63,9 @@ class RecallHealth:
                 pipe.hgetall(self._keys.recalls(name))
                 pipe.exists(self._keys.paused(name))
             replies = iter(pipe.execute())
-        return {name: _health(next(replies), next(replies)) for name in providers}
+        return {name: _decode_health(next(replies), next(replies)) for name in providers}
 
-    def failed(self, provider: str, error: str, now_ms: int) -> None:
+    def note_failure(self, provider: str, error: str, now_ms: int) -> None:
         """Note a failure, and pause if there were several in a row.
 
         Args:
@@ -84,7 +84,7 @@ class RecallHealth:
         if pause:
             self._redis.set(self._keys.paused(provider), "1", px=round(pause * 1000))
 
-    def answered(self, provider: str) -> None:
+    def note_success(self, provider: str) -> None:
         """Note that a provider which had failed answers again."""
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.recalls(provider), "failing", 0)
@@ -92,7 +92,7 @@ class RecallHealth:
             pipe.delete(self._keys.paused(provider))
             pipe.execute()
 
-    def skipped(self, providers: Sequence[str]) -> None:
+    def count_skipped(self, providers: Sequence[str]) -> None:
         """Count a recall that is not made."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
@@ -101,7 +101,7 @@ class RecallHealth:
             pipe.execute()
 
 
-def _health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
+def _decode_health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
     def count(name: bytes) -> int:
         text = fields.get(name, b"0")
         return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known

@@ -68,7 +68,7 @@ class WarmCache:
             The providers in their order, with their lines.
         """
         results = self.read(owner, [slot, fallback] if fallback else [slot])
-        return self.ordered({name: result.lines for name, result in results.items()})
+        return self.in_provider_order({name: result.lines for name, result in results.items()})
 
     def await_results(self, owner: str, slot: str, until: float) -> None:
         """Wait for the first result of a slot, and a moment for others (G9).
@@ -99,9 +99,9 @@ class WarmCache:
                 self.failures += 1
                 return {}
             warm = [self._keys.warm(slot) for slot in slots]
-            marks, *found = self._fields([self._keys.retracted(owner), *warm], until)
+            marks, *found = self._read_hashes([self._keys.retracted(owner), *warm], until)
             fields = next((fields for fields in found if fields), [])
-            return _unmarked(warm_results(_pairs(fields)), dict(_pairs(marks)))
+            return _drop_retracted(warm_results(_pairs(fields)), dict(_pairs(marks)))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
             _log.debug("prefetch: %s", error)
@@ -115,7 +115,7 @@ class WarmCache:
     def _is_connected(self) -> bool:
         return self._redis is not None  # the flusher connects
 
-    def _fields(self, keys: Sequence[str], until: float) -> list[list[bytes]]:
+    def _read_hashes(self, keys: Sequence[str], until: float) -> list[list[bytes]]:
         """Read some hashes in one round trip, by `until`: names and values by turns."""
         from redis.exceptions import RedisError
 
@@ -133,9 +133,9 @@ class WarmCache:
             connections: list[Any] = [home_of(redis, key).connection for key in keys]
             asked: dict[Any, list[bytes]] = {}
             for connection, key in zip(connections, keys, strict=True):
-                asked.setdefault(connection, []).append(_hgetall(key))
+                asked.setdefault(connection, []).append(_pack_hgetall(key))
             for connection, commands in asked.items():
-                self._limit(connection, until - self._clock.monotonic())
+                self._limit_socket(connection, until - self._clock.monotonic())
                 connection.send_packed_command(commands)
             return [connection.read_response() for connection in connections]
         except BaseException as error:  # an interrupt leaves a reply behind as well
@@ -147,7 +147,7 @@ class WarmCache:
         finally:
             self._is_asking = False
 
-    def _limit(self, connection: Any, left: float) -> None:
+    def _limit_socket(self, connection: Any, left: float) -> None:
         """Let the socket wait for what is left; the whole deadline if hardly any is gone."""
         whole = self._settings.prefetch_deadline
         wanted = whole if left > whole * _NEARLY else max(_LEAST, left)
@@ -185,7 +185,9 @@ class WarmCache:
             self._redis.close()
             self._redis = None
 
-    def ordered(self, lines: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+    def in_provider_order(
+        self, lines: Mapping[str, tuple[str, ...]]
+    ) -> list[tuple[str, tuple[str, ...]]]:
         """Return providers with their lines in the order of a memory block."""
         last = len(self._order)
         return sorted(lines.items(), key=lambda pair: (self._order.get(pair[0], last), pair[0]))
@@ -198,7 +200,7 @@ class WarmCache:
 
 
 @lru_cache(maxsize=4_096)
-def _hgetall(key: str) -> bytes:
+def _pack_hgetall(key: str) -> bytes:
     """Return the command as Redis's protocol writes it: redis-py takes longer for it than Redis.
 
     https://redis.io/docs/latest/develop/reference/protocol-spec
@@ -211,7 +213,7 @@ def _pairs(fields: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(fields[::2], fields[1::2], strict=True)
 
 
-def _unmarked(
+def _drop_retracted(
     results: dict[str, WarmResult], marks: Mapping[bytes, bytes]
 ) -> dict[str, WarmResult]:
     """Return the results that are no older than what their owner took back last."""

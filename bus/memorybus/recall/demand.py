@@ -34,7 +34,7 @@ class RecallDemand:
         self._namespace = settings.namespace
         self._jobs = connect_jobs(settings, timeout=_TIMEOUT)
 
-    def of(self, providers: Sequence[str]) -> list[str]:
+    def providers_with_work(self, providers: Sequence[str]) -> list[str]:
         """Return those of some providers for which a process has something to do.
 
         Raises:

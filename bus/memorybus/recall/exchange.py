@@ -14,10 +14,10 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import reached
 from memorybus.recall import asks
-from memorybus.recall.answering import AnsweringProviders
+from memorybus.recall.answering import RecallProviderLookup
 from memorybus.recall.asks import PromptAsk, PromptReply
 from memorybus.recall.counts import PromptCounter
-from memorybus.recall.model import WarmAsk, life_ms
+from memorybus.recall.model import WarmAsk, lifetime_ms
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys
@@ -42,7 +42,7 @@ class PromptExchange:
         self._keys = Keys(settings.namespace)
         self._redis: Redis = connect_redis(settings, timeout=_TIMEOUT)
         self._jobs: Redis = connect_jobs(settings, timeout=_TIMEOUT)
-        self.answering = AnsweringProviders(self._redis, settings, clock)
+        self.answering = RecallProviderLookup(self._redis, settings, clock)
 
     def ask(
         self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
@@ -58,16 +58,16 @@ class PromptExchange:
         until_ms = self._now_ms() + round(left * 1000)
         positions = reached(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
-        ttl = life_ms(self._settings, want)
+        ttl = lifetime_ms(self._settings, want)
         call = scripts.want(self._keys, question.slot, msgspec.json.encode(want), ttl)
         generation = scripts.run(self._redis, call)
         asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
-        asks.put(self._jobs, self._keys, asked, providers)
+        asks.put_question(self._jobs, self._keys, asked, providers)
         return asked
 
-    def reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
+    def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
         """Return the next reply; None if none came within `timeout` seconds, or sooner."""
-        return asks.reply_to(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
+        return asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
 
     def report(self, counter: PromptCounter) -> None:
         """Add to Redis what was counted.

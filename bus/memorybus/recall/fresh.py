@@ -76,9 +76,9 @@ class FreshRecalls:
         self._clock = clock
         self._make_id = make_id
         self._log_state = log_state
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Start without connections and locks; those of a parent process are its own."""
         self._exchange: PromptExchange | None = None
         self._connecting = threading.Lock()
@@ -86,7 +86,7 @@ class FreshRecalls:
         self._asking: set[threading.Thread] = set()
         self._pid = os.getpid()
 
-    def answering(self) -> frozenset[str]:
+    def recalling_providers(self) -> frozenset[str]:
         """Return the providers that answered recalls at the last look; it asks nobody."""
         exchange = self._exchange
         return frozenset(exchange.answering.latest.recalling) if exchange else frozenset()
@@ -103,16 +103,16 @@ class FreshRecalls:
             What came in time; it does not change any more.
         """
         if self._pid != os.getpid():
-            self._begin()
+            self._reset()
         found = FreshAnswers()
         if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _AT_ONCE:
             return found
         until = self._clock.monotonic() + wait
-        if self._started(lambda: self._run(question, until, there, found)):
+        if self._start_thread(lambda: self._run(question, until, there, found)):
             self._waiters.wait_for(lambda: found.complete, wait)
         return FreshAnswers(found.asked, dict(found.results), ended=True)
 
-    def _started(self, run: Callable[[], None]) -> bool:
+    def _start_thread(self, run: Callable[[], None]) -> bool:
         try:
             threading.Thread(target=run, name="memorybus-prompt", daemon=True).start()
         except RuntimeError:  # the interpreter is about to end
@@ -137,18 +137,18 @@ class FreshRecalls:
     def _ask(
         self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
     ) -> None:
-        exchange = self._connected()
-        asked = frozenset(exchange.answering.now().recalling) - there
+        exchange = self._connect()
+        asked = frozenset(exchange.answering.current().recalling) - there
         if not asked:
             return
         ask = exchange.ask(question, asked, self._make_id(), until - self._clock.monotonic())
         found.asked = asked
         while not found.complete and (left := until - self._clock.monotonic()) > 0:
-            reply = exchange.reply(ask, left)
+            reply = exchange.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
                 found.results[reply.provider] = reply.result
 
-    def _connected(self) -> PromptExchange:
+    def _connect(self) -> PromptExchange:
         with self._connecting:
             if self._exchange is None:
                 with importing():  # a fork in the middle of an import leaves the child half of it
@@ -163,7 +163,7 @@ class FreshRecalls:
             LogUnavailable: it is; the counts are kept for the next time.
         """
         if counter.pending and self._log_state() == "up":
-            self._connected().report(counter)
+            self._connect().report(counter)
 
     def close(self) -> None:
         """Close the connections."""

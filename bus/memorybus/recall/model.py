@@ -46,7 +46,7 @@ def is_trivial(query: str) -> bool:
     return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
 
 
-class Want(msgspec.Struct, frozen=True):
+class RecallRequest(msgspec.Struct, frozen=True):
     """A recall that a session asks for (stored as JSON, in full: no reader is to guess a scope).
 
     Attributes:
@@ -139,7 +139,7 @@ class WarmAsk(msgspec.Struct, frozen=True):
 
     slot: str
     sequence: int
-    want: Want
+    want: RecallRequest
     partitions: tuple[int, ...] = ()
 
 
@@ -151,9 +151,11 @@ class CarryAsk(msgspec.Struct, frozen=True):
     origin: str
 
 
-def wanted(scope: Scope, session: SessionRef, query: str, budget: int, trace: str = "") -> Want:
+def build_request(
+    scope: Scope, session: SessionRef, query: str, budget: int, trace: str = ""
+) -> RecallRequest:
     """Return a session's request: within its own scope, and no wider."""
-    return Want(
+    return RecallRequest(
         query=query,
         agent=scope.agent,
         user=scope.user,
@@ -164,17 +166,17 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int, trace: st
     )
 
 
-def prompt_wanted(scope: Scope, session: SessionRef, budget: int) -> Want:
+def build_prompt_request(scope: Scope, session: SessionRef, budget: int) -> RecallRequest:
     """Return the request for what providers add to the system prompts of a session's owner."""
-    return msgspec.structs.replace(wanted(scope, session, "", budget), prompt=True)
+    return msgspec.structs.replace(build_request(scope, session, "", budget), prompt=True)
 
 
-def life_ms(settings: Settings, want: Want) -> int:
+def lifetime_ms(settings: Settings, want: RecallRequest) -> int:
     """Return how long a request and its answers stay, in milliseconds (G10)."""
     return round((settings.prompt_ttl if want.prompt else settings.recall_ttl) * 1000)
 
 
-def written_by(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
+def written_partitions(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
     """Return the partitions that a session's events and its stores' go to."""
     keys = (session_key(scope, session.root), store_key("memory", scope), store_key("user", scope))
     return tuple({partition_of(key, partitions) for key in keys})

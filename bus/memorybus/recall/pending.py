@@ -50,7 +50,7 @@ class RecallSender(Protocol):
         ...
 
 
-class Asks:
+class PendingAsks:
     """The newest request of each session and kind, in the order they came.
 
     Attributes:
@@ -72,7 +72,7 @@ class Asks:
         with self._lock:
             self._asks.pop(_key(ask), None)
             self._asks[_key(ask)] = ask
-            self._bound()
+            self._drop_oldest()
 
     def send(self, asker: RecallSender, sequence: int) -> None:
         """Ask for what follows events that are in the log up to `sequence`.
@@ -84,7 +84,7 @@ class Asks:
         now = self._clock.monotonic()
         if now < self._again_at:
             return
-        due = self._taken(sequence)
+        due = self._take_due(sequence)
         until = now + PATIENCE
         try:
             while due and self._clock.monotonic() < until:
@@ -93,7 +93,7 @@ class Asks:
                 self._failures = 0
         except LogError as error:
             self._pause(error)
-        self._keep(due)
+        self._put_back(due)
 
     def _pause(self, error: LogError) -> None:
         _log.log(logging.DEBUG if self._failures else logging.WARNING, "recall: %s", error)
@@ -101,20 +101,20 @@ class Asks:
         self._again_at = self._clock.monotonic() + pause
         self._failures += 1
 
-    def _taken(self, sequence: int) -> list[Ask]:
+    def _take_due(self, sequence: int) -> list[Ask]:
         with self._lock:
             due = [ask for ask in self._asks.values() if ask.sequence <= sequence]
             for ask in due:
                 del self._asks[_key(ask)]
         return due
 
-    def _keep(self, asks: list[Ask]) -> None:
+    def _put_back(self, asks: list[Ask]) -> None:
         """Put back what was not asked, in front of what has come since."""
         with self._lock:
             self._asks = {_key(ask): ask for ask in asks} | self._asks
-            self._bound()
+            self._drop_oldest()
 
-    def _bound(self) -> None:
+    def _drop_oldest(self) -> None:
         while len(self._asks) > MAX_ASKS:
             del self._asks[next(iter(self._asks))]
             self.dropped += 1

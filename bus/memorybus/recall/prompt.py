@@ -15,7 +15,7 @@ from memorybus.clock import Clock
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshAnswers
 from memorybus.recall.model import WarmAsk, WarmResult
-from memorybus.recall.relevance import relevant
+from memorybus.recall.relevance import relevant_lines
 
 Lines = tuple[str, ...]
 
@@ -34,11 +34,11 @@ class Prompt(msgspec.Struct, frozen=True):
     question: Callable[[], WarmAsk]
 
 
-class AsksNow(Protocol):
+class PromptAsker(Protocol):
     """Asks providers now; `fresh.FreshRecalls` is one."""
 
-    def answering(self) -> frozenset[str]:
-        """See `FreshRecalls.answering`."""
+    def recalling_providers(self) -> frozenset[str]:
+        """See `FreshRecalls.recalling_providers`."""
         ...
 
     def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
@@ -55,7 +55,7 @@ class PromptAnswers:
         clock: time.
     """
 
-    def __init__(self, fresh: AsksNow, counter: PromptCounter, clock: Clock) -> None:
+    def __init__(self, fresh: PromptAsker, counter: PromptCounter, clock: Clock) -> None:
         """Answer nothing yet."""
         self._fresh = fresh
         self._counter = counter
@@ -72,16 +72,16 @@ class PromptAnswers:
             wait: seconds, at most (G9).
         """
         there = {name: result for name, result in warm.items() if result.asked == prompt.digest}
-        if there and there.keys() >= self._fresh.answering() | warm.keys():
-            return self._counted(there, FreshAnswers(frozenset()), 0)
+        if there and there.keys() >= self._fresh.recalling_providers() | warm.keys():
+            return self._count_answers(there, FreshAnswers(frozenset()), 0)
         began = self._clock.monotonic()
         fresh = self._fresh.ask(prompt.question(), wait, frozenset(there))
         waited_ms = round((self._clock.monotonic() - began) * 1000)
-        lines = self._counted(there, fresh, waited_ms)
+        lines = self._count_answers(there, fresh, waited_ms)
         answered = {name for name, result in fresh.results.items() if result is not None}
-        return lines | dict(_near(prompt, warm, there.keys() | answered))
+        return lines | dict(_related_lines(prompt, warm, there.keys() | answered))
 
-    def _counted(
+    def _count_answers(
         self, there: Mapping[str, WarmResult], fresh: FreshAnswers, waited_ms: int
     ) -> dict[str, Lines]:
         """Return the lines of those that answered, and count what became of each."""
@@ -99,7 +99,7 @@ class PromptAnswers:
         return {name: given for name, given in lines.items() if given}
 
 
-def _near(
+def _related_lines(
     prompt: Prompt, warm: Mapping[str, WarmResult], answered: Collection[str]
 ) -> Iterator[tuple[str, Lines]]:
     """Yield what is warm of the others for another prompt, as far as it has to do with this one.
@@ -108,6 +108,6 @@ def _near(
     """
     for name, result in warm.items():
         if name not in answered:
-            lines = relevant(result.lines, prompt.text) if prompt.text else result.lines
+            lines = relevant_lines(result.lines, prompt.text) if prompt.text else result.lines
             if lines:
                 yield name, lines

@@ -110,13 +110,13 @@ class RecallQueue:
         if int(self._jobs.llen(self._queue.key)) >= LONGEST:
             return False
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{self._provider}")
-        if not self._waits(f"{name}-a", slot):
+        if not self._ensure_waiting(f"{name}-a", slot):
             # It runs already and may have read the request before: one more behind it.
-            self._waits(f"{name}-b", slot)
+            self._ensure_waiting(f"{name}-b", slot)
         self._jobs.expire(self._queue.key, LIFE)  # with the last of its jobs
         return True
 
-    def _waits(self, job_id: str, slot: str) -> bool:
+    def _ensure_waiting(self, job_id: str, slot: str) -> bool:
         """Add the job, or find it waiting; False if it runs."""
         try:
             self._add(job_id, slot)
@@ -125,7 +125,7 @@ class RecallQueue:
             if status != JobStatus.FAILED.encode():
                 return status == JobStatus.QUEUED.encode()
             self._forget_failed(job_id)
-            return self._waits(job_id, slot)
+            return self._ensure_waiting(job_id, slot)
         return True
 
     def _add(self, job_id: str, slot: str) -> None:

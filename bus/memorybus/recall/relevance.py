@@ -33,18 +33,18 @@ _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
 """English words that are long enough and say nothing; other languages' fall by being common."""
 
 
-def relevant(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
+def relevant_lines(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
     """Return the lines that share a telling word with a prompt, in their order.
 
     A word that stands in more than half of several lines tells nothing about one of them.
     """
     asked = _words(prompt)
     held = [_words(_HEAD.sub("", line, count=1)) for line in lines]
-    common = _common(held)
+    common = _common_words(held)
     return tuple(line for line, words in zip(lines, held, strict=True) if (words & asked) - common)
 
 
-def _common(held: Sequence[frozenset[str]]) -> frozenset[str]:
+def _common_words(held: Sequence[frozenset[str]]) -> frozenset[str]:
     if len(held) < _FEW:
         return frozenset()
     counts = Counter(word for words in held for word in words)

@@ -13,9 +13,16 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import reached
-from memorybus.recall.answering import Answering, AnsweringProviders
+from memorybus.recall.answering import RecallProviderLookup, RecallProviders
 from memorybus.recall.breaker import RecallHealth
-from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
+from memorybus.recall.model import (
+    GENERATION,
+    CarryAsk,
+    RecallRequest,
+    WarmAsk,
+    lifetime_ms,
+    provider_of,
+)
 from memorybus.recall.pending import PATIENCE, Ask
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
@@ -47,7 +54,7 @@ class RecallRequester:
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
         self._queues: dict[str, RecallQueue] = {}
-        self._answering = AnsweringProviders(redis, settings, clock)
+        self._answering = RecallProviderLookup(redis, settings, clock)
 
     def ask(self, ask: Ask) -> None:
         """Perform one request.
@@ -62,31 +69,31 @@ class RecallRequester:
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
             elif isinstance(ask, WarmAsk):
-                self._warm(ask)
+                self._ask_ahead(ask)
         except (RedisError, OSError) as error:
             raise translated(error, "recall") from error
 
-    def _warm(self, ask: WarmAsk) -> None:
-        answering = self._answering.now()
+    def _ask_ahead(self, ask: WarmAsk) -> None:
+        answering = self._answering.current()
         positions = reached(self._redis, self._keys, ask.partitions)
         want = msgspec.structs.replace(ask.want, positions=positions)
         if want.prompt:
-            self._want_prompt(ask.slot, want, answering)
+            self._request_prompt(ask.slot, want, answering)
             return
-        self.want(ask.slot, want, answering.asked)
+        self.request(ask.slot, want, answering.asked)
         if answering.paused:
-            self._health.skipped(answering.paused)
+            self._health.count_skipped(answering.paused)
 
-    def _want_prompt(self, slot: str, want: Want, answering: Answering) -> None:
+    def _request_prompt(self, slot: str, want: RecallRequest, answering: RecallProviders) -> None:
         """Ask for what goes into system prompts, and drop what removed providers said."""
         held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
         gone = [name for name in held if provider_of(name) not in answering.known]
         if gone:
             self._redis.hdel(self._keys.warm(slot), *gone)
         if answering.prompting:
-            self.want(slot, want, answering.prompting)
+            self.request(slot, want, answering.prompting)
 
-    def want(self, slot: str, want: Want, providers: Sequence[str]) -> list[str]:
+    def request(self, slot: str, want: RecallRequest, providers: Sequence[str]) -> list[str]:
         """Write a request and enqueue its jobs.
 
         Returns:
@@ -95,12 +102,12 @@ class RecallRequester:
         Raises:
             redis.RedisError: Redis is away.
         """
-        ttl = life_ms(self._settings, want)
+        ttl = lifetime_ms(self._settings, want)
         call = scripts.want(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)
         refused = [name for name in providers if not self._queue(name).put(slot)]
         if refused:
-            self._health.skipped(refused)
+            self._health.count_skipped(refused)
         return refused
 
     def close(self) -> None:

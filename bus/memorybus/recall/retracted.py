@@ -21,7 +21,7 @@ _RECALLS, _PROMPTS = 24, 2
 The longer of the two (G10): nothing that was recalled before the mark may outlive it."""
 
 
-def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
+def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
     """Make unreadable all that a provider has recalled for an owner so far.
 
     Raises:
@@ -35,14 +35,14 @@ def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> Non
         pipe.execute()
 
 
-def change_at_once(settings: Settings, scope: Scope, provider: str) -> None:
-    """Do as `change` does, over a connection of its own; safe on any thread.
+def change_mark_now(settings: Settings, scope: Scope, provider: str) -> None:
+    """Do as `change_mark` does, over a connection of its own; safe on any thread.
 
     Raises:
         redis.RedisError: Redis is away.
     """
     with connect_redis(settings) as redis:
-        change(redis, settings, scope, provider)
+        change_mark(redis, settings, scope, provider)
 
 
 def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> str:

@@ -19,7 +19,7 @@ from memorybus.concurrency.forking import importing
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
-from memorybus.recall.pending import Ask, Asks
+from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
 from memorybus.sending.counters import SendCounts
 from memorybus.spool.files import SpoolFiles
@@ -127,7 +127,7 @@ class PendingFlushes:
         finally:
             self._waiting.discard(flush)
 
-    def due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
+    def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
         """Return those of one kind that ask about events up to `upto`, which Redis took."""
         waiting = tuple(self._waiting)
         return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
@@ -156,7 +156,7 @@ class GracePeriod:
         if not self._marks or cursor > self._marks[-1][1]:
             self._marks.append((now, cursor))
 
-    def take(self, until: float) -> int:
+    def take_upto(self, until: float) -> int:
         """Return up to which row Redis had them at a time, and forget that; 0 if not noted."""
         cursor = 0
         while self._marks and self._marks[0][0] <= until:
@@ -212,7 +212,7 @@ class Flusher:
         self._stop = StopSignal()
         self._progress = Waiters()
         self._flushes = PendingFlushes()
-        self._asks = Asks(clock, rng)
+        self._asks = PendingAsks(clock, rng)
         self._grace_period = GracePeriod()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
@@ -308,7 +308,7 @@ class Flusher:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self._round()
+                self._run_round()
                 self._attempts.succeed()
             except SpoolCorrupt as error:
                 self.corrupt = True  # the publisher replaces the file at its next event
@@ -323,7 +323,7 @@ class Flusher:
             if opened is not None:
                 opened.close()
 
-    def _round(self) -> None:
+    def _run_round(self) -> None:
         if self._sender is None:
             self._connect()
         self._wake.wait(_HOUSEKEEPING)
@@ -347,7 +347,7 @@ class Flusher:
         self._drain = drain_orphans
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
-        self._adopt()
+        self._adopt_orphans()
         sender = Sender(
             self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
         )
@@ -391,7 +391,7 @@ class Flusher:
 
     def _answer(self, *, replicated: bool) -> None:
         """Ask Redis what it has now, and answer the flushes whose events are among it."""
-        due = self._flushes.due(self._sender.progress.whole, replicated=replicated)
+        due = self._flushes.find_due(self._sender.progress.whole, replicated=replicated)
         if due and (not replicated or self._sender.replication.confirmed(_HOUSEKEEPING)):
             self._sender.confirm()  # last: a Redis that lost its tail is replicated too
             self._flushes.answer(due, self._sender.progress.whole)
@@ -400,12 +400,12 @@ class Flusher:
         self._call_on_up()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
-            self._adopt()
+            self._adopt_orphans()
         self._delete_old(now)
         self._spool.tidy()
-        self._note(now, self._sender.cursor)
+        self._note_unsent(now, self._sender.cursor)
 
-    def _note(self, now: float, cursor: int) -> None:
+    def _note_unsent(self, now: float, cursor: int) -> None:
         if now >= self._note_at:
             self._note_at = now + _NOTE_EVERY
             self._spool.note_unsent(cursor)
@@ -415,10 +415,10 @@ class Flusher:
         self._grace_period.note(now, self._sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
-        if upto := self._grace_period.take(now - keep):
+        if upto := self._grace_period.take_upto(now - keep):
             self._sender.delete_upto(upto)
 
-    def _adopt(self) -> None:
+    def _adopt_orphans(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
         self._drain(
             self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
@@ -438,5 +438,5 @@ class Flusher:
             self._redis.close()
         with contextlib.suppress(SpoolError, OSError):
             self._spool.tidy()
-            self._note(self._clock.monotonic(), self._cursor)
+            self._note_unsent(self._clock.monotonic(), self._cursor)
         self._stop.wait(backoff(self._attempts.in_a_row - 1, self._rng))

@@ -34,7 +34,7 @@ def drain_orphans(
     sent = 0
     for spool in files.adopted():
         try:
-            sent += _visit(spool, redis, settings, clock, crash)
+            sent += _send_orphan(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
             saved = files.set_aside(spool, str(error))
             if saved is not None:
@@ -50,7 +50,9 @@ def drain_orphans(
     return sent
 
 
-def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint) -> int:
+def _send_orphan(
+    spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint
+) -> int:
     sender = Sender(spool, redis, settings, crash, clock=clock)
     sender.resync()
     while sender.send():

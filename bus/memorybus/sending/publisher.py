@@ -62,13 +62,13 @@ class Publisher:
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
         self._files = SpoolFiles.of(settings, new_id, clock)
-        self._left: list[tuple[Spool, Flusher]] = []
+        self._inherited: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
         self._closed = False
         self._leaving = 0.0
-        self._run(self._files.claim())
+        self._start_flusher(self._files.claim())
 
-    def _run(self, spool: Spool) -> None:
+    def _start_flusher(self, spool: Spool) -> None:
         flusher = Flusher(
             spool,
             self._files,
@@ -99,7 +99,7 @@ class Publisher:
             raise InvalidEvent(
                 f"`at` is {envelope.at}: milliseconds since 1970, up to the year 9999"
             )
-        body, mark = self._encoded(envelope)
+        body, mark = self._encode(envelope)
         partition = partition_of(envelope.key, self._settings.partitions)
         sequence = self._append(partition, _id_bytes(envelope.id), mark, body, durable)
         self.flusher.wake()
@@ -108,7 +108,7 @@ class Publisher:
             self.hurry(self._leaving)
         return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
 
-    def _encoded(self, envelope: Envelope) -> tuple[bytes, bytes]:
+    def _encode(self, envelope: Envelope) -> tuple[bytes, bytes]:
         kind = type(envelope.event).__name__
         try:
             payload = self._encoder.event(envelope.event)
@@ -125,17 +125,17 @@ class Publisher:
     def _append(
         self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
     ) -> int:
-        spool = self._usable()
+        spool = self._usable_spool()
         try:
             return spool.append(partition, event_id, mark, body, durable=durable)
         except SpoolCorrupt as error:
-            spool = self._replaced(spool, str(error))
+            spool = self._replace_spool(spool, str(error))
             return spool.append(partition, event_id, mark, body, durable=durable)
 
-    def _usable(self) -> Spool:
+    def _usable_spool(self) -> Spool:
         self._adapt_to_fork()
         if self.flusher.corrupt:
-            return self._replaced(self.spool, "damage found while it was read")
+            return self._replace_spool(self.spool, "damage found while it was read")
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
         return self.spool
@@ -151,10 +151,10 @@ class Publisher:
         with self._swapping.here():
             if os.getpid() != self._pid:
                 spool = self._files.claim()
-                self._left.append((self.spool, self.flusher))
-                self._run(spool)
+                self._inherited.append((self.spool, self.flusher))
+                self._start_flusher(spool)
 
-    def _replaced(self, failed: Spool, why: str) -> Spool:
+    def _replace_spool(self, failed: Spool, why: str) -> Spool:
         """Set a damaged spool aside, and go on with another that has what could be read of it.
 
         Several threads may find the damage; only the first one does this.
@@ -164,13 +164,13 @@ class Publisher:
                 raise SpoolError("the bus is closed; connect again to publish")
             if self.spool is failed:
                 self.flusher.stop(_STOP)
-                self._run(self._files.replace(failed, why))
+                self._start_flusher(self._files.replace(failed, why))
             return self.spool
 
     @property
     def last_sequence(self) -> int:
         """The sequence of the last event that this process published."""
-        return self._usable().last
+        return self._usable_spool().last
 
     @property
     def unsent(self) -> int:
@@ -189,7 +189,7 @@ class Publisher:
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall once every event published so far is in the log."""
-        self._usable()
+        self._usable_spool()
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:

@@ -63,7 +63,7 @@ class SendProgress(msgspec.Struct, frozen=True):
     lagging: bool
 
     @classmethod
-    def of(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
+    def from_lagging(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
         """Return the progress that a cursor and the places of lagging partitions make."""
         return cls(cursor, min([cursor, *lagging.values()]), bool(lagging))
 
@@ -88,7 +88,7 @@ class Sender:
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
-        self.progress = SendProgress.of(0, {})
+        self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()
         self._redis = redis
         self._settings = settings
@@ -113,8 +113,8 @@ class Sender:
         """See `SendProgress.lagging`."""
         return self.progress.lagging
 
-    def _moved(self, cursor: int) -> None:
-        self.progress = SendProgress.of(cursor, self._lagging)
+    def _move_cursor(self, cursor: int) -> None:
+        self.progress = SendProgress.from_lagging(cursor, self._lagging)
 
     def resync(self) -> None:
         """Ask Redis what it has of this producer, and start over from there.
@@ -123,10 +123,10 @@ class Sender:
             LogUnavailable: no answer.
             SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
         """
-        self._taken = self._ask_taken()
+        self._taken = self._read_taken()
         check_unused(self.spool, self._taken)
         self._lagging, self._resting = {}, set()
-        self._moved(0)
+        self._move_cursor(0)
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
@@ -135,10 +135,10 @@ class Sender:
         Raises:
             LogUnavailable: no answer.
         """
-        for partition, last in self._ask_taken().items():
+        for partition, last in self._read_taken().items():
             if last < self._taken.get(partition, 0):
                 self._rewind(partition, last)
-        self._moved(self.cursor)
+        self._move_cursor(self.cursor)
 
     def delete_upto(self, sequence: int) -> None:
         """Delete rows that Redis has had long enough, if it still has them.
@@ -154,20 +154,20 @@ class Sender:
         if kept:
             upto = min(sequence, self.progress.whole)
             self.spool.delete_upto(upto)
-            self._rest(upto)
+            self._rest_producer(upto)
 
-    def _rest(self, upto: int) -> None:
+    def _rest_producer(self, upto: int) -> None:
         """Let Redis forget this producer in partitions whose rows are all deleted here (G10)."""
         lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._resting}
         if lasts:
             window = self._settings.dedupe_window
-            with self._answering("rest"):
+            with self._translated_errors("rest"):
                 rest(self._redis, self._keys, lasts, self.spool.producer, window)
             self._resting |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
-        with self._answering("producers"):
+        with self._translated_errors("producers"):
             forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
@@ -180,10 +180,10 @@ class Sender:
         last = self.spool.last
         rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
         if not rows:
-            self._moved(max(self.cursor, last))  # sequences of another opening have no rows
+            self._move_cursor(max(self.cursor, last))  # sequences of another opening have no rows
         else:
             self._send_rows([row for row in rows if row[1] not in self._lagging])
-            self._moved(rows[-1][0])
+            self._move_cursor(rows[-1][0])
         return len(rows)
 
     def catch_up(self) -> int:
@@ -195,7 +195,7 @@ class Sender:
         for partition in list(self._lagging):
             while self._catch_up_some(partition):
                 pass
-        self._moved(self.cursor)
+        self._move_cursor(self.cursor)
         return len(self._lagging)
 
     def _catch_up_some(self, partition: int) -> bool:
@@ -220,8 +220,8 @@ class Sender:
         fresh = [row for row in rows if row[0] > self._taken.get(row[1], 0)]
         if not fresh:
             return {}
-        by_partition = self._grouped(fresh)
-        calls = [self._call(partition, events) for partition, events in by_partition.items()]
+        by_partition = self._group_rows(fresh)
+        calls = [self._build_call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
         self.spool.possibly_delivered.announce(rows[-1][0])
         try:
@@ -240,14 +240,14 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
+    def _group_rows(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
         grouped: dict[int, list[Outgoing]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
             grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
         return grouped
 
-    def _call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:
+    def _build_call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:
         return scripts.append(
             self._keys,
             partition,
@@ -263,17 +263,17 @@ class Sender:
         self, partition: int, events: list[Outgoing], reply: Appended | Behind | Exception
     ) -> Outcome:
         if isinstance(reply, Exception):
-            return self._failed(partition, events, reply)
+            return self._note_failure(partition, events, reply)
         if isinstance(reply, Behind):
             self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
         self._resting.discard(partition)
         self.spool.possibly_delivered.note(partition, events[-1].sequence)
-        self._note(events, reply)
+        self._count_sent(events, reply)
         return "sent"
 
-    def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
+    def _note_failure(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
         """Let a partition whose key is not ours lag; any other failure is the server's."""
         meant = translated(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
@@ -283,7 +283,7 @@ class Sender:
         self._failure = str(meant)
         return "failed"
 
-    def _note(self, events: list[Outgoing], outcome: Appended) -> None:
+    def _count_sent(self, events: list[Outgoing], outcome: Appended) -> None:
         self.counts.sent += len(events)
         for index in outcome.conflicts:
             self.counts.conflicts += 1
@@ -294,12 +294,12 @@ class Sender:
 
     # -- what Redis lost ------------------------------------------------------------------------
 
-    def _ask_taken(self) -> dict[int, int]:
-        with self._answering("producers"):
+    def _read_taken(self) -> dict[int, int]:
+        with self._translated_errors("producers"):
             return taken(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     @contextmanager
-    def _answering(self, where: str) -> Iterator[None]:
+    def _translated_errors(self, where: str) -> Iterator[None]:
         try:
             yield
         except (RedisError, OSError) as error:

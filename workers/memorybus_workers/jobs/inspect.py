@@ -27,7 +27,7 @@ from memorybus.jobs.inspect import (
     Wellness,
 )
 from memorybus.jobs.replies import Reply
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import described, one_line
 from memorybus_providers.base import (
@@ -209,7 +209,7 @@ class Inspecting:
         return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
 
     def _recalled(self, provider: MemoryProvider, asked: Inspection) -> Recalled:
-        want = asked.want or Want(query="")
+        want = asked.want or RecallRequest(query="")
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
@@ -226,7 +226,7 @@ def _names(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _forgotten(provider: MemoryProvider, whose: Want | None) -> ErasedThere:
+def _forgotten(provider: MemoryProvider, whose: RecallRequest | None) -> ErasedThere:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
