@@ -1,9 +1,9 @@
 """The bus for asyncio: the same methods, each run on a thread and awaited.
 
-A method here is made of the one it stands for, so that it has the very same arguments and result:
-a wrong name or argument is an error of mypy, and so is a call that nobody awaits. Where mypy is
-not run, Python itself warns of the latter (`RuntimeWarning`: … was never awaited), at once: until
-it is awaited, nothing has been published.
+Each method here is built from the method of the bus or session that it wraps, so that it has the
+same arguments and the same result. Mypy reports a wrong name or argument, and a call that is not
+awaited. Without mypy, Python itself warns of such a call at once (`RuntimeWarning`: … was never
+awaited). Until a call is awaited, nothing is published.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Facade(Protocol[_S_co]):
-    """What stands for a bus or a session, which is its `sync`."""
+    """An asyncio wrapper of a bus or a session, which is its `sync`."""
 
     @property
     def sync(self) -> _S_co: ...
@@ -33,7 +33,7 @@ class _Facade(Protocol[_S_co]):
 def _as_async(
     method: Callable[Concatenate[_S_co, _P], _T],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, _T]]:
-    """Return a method of a bus or a session as one of its facade."""
+    """Return a method of a bus or a session as an asyncio method of its wrapper."""
 
     @wraps(method)
     async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> _T:
@@ -45,7 +45,7 @@ def _as_async(
 def _as_async_session(
     method: Callable[Concatenate[_S_co, _P], Session],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, AsyncSession]]:
-    """Return a method that leads to a session as one that leads to its facade."""
+    """Return a method that returns a session as an asyncio method that returns its wrapper."""
 
     @wraps(method)
     async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> AsyncSession:
@@ -55,10 +55,10 @@ def _as_async_session(
 
 
 class AsyncSession:
-    """A `Session` for asyncio: every method of it, awaited.
+    """A `Session` for asyncio: it has the same methods, to be awaited.
 
     Attributes:
-        sync: the session itself, for what needs no thread.
+        sync: the session itself, for properties and calls that need no thread.
     """
 
     def __init__(self, session: Session) -> None:
@@ -104,12 +104,12 @@ class AsyncSession:
 
 
 class AsyncMemoryBus:
-    """`MemoryBus` for asyncio: the same methods, awaited.
+    """`MemoryBus` for asyncio: it has the same methods, to be awaited.
 
     ``async with AsyncMemoryBus.connect() as bus: session = await bus.session("s")``
 
     Attributes:
-        sync: the bus itself, for what needs no thread.
+        sync: the bus itself, for properties and calls that need no thread.
     """
 
     def __init__(self, bus: MemoryBus) -> None:
@@ -118,7 +118,7 @@ class AsyncMemoryBus:
 
     @classmethod
     def connect(cls, target: Settings | str | None = None) -> AsyncMemoryBus:
-        """See `MemoryBus.connect`; it opens the spool, and needs no thread."""
+        """See `MemoryBus.connect`; it only opens the spool, and so is not awaited."""
         return cls(MemoryBus.connect(target))
 
     session = _as_async_session(MemoryBus.session)

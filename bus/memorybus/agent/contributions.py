@@ -1,4 +1,4 @@
-"""What providers want kept in the summary of a compression: labelled, escaped, bounded."""
+"""Collects the texts that providers want kept in the summary of a compression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memorybus.text.fence import escape, escape_inline
 def gather_contributions(
     bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float
 ) -> str:
-    """Wait for what providers answer to a compression's events, which stand under `key`.
+    """Wait for the answers of providers to a compression's events, whose order key is `key`.
 
     See `Session.contributions`.
     """
@@ -37,10 +37,10 @@ def gather_contributions(
 
 
 def label_contributions(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
-    """Return one text of several providers' texts, in their order, each within a fair share.
+    """Return one text that joins the providers' texts in order, each within a fair share.
 
-    What a provider leaves of its share goes to the providers after it. The texts are data, and
-    escaped as recalled memory is.
+    If a provider does not use up its share, the rest goes to the providers after it. The texts are
+    data, and are escaped as recalled memory is.
     """
     texts = {name: _join_texts(said) for name, said in replies.items()}
     texts = {name: text for name, text in texts.items() if text}

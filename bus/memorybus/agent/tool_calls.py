@@ -1,6 +1,6 @@
 """A model's call of a memory tool: as an event if it writes, as a job if it only reads.
 
-Whatever goes wrong is a JSON object that says so: a model can be told, an exception cannot.
+Every failure is returned as a JSON object that describes it, because a model can read that.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def call_tool(
 
 
 def failed_result(why: str, **more: Any) -> dict[str, Any]:
-    """Return the result of a call that gave none."""
+    """Return the result for a call that failed."""
     return {"ok": False, "error": why, **more}
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as JSON has them, their texts cleaned as those of any event.
+    """Return arguments as plain JSON values, with texts cleaned as in any event.
 
     Raises:
-        InvalidEvent: they are no JSON object.
+        InvalidEvent: the arguments are no JSON object.
     """
     try:
         body = msgspec.json.encode(_clean(arguments))
@@ -63,7 +63,7 @@ def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value whose texts hold no recall that was injected, and can be written down."""
+    """Return a value with cleaned texts: without injected recall, and possible to encode."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -82,7 +82,7 @@ def _call_writing_tool(
     timeout: float,
     event_id: str,
 ) -> dict[str, Any]:
-    """Publish the call, then wait for the answer of the lane's owner."""
+    """Publish the call, then wait for the lane's owner to answer."""
     event = ToolCalled(
         provider=tool.provider, tool=tool.name, arguments=arguments, wants_reply=True
     )
@@ -117,7 +117,7 @@ def _call_reading_tool(
     """Have a recall process run the tool, once it has applied what this process published."""
     until = bus.clock.monotonic() + timeout
     if bus.problem or not bus.flush("logged", timeout / 2):
-        # It would be run before what the session has just said, or not at all.
+        # The tool would run without the session's last events, or not at all.
         return failed_result(
             f"memory cannot be reached now: {bus.problem or 'it is slow to take events'}"
         )
@@ -156,7 +156,7 @@ def _first_reply(heard: ReceivedReplies, tool: Tool) -> Reply | None:
 
 
 def _build_result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
-    """Return a tool's result as JSON has it; what is no object stands under ``result``."""
+    """Return a tool's result as a JSON object; any other JSON value stands under ``result``."""
     if reply.error:
         return failed_result(f"{tool.offered}: {reply.error}", **more)
     try:

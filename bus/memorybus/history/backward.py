@@ -1,7 +1,8 @@
-"""The history backward: the log from its end, then the archive, over all partitions.
+"""Reads the history backward: first the log from its end, then the archive, in all partitions.
 
-What the newest events cost does not grow with the history. What is left out comes as a placeholder,
-so that none is read back further in time than the others, and the reader knows how far it came.
+Reading the newest events costs the same however long the history is. An event that is left out
+comes as a placeholder. So no partition is read further back in time than the others, and the reader
+knows how far it came.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,22 +24,25 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
 _FIRST, _MOST = 32, 512
-"""Entries of a partition that are read at once: at first, and at most."""
+"""Entries of a partition that one command reads: at first, and at most."""
 
 
 class BackwardMark(msgspec.Struct, frozen=True):
-    """A place in the order of all partitions, where reading back stopped and may go on.
+    """The place in the order of all partitions at which reading backward stopped and may go on.
 
     Attributes:
-        partition: of the event that was read last.
-        entry: its entry.
+        partition: the partition of the event that was read last.
+        entry: its entry id.
     """
 
     partition: int
     entry: str
 
     def bound(self, partition: int) -> str:
-        """Return the id before which a partition is read: at one time they go in their order."""
+        """Return the entry id before which a partition is read.
+
+        Events of the same time are ordered by their partitions.
+        """
         ms, sequence = moment(self.entry)
         return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
@@ -54,13 +58,14 @@ class BackwardReader:
         damage: list[str] | None,
         before: BackwardMark | None = None,
     ) -> None:
-        """Read nothing yet.
+        """Create the reader; nothing is read yet.
 
         Args:
             sources: archive and log.
-            query: asked of the log.
-            sealed: returns what is asked of the archive, when that is first needed.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            query: which events of the log are wanted.
+            sealed: returns the query for the archive; called when the archive is first needed.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
             before: where an earlier reader stopped; None for the end.
         """
         self._sources = sources
@@ -70,18 +75,18 @@ class BackwardReader:
         self._before = before
 
     def events(self, heads: Sequence[Head]) -> Iterator[LoggedEvent]:
-        """Yield the events up to the ends of partitions, newest first, with placeholders."""
+        """Yield the events up to the given ends of partitions, newest first, with placeholders."""
         return merge_newest_first(map(self._partition, heads))
 
     def _partition(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield one partition; nothing if it is not known what is forgotten."""
+        """Yield a partition's events; stop with damage if the tombstones cannot be read."""
         try:
             yield from self._read_partition(head)
         except ArchiveError as error:
             add_or_raise(error, self._damage)
 
     def _read_partition(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield what the log has, and what it lacks from the archive."""
+        """Yield the log's events, and from the archive those that the log lacks."""
         partition = head.partition
         place, n = self._end(head)
         for event in self._read_log(head, place):
@@ -94,7 +99,7 @@ class BackwardReader:
     # -- the log ----------------------------------------------------------------------------------
 
     def _end(self, head: Head) -> tuple[str, int]:
-        """Return the entry before which a partition is read, and a number that is not before it."""
+        """Return the entry before which a partition is read, and a number above all before it."""
         if self._before is None:
             return END, self._last(head) + 1
         bound = self._before.bound(head.partition)
@@ -102,14 +107,14 @@ class BackwardReader:
         return bound, following.n if following else self._last(head) + 1
 
     def _last(self, head: Head) -> int:
-        """Return the last number that was given, also where the log lost its tail since."""
+        """Return the last number that was given, even if the log has lost its tail since."""
         sealed = self._sources.reader.sealed_number(head.partition)
         if sealed > head.n and self._sources.log.end(head.partition) == head.entry:
             return sealed
         return head.n
 
     def _read_log(self, head: Head, end: str) -> Iterator[LoggedEvent]:
-        """Yield the log's events, newest first; entries that somebody else wrote are dropped."""
+        """Yield the log's events, newest first, without entries that another program wrote."""
         if head.entry == START:
             return
         reader, partition, count = self._sources.reader, head.partition, _FIRST
@@ -130,7 +135,7 @@ class BackwardReader:
     def _read_sealed(
         self, partition: int, before: str, after: str, after_n: int, upto: int
     ) -> Iterator[LoggedEvent]:
-        """Yield what is sealed between two entries, newest first, if numbers are missing there."""
+        """Yield the sealed events between two entries, newest first, if the log lacks numbers."""
         if upto <= after_n:
             return
         sealed = self._sources.reader.sealed_number(partition)
@@ -141,7 +146,7 @@ class BackwardReader:
             for event in self._read_archive(partition, before, min(upto, sealed), damage):
                 if moment(event.position.entry) <= moment(after):
                     return
-                if event.position.n <= sealed:  # behind that may stand another log's
+                if event.position.n <= sealed:  # a later one may be another log's event
                     yield event
         except ArchiveError as error:
             add_or_raise(error, damage)
@@ -149,13 +154,13 @@ class BackwardReader:
     def _read_archive(
         self, partition: int, before: str, wanted: int, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
-        """Yield what is sealed before an entry, after it is known that the archive has its end."""
+        """Yield the sealed events before an entry, once it is checked that none is missing."""
         archive = self._sources.archive()
         found = (
             archive.read_backward(partition, before, self._plan, damage) if archive else iter(())
         )
         newest = list(islice(found, 1))
-        if not damage:  # else it is known why it ends where it does
+        if not damage:  # otherwise the damage explains where the archive ends
             self._check_reaches(archive, partition, wanted, damage)
         yield from chain(newest, found)
 

@@ -1,4 +1,4 @@
-"""The history of all partitions in one order, lazily."""
+"""Reads the history forward and lazily, all partitions in one order."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ _ENDLESS = 1 << 63
 
 
 class Scan:
-    """What is wanted of each partition, in order: the log, and what it lacks from the archive."""
+    """Yields the wanted events of each partition in order, from the log and from the archive."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Scan:
         until: int | None,
         damage: list[str] | None,
     ) -> None:
-        """Read nothing yet; see `History.scan`."""
+        """Create the scan; nothing is read yet. See `History.scan`."""
         self._sources = sources
         self._plan = plan
         self._filters = EventFilters(plan, sources.forgotten_queries)
@@ -39,7 +39,7 @@ class Scan:
         self._damage = damage
 
     def partition(self, partition: int) -> Iterator[LoggedEvent]:
-        """Yield the wanted events of one partition; none if it is not known what is forgotten."""
+        """Yield a partition's wanted events; stop with damage if tombstones cannot be read."""
         try:
             yield from self._read_partition(partition)
         except ArchiveError as error:
@@ -62,11 +62,11 @@ class Scan:
         )
 
     def _with_holes(self, partition: int, at: Place, page: EventPage) -> Iterator[LoggedEvent]:
-        """Yield a page whose numbers do not follow, with what is sealed where some are missing."""
+        """Yield a page whose numbers have gaps, and fill the gaps from the archive."""
         for event in page.events:
             entry, n = event.position.entry, event.position.n
             yield from self._read_sealed(partition, at, entry, n - 1)
-            # Judged again: reading the archive may take hours.
+            # The event is filtered again, because reading the archive may have taken hours.
             seen = filter_event(event, self._filters.for_partition(partition))
             if self._is_wanted(seen):
                 yield seen
@@ -75,7 +75,7 @@ class Scan:
     # -- the archive ------------------------------------------------------------------------------
 
     def _read_sealed(self, partition: int, at: Place, end: str, upto: int) -> Iterator[LoggedEvent]:
-        """Yield what is sealed between a place and an entry, if numbers up to one are missing."""
+        """Yield the sealed events between a place and an entry, if the log lacks numbers there."""
         if upto <= at.n:
             return
         sealed = self._sources.reader.sealed_number(partition)
@@ -86,9 +86,9 @@ class Scan:
             archive = self._sources.archive()
             for event in self._read_archive(archive, partition, at, damage):
                 if moment(event.position.entry) >= moment(end) or event.position.n > sealed:
-                    return  # behind what is sealed may stand another log's
+                    return  # behind the sealed ones there may be another log's events
                 yield event
-            if not damage:  # else it is known why it ends where it does
+            if not damage:  # otherwise the damage explains where the archive ends
                 check_reaches(archive, partition, min(upto, sealed))
         except ArchiveError as error:
             add_or_raise(error, damage)

@@ -1,7 +1,8 @@
-"""History: archive and log read as one ordered sequence, by partition and over all of them.
+"""Reads archive and log as one ordered sequence, of one partition or of all partitions.
 
-The log is the end of the history, the archive its beginning; where they overlap they hold the same,
-and the log is read. Live lanes, replays, rebuilds and the commands that show the past read here.
+The archive is the beginning of the history, and the log is its end. Where they overlap they hold
+the same events, and the log is read. Live lanes, replays, rebuilds and the commands that show the
+past read here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 
 LINEAGE = Query(types=("SessionStarted", "SessionSwitched", "Delegated"))
-"""The events that tell where sessions came from."""
+"""The events that tell which session another one came from."""
 
 _NO_END = (1 << 63, 0)
 
@@ -38,15 +39,17 @@ Moment = tuple[int, int]
 class History:
     """Reads the whole past. Use from one thread; reading changes nothing (G5).
 
-    What is read is continuous by the dense numbers `n`; where events are missing, the next number
-    does not follow. The archive is opened when it is first needed: an event that the log still has
-    costs one round trip to Redis and nothing else. Every method raises `LogUnavailable` without
-    Redis, `ForeignKey` if a partition's key is not ours, and where the archive is needed
-    `ArchiveUnavailable` without it, and `ArchiveDamaged`, which names the damage: nothing behind it
-    is read as if it followed.
+    The dense numbers `n` of the events are continuous; a gap in the numbers means that events are
+    missing. The archive is opened when it is first needed, so an event that the log still has costs
+    one round trip to Redis and nothing else.
+
+    Every method raises `LogUnavailable` if Redis is away, and `ForeignKey` if a partition's key is
+    not ours. A method that needs the archive raises `ArchiveUnavailable` if it cannot be reached,
+    and `ArchiveDamaged`, which names the damage; events after the damage are not read as if they
+    followed the ones before.
 
     Attributes:
-        log: the end of it.
+        log: the end of the history.
     """
 
     def __init__(
@@ -56,11 +59,11 @@ class History:
         find: Callable[[], ReadableArchive | None] | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Join the two.
+        """Combine log and archive.
 
         Args:
             log: the log.
-            archive: what was sealed of it.
+            archive: its archive.
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """
@@ -72,12 +75,12 @@ class History:
 
     @classmethod
     def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
-        """Return the history that the settings name; no I/O yet."""
+        """Return the history that the settings name; nothing is read yet."""
         log = EventLog(redis, settings, clock)
         return cls(log, find=lambda: archive_of(redis, settings, clock), clock=clock)
 
     def close(self) -> None:
-        """Close what is open of the archive."""
+        """Close the archive's open files."""
         self._sources.close()
 
     # -- one partition, page by page --------------------------------------------------------------
@@ -91,16 +94,17 @@ class History:
         after_n: int = 0,
         plan: Plan = WHOLE,
     ) -> EventPage:
-        """Return up to `count` events after a place, in order; none at the end.
+        """Return up to `count` events after an entry, in order; none at the end.
 
-        What the plan does not take comes as an `Omitted`, so that numbers stay dense.
+        An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
 
         Args:
-            partition: which one.
+            partition: the partition to read.
             after: entry id, exclusive.
-            count: at most so many.
-            after_n: the dense number at `after`; one that does not follow it has the archive asked.
-            plan: what is taken.
+            count: the most events to return.
+            after_n: the dense number at `after`. If the log's next number does not follow it, the
+                archive is read.
+            plan: which events are wanted.
         """
         older = self._read_known_older(partition, after, count, plan)
         if older:
@@ -123,7 +127,7 @@ class History:
         return page.upto_gap()
 
     def _continues(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
-        """Say whether a page is what follows a place; a counter that was lost numbers anew."""
+        """Say whether a page follows a place; after the loss of a counter, numbers start again."""
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
@@ -132,7 +136,7 @@ class History:
     def _read_known_older(
         self, partition: int, after: str, count: int, plan: Plan
     ) -> list[LoggedEvent]:
-        """Read the archive at once where the log is known to begin later."""
+        """Read only the archive if the log is known to begin after this place."""
         start = self._log_from.get(partition)
         if start is None or moment(after) >= start:
             return []
@@ -142,9 +146,9 @@ class History:
         return found
 
     def _read_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """Return what the archive has after a place and before the log begins.
+        """Return the archive's events after a place and before the log begins.
 
-        Only what this log knows to be sealed: behind that another's events may stand there.
+        Events behind the last one that this log sealed are left out: they may be another log's.
         """
         archive = self._sources.archive()
         if archive is None:
@@ -158,7 +162,7 @@ class History:
         return found
 
     def _sealed_after(self, partition: int, after_n: int, page: EventPage) -> int:
-        """Return up to which number events behind one were sealed, as Redis knows; 0 for none."""
+        """Return the last sealed number that Redis knows if it is above `after_n`, else 0."""
         known = self._known_sealed.get(partition)
         if page.events or known is None:
             known = self._known_sealed[partition] = self._reader.sealed_number(partition)
@@ -167,7 +171,7 @@ class History:
     # -- one partition, by place ------------------------------------------------------------------
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the history; ids are made of time and never come again."""
+        """Say whether an entry is in the history. Ids are made of time and are never reused."""
         if self.log.has(partition, entry):
             return True
         archive = self._sources.archive() if self._reader.sealed_number(partition) else None
@@ -179,8 +183,8 @@ class History:
     def event_at(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the event of an entry, or its placeholder (`OMITTED`); None if there is none.
 
-        What is forgotten is not shown, also if only the log has it: while nobody knows what that
-        is, `ArchiveError` is raised.
+        A forgotten event is not shown, even if only the log has it. If the tombstones cannot be
+        read, `ArchiveError` is raised.
         """
         event_filter = EventFilter(WHOLE, partition, self.forgotten_queries())
         found = self._reader.read(partition, previous(entry), 1, event_filter).events
@@ -190,11 +194,11 @@ class History:
         return found[0] if found and found[0].position.entry == entry else None
 
     def whereabouts(self, position: Position) -> Whereabouts:
-        """Return where an event of the history lies."""
+        """Return whether the event at a position lies in the log, in the archive, or in both."""
         return find_whereabouts(self._sources, position)
 
     def last_before(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the last event before an entry, None if there is none."""
+        """Return the place of the last event before an entry; None if there is none."""
         if entry == START:
             return None
         found = self._reader.last_place(partition, f"({entry}")
@@ -209,13 +213,13 @@ class History:
         return max(known, key=lambda place: moment(place.entry), default=None)
 
     def _sealed_before(self, partition: int, entry: str) -> int:
-        """Return the last number that was sealed and may stand before an entry; 0 for none."""
+        """Return the last sealed number that may lie before an entry; 0 for none."""
         following = self._reader.first_place(partition, entry)
         sealed = self._reader.sealed_number(partition)
         return min(sealed, following.n - 1) if following else sealed
 
     def next_in_log(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the log's first event behind an entry, None if there is none."""
+        """Return the place of the log's first event after an entry; None if there is none."""
         return self._reader.first_place(partition, f"({entry}")
 
     # -- all partitions ---------------------------------------------------------------------------
@@ -231,16 +235,17 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions in the order in which Redis took them.
 
-        Memory does not grow with the history. What came while this reads may be there, or not.
-        What a tombstone hides is not shown, also if only the log has it; while nobody knows what
-        that is (`ArchiveError`), nothing is.
+        The memory that this needs does not grow with the history. Events that are published while
+        it reads may be among them or not. Events that a tombstone hides are not shown, even if only
+        the log has them. If the tombstones cannot be read (`ArchiveError`), no event is shown.
 
         Args:
-            query: which events; lineages are resolved.
+            query: which events are wanted; its lineages are resolved.
             since: the earliest time of an event (milliseconds).
             until: the time before which events are wanted (milliseconds).
-            plan: which numbers, too; its query is not looked at.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            plan: also limits the numbers; its query is ignored.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self._sources, wanted, since, until, damage)
@@ -255,14 +260,15 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions, newest first: the reverse of `scan`.
 
-        It reads back only as far as it is asked for events. Lineages are looked up, which reads
-        their beginnings in the whole history, when the archive is first needed; until then events
-        of every lineage come, and the caller has to choose. Tombstones: as for `scan`.
+        It reads back only as far as the caller takes events. Lineages are resolved when the archive
+        is first needed, which reads their beginnings in the whole history. Until then events of
+        every lineage come, and the caller has to choose. Tombstones count as in `scan`.
 
         Args:
-            query: which events.
+            query: which events are wanted.
             heads: the ends from which it reads back; the present ones if None.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
         everywhere = msgspec.structs.replace(query, lineages=())
         back = BackwardReader(self._sources, everywhere, lambda: self.resolve(query), damage)
@@ -272,33 +278,36 @@ class History:
     def read_backward(
         self, query: Query, before: BackwardMark | None = None, *, damage: list[str] | None = None
     ) -> Iterator[LoggedEvent]:
-        """Yield the events of all partitions, newest first, those not wanted as placeholders.
+        """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
-        So its caller knows how far it came, and can stop and go on later. Segments that hold
-        nothing wanted are passed over. Tombstones: as for `scan`.
+        So the caller knows how far it came, and can stop and go on later. Segments without wanted
+        events are skipped. Tombstones count as in `scan`.
 
         Args:
-            query: which events, without lineages.
+            query: which events are wanted; it may not name lineages.
             before: where an earlier reader stopped; None for the end.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
         return BackwardReader(self._sources, query, lambda: query, damage, before).events(
             self.log.heads()
         )
 
     def forgotten_queries(self) -> tuple[Query, ...]:
-        """Return what nobody shall read any more; from then on `read` knows it, too.
+        """Return the queries of the tombstones; from then on `read` honours them, too.
 
         Raises:
-            ArchiveError: it is not known, so nothing may be shown.
+            ArchiveError: the tombstones cannot be read, so no event may be shown.
         """
         return self._sources.forgotten_queries()
 
     def resolve(self, query: Query) -> Query:
-        """Return a query with its lineages as sessions: each named one, and all that came from it.
+        """Return a query that names sessions instead of lineages.
 
-        A session that a branch, a compression or a delegation began came from its parent; one that
-        was resumed or reset did not. Reads the beginnings and switches of the whole history.
+        The sessions are those that the query names as lineages, and all that came from them. A
+        session that began with a branch, a compression or a delegation came from its parent; one
+        that was resumed or reset did not. This reads the beginnings and switches of the whole
+        history.
         """
         if not query.lineages:
             return query
@@ -309,22 +318,22 @@ class History:
         return PositionFinder(self, self._sources).place(partition, n)
 
     def places(self, moment: int | str, *, inclusive: bool = True) -> dict[int, int]:
-        """Return for each partition the last number of a moment, in the log's own time.
+        """Return for each partition the last number up to a moment, in the log's own time.
 
         Args:
             moment: a time (milliseconds), a position (``p07:1234``) or an event's id.
-            inclusive: with what is at that very moment; without it, what came before.
+            inclusive: whether events at that very moment count as well.
 
         Raises:
-            ConfigError: no moment of this history.
+            ConfigError: the text names no moment of this history.
         """
         return PositionFinder(self, self._sources).places(moment, inclusive=inclusive)
 
 
 def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int) -> Place | None:
-    """Return the place of the last sealed event before an entry, of those up to a number.
+    """Return the place of the last sealed event before an entry, with a number up to `upto`.
 
-    Behind what this log knows to be sealed another's events may stand.
+    Events behind the last one that this log sealed may be another log's.
     """
     found = archive.last_before(partition, entry)
     if found is not None and found.position.n > upto:

@@ -1,4 +1,4 @@
-"""Moments of the history as numbers: a time, a position or an event, in the log's own order."""
+"""Turns moments of the history into numbers: a time, a position or an event, in log order."""
 
 import re
 from itertools import islice
@@ -17,13 +17,13 @@ _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
 
 _NEAR = 1_000
-"""Numbers between two known places that are read one by one."""
+"""If two known places are at most this many numbers apart, the events between them are read."""
 
 _LAST = (1 << 64) - 1
 
 
 class PagedHistory(Protocol):
-    """What finding places needs of a `History`."""
+    """The part of a `History` that finding positions needs."""
 
     def read(
         self,
@@ -43,10 +43,10 @@ class PagedHistory(Protocol):
 
 
 class PositionFinder:
-    """Finds places. Raises what `History` raises."""
+    """Finds places in a history. Raises what `History` raises."""
 
     def __init__(self, history: PagedHistory, sources: Sources) -> None:
-        """Look in one history."""
+        """Take the history to look in."""
         self._history = history
         self._sources = sources
         self._partitions = sources.log.partitions
@@ -60,13 +60,13 @@ class PositionFinder:
         for p in range(self._partitions):
             if p == partition:
                 found[p] = n if inclusive else n - 1
-            else:  # at the same time, partitions go in their order
+            else:  # events of the same time are ordered by their partitions
                 whole = inclusive if partition is None else p < partition
                 found[p] = self._number_before(p, entry, inclusive=whole)
         return found
 
     def _resolve_moment(self, when: int | str) -> tuple[str, int | None, int]:
-        """Return the entry, the partition and the number of a moment; None for a mere time."""
+        """Return the entry, the partition (None for a time) and the number of a moment."""
         if isinstance(when, int):
             return f"{when}-{_LAST}", None, 0
         if match := _POSITION.fullmatch(when):
@@ -81,7 +81,7 @@ class PositionFinder:
         place = self.place(partition, n)
         if place is None:
             return START, partition, 0
-        if place.n < n:  # behind the end: behind all that came with the last one
+        if place.n < n:  # beyond the end: after all events of the last one's time
             return place.entry, self._partitions, 0
         return place.entry, partition, place.n
 
@@ -96,7 +96,7 @@ class PositionFinder:
     def _number_before(self, partition: int, entry: str, *, inclusive: bool) -> int:
         """Return the last number before an entry, or up to it."""
         ms, sequence = moment(entry)
-        if sequence == _LAST:  # a time: of the whole millisecond, or before it
+        if sequence == _LAST:  # a time: the end of its millisecond, or the beginning
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
             before = f"{ms}-{sequence + 1}" if inclusive else entry
@@ -120,7 +120,7 @@ class PositionFinder:
         return self._read_forward(partition, low, n)
 
     def _place_between(self, partition: int, low: Place, high: Place) -> Place | None:
-        """Return a place between two, by time; None if there is none to be found so."""
+        """Return a place between two others, searched by time; None if time finds none."""
         first, last = moment(low.entry)[0], moment(high.entry)[0]
         if low.entry == START:
             first = self._first_ms(partition, last)
@@ -137,7 +137,7 @@ class PositionFinder:
         return moment(first[0].position.entry)[0] if first else last
 
     def _read_forward(self, partition: int, place: Place, n: int) -> Place | None:
-        """Read on from a place up to a number."""
+        """Read forward from a place, and return the place of the last number up to `n`."""
         nothing = Plan(spans={partition: (Span(1, 0),)})
         while place.n < n:
             after = (place.entry, _NEAR)

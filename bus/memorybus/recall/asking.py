@@ -1,8 +1,8 @@
-"""What a prompt would be given now, for an operator: who says what, why, how soon; the very block.
+"""Shows an operator what a prompt would be given now: the block, and each provider's part in it.
 
 It asks as an agent's session does (`recall.prompt`), by the same lists and with the same patience,
-and hears for longer: so it is known who is late, and what the late ones would have said. Nothing is
-counted and nothing is kept warm for the session.
+but listens for longer. So the operator sees which providers are late, and what they would have
+said. Nothing is counted, and nothing is kept warm for the session.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,18 +44,19 @@ from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block
 
 Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
-"""How a provider answered: it stood ready, came in time, came too late or not at all, failed, is
-left out for a while after failures, or has no worker that answers its recalls."""
+"""How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
+came too late or not at all; ``failed``: the recall failed; ``paused``: after failures the provider
+is not asked for a while; ``unserved``: no worker answers its recalls."""
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """As whom a prompt is asked; None stands for everyone, which only an operator asks.
+    """For whom a prompt is asked. None stands for everyone, which only an operator may ask.
 
     Attributes:
         agent: the agent.
         user: the person.
-        workspace: the project, "" for none.
-        session: in which session, which may have warm answers; "" for a new one.
+        workspace: the project; "" for none.
+        session: the session, which may have warm answers; "" for a new one.
     """
 
     agent: str | None = "default"
@@ -65,20 +66,20 @@ class Asker(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> Scope | None:
-        """The one scope that is meant; None if several are."""
+        """The scope of the asker; None if it asks for several scopes."""
         if self.agent is None or self.user is None or self.workspace is None:
             return None
         return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
 
 
 class ProviderAnswer(msgspec.Struct, frozen=True):
-    """One provider's part.
+    """One provider's part in the answer to a prompt.
 
     Attributes:
-        provider: whose.
+        provider: the provider.
         outcome: how it answered.
         ms: how long it took, in milliseconds; None if it was not asked, or did not answer.
-        memories: how many it said.
+        memories: how many memories it returned.
         given: how many of them stand in the block.
         why: why it did not answer; "" if it did.
     """
@@ -95,10 +96,11 @@ class PromptPreview(msgspec.Struct, frozen=True):
     """What a prompt would be given.
 
     Attributes:
-        block: the block, word for word; "" if it would be given none.
+        block: the memory block, word for word; "" if there is none.
         answers: each provider's part.
-        items: what they said, with why it was found, in the order of providers; also the late ones.
-        trivial: whether the prompt asks nothing, so that nobody was asked.
+        items: the memories that providers returned, each with why it was found, in the order of
+            providers; those that came late are included.
+        trivial: whether the prompt asks nothing, so that no provider was asked.
         waited_ms: how long the prompt would have waited.
         patience_ms: how long a prompt waits at most.
     """
@@ -112,7 +114,7 @@ class PromptPreview(msgspec.Struct, frozen=True):
 
 
 class TimedReply(msgspec.Struct, frozen=True):
-    """A reply: what was said, None for a failure; after how many seconds; whether in time."""
+    """A reply: the result (None for a failure), after how many seconds, and whether in time."""
 
     result: WarmResult | None
     after: float
@@ -120,12 +122,12 @@ class TimedReply(msgspec.Struct, frozen=True):
 
 
 class PatientAsker:
-    """Asks as a prompt does (`recall.prompt.PromptAsker`), and goes on listening.
+    """A `recall.prompt.PromptAsker` that goes on listening when the prompt would not wait any more.
 
     Attributes:
-        asked: whom it asked.
-        heard: who answered.
-        waited: seconds for which the prompt would have waited.
+        asked: the providers that it asked.
+        replies: the replies, by provider.
+        waited_seconds: seconds for which the prompt would have waited.
 
     Args:
         exchange: the connections.
@@ -134,7 +136,7 @@ class PatientAsker:
     """
 
     def __init__(self, exchange: PromptExchange, clock: Clock, timeout: float) -> None:
-        """Ask nobody yet."""
+        """Prepare; no provider is asked yet."""
         self.asked: frozenset[str] = frozenset()
         self.replies: dict[str, TimedReply] = {}
         self.waited_seconds = 0.0
@@ -143,11 +145,11 @@ class PatientAsker:
         self._timeout = timeout
 
     def recalling_providers(self) -> frozenset[str]:
-        """Return who answers recalls now."""
+        """Return the providers that answer recalls now."""
         return frozenset(self._exchange.answering.current().recalling)
 
     def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
-        """Ask everyone, listen until all have answered, and return who was in time."""
+        """Ask all providers, listen until all have answered, and return the replies in time."""
         self.asked = self.recalling_providers() - there
         if self.asked:
             self._listen(question, wait)
@@ -179,16 +181,16 @@ def preview_prompt(
     """Ask what a prompt would be given now.
 
     Args:
-        settings: which bus.
-        text: the prompt; a blank one asks for what matters most, as the first one of a session
-            that says no more than "hello".
-        who: as whom.
+        settings: the settings of the bus.
+        text: the prompt. A blank one asks for what matters most, as does the first prompt of a
+            session that only says "hello".
+        who: for whom it asks.
         budget: characters of the block; the setting `recall_budget` if None.
-        timeout: seconds for which late answers are waited for.
+        timeout: seconds for which it waits for late answers.
         clock: time.
 
     Raises:
-        ConfigError: a session is named, and no single scope.
+        ConfigError: a session is named, but not the one scope that it belongs to.
         LogUnavailable: Redis is away.
     """
     if who.session and who.scope is None:
@@ -206,7 +208,7 @@ def preview_prompt(
 
 
 class _PromptPreviewer:
-    """One question; belongs to one thread."""
+    """Asks one question. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
         self._redis = redis
@@ -219,7 +221,7 @@ class _PromptPreviewer:
         room = settings.recall_budget if budget is None else budget
         session = self._find_session(who)
         warm, order = self._read_warm(who.scope, session)
-        slot = text_digest(new_id())  # of nobody: the session keeps its own answers
+        slot = text_digest(new_id())  # a slot of our own: the session's answers stay as they are
         question = self._build_question(query, who, session, slot, room)
         exchange = PromptExchange(settings, self._clock)
         asks = PatientAsker(exchange, self._clock, timeout)
@@ -253,7 +255,7 @@ class _PromptPreviewer:
         return WarmAsk(slot, 0, want, after)
 
     def _find_session(self, who: Asker) -> SessionRef | None:
-        """Return a session's newest place, as far back as an answer of its may still be warm."""
+        """Return a session's newest place; look back only as long as its answers stay warm."""
         if not who.session:
             return None
         oldest = self._clock.now_ms() - round(self._settings.recall_ttl * 1000)

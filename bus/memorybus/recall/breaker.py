@@ -1,8 +1,8 @@
-"""How each provider's recalls went lately: it decides when asking pauses, and people read it.
+"""Records how each provider's recalls went lately, for people, and pauses asking after failures.
 
 There is one hash per provider, kept for a day after the last failure. The pause is a key that
-expires by itself, so that no two clocks are compared. When it has expired, the next recall is the
-probe: if it fails too, the pause is twice as long.
+expires by itself, so that no two clocks have to be compared. After the pause, the next recall is a
+probe: if it fails too, the next pause is twice as long.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from memorybus.redis.keys import Keys
 
 _DAY_MS = 86_400_000
 FAILURES_BEFORE_PAUSE = 3
-"""So many failures in a row pause the asking."""
+"""After this many failures in a row, the provider is not asked for a while."""
 
 _LONGEST = 30.0
 
@@ -26,10 +26,10 @@ class RecentRecalls(msgspec.Struct, frozen=True):
     Attributes:
         failing: failures in a row.
         failed: failures since the last day without one.
-        skipped: recalls not made, for the pause or the queue's bound, in the same time.
+        skipped: recalls not made, because of a pause or the queue's bound, in the same time.
         failed_at: when the last failure was, milliseconds since the Unix epoch, or None.
         error: the last failure in one bounded line, credentials masked, or "".
-        paused: whether asking pauses.
+        paused: whether the provider is not asked at present.
     """
 
     failing: int = 0
@@ -41,7 +41,7 @@ class RecentRecalls(msgspec.Struct, frozen=True):
 
 
 def pause_after(failing: int) -> float:
-    """Return the seconds to pause after so many failures in a row: none, then 1, 2, 4 up to 30."""
+    """Return how long to pause after failures in a row: 0 s at first, then 1, 2, 4 up to 30 s."""
     if failing < FAILURES_BEFORE_PAUSE:
         return 0.0
     doublings = min(failing - FAILURES_BEFORE_PAUSE, 10)
@@ -66,12 +66,12 @@ class RecallHealth:
         return {name: _decode_health(next(replies), next(replies)) for name in providers}
 
     def note_failure(self, provider: str, error: str, now_ms: int) -> None:
-        """Note a failure, and pause if there were several in a row.
+        """Note a failure, and pause the provider if there were several in a row.
 
         Args:
-            provider: whose.
-            error: why, as `masking.described` tells it.
-            now_ms: when, for people.
+            provider: the provider.
+            error: the reason, as `masking.described` returns it.
+            now_ms: the time, for people.
         """
         key = self._keys.recalls(provider)
         with self._redis.pipeline(transaction=True) as pipe:
@@ -93,7 +93,7 @@ class RecallHealth:
             pipe.execute()
 
     def count_skipped(self, providers: Sequence[str]) -> None:
-        """Count a recall that is not made."""
+        """Count for each provider a recall that is not made."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
                 pipe.hincrby(self._keys.recalls(name), "skipped", 1)
@@ -104,7 +104,7 @@ class RecallHealth:
 def _decode_health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
     def count(name: bytes) -> int:
         text = fields.get(name, b"0")
-        return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known
+        return int(text) if text.isdigit() else 0  # another program wrote the field
 
     return RecentRecalls(
         failing=count(b"failing"),

@@ -1,4 +1,4 @@
-"""The two connections over which an agent's prompts ask, shared by the threads that do.
+"""The two connections over which an agent's prompts ask; all asking threads share them.
 
 This is the part of `fresh` that needs redis-py: it is imported when the first prompt asks.
 """
@@ -23,7 +23,7 @@ from memorybus.redis.connect import connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys
 
 _TIMEOUT = 1.0
-"""Seconds for each reply of Redis; whoever waits for a recall has gone on by then."""
+"""Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
 
 _LONGEST_BLOCK = 0.5
 """Seconds for which a read blocks at a time: less than `_TIMEOUT`."""
@@ -33,7 +33,7 @@ class PromptExchange:
     """Asks and listens. Thread-safe; raises what redis-py raises, and `LogError`.
 
     Attributes:
-        answering: who answers recalls.
+        answering: looks up which providers answer recalls.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -50,8 +50,8 @@ class PromptExchange:
         """Make a question the newest of its slot, and ask some providers.
 
         Args:
-            question: what; its positions are filled in here.
-            providers: whom.
+            question: the question; its positions are filled in here.
+            providers: the providers to ask.
             ask_id: 32 hex digits.
             left: seconds for which the asker waits.
         """
@@ -66,11 +66,11 @@ class PromptExchange:
         return asked
 
     def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
-        """Return the next reply; None if none came within `timeout` seconds, or sooner."""
+        """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
         return asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
 
     def report(self, counter: PromptCounter) -> None:
-        """Add to Redis what was counted.
+        """Add counts to Redis.
 
         Raises:
             LogUnavailable: Redis is away.

@@ -1,4 +1,4 @@
-"""A recall that waits for its answers: for `memorybus recall`, tools and tests, not for a turn."""
+"""A recall that waits for all answers: for `memorybus recall`, tools and tests, not for a turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_THEN = "it knows no time: it cannot say what it knew then"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):
-    """What is remembered for a question, and who did not say.
+    """The answers to a recall, and the providers that did not answer.
 
     Attributes:
         text: the fenced block, or "".
@@ -57,8 +57,8 @@ def recall_now(
 ) -> RecallAnswer:
     """Ask every provider and wait for the answers; see `MemoryBus.recall`.
 
-    For whom it asks is said in full: None means everyone's, which only an operator may ask. `trace`
-    is the traceparent of the asker's span.
+    The caller names agent, user and workspace; None means everyone's memories, which only an
+    operator may ask for. `trace` is the traceparent of the asker's span.
     """
     want = RecallRequest(
         query=clean_text(question),
@@ -81,7 +81,7 @@ def _ask_and_wait(
     providers: Sequence[str] | None,
     timeout: float,
 ) -> RecallAnswer:
-    """Ask once everything that the log has by now is applied."""
+    """Ask for answers that include everything in the log by now, and wait for them."""
     from redis.exceptions import RedisError
 
     from memorybus.config.redis_urls import redacted
@@ -113,7 +113,7 @@ def _ask_and_wait(
 def _choose_providers(
     roster: Roster, wanted: Sequence[str] | None, as_of: int | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return whom to ask, and why not the others."""
+    """Return the providers to ask, and for each other one why it is not asked."""
     known = [name for name, info in roster.providers().items() if info.recall]
     for name in wanted or ():
         if name not in known:

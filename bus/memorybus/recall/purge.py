@@ -20,17 +20,17 @@ from memorybus.redis.keys import Keys
 
 _PAGE = 500
 _SPREAD = 512
-"""Keys that lie on every shard of a cluster, as good as surely."""
+"""Number of keys that almost surely reach every shard of a cluster."""
 
 
 def purge(redis: Redis, settings: Settings, provider: str) -> int:
-    """Delete a provider's warm results, and ask for them anew.
+    """Delete a provider's warm results, and ask for them again.
 
     Returns:
-        How many there were.
+        The number of results.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     jobs = connect_jobs(settings)
@@ -52,15 +52,15 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
 def purge_sessions(
     settings: Settings, sessions: Collection[tuple[Scope, SessionRef]], instances: Collection[str]
 ) -> None:
-    """Delete what is warm in sessions, and make unreadable what is under way for their owners.
+    """Delete the warm results of sessions, and make recalls of their owners under way unreadable.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         sessions: the sessions with their scopes; each epoch has results of its own.
-        instances: of which instances.
+        instances: the provider instances whose recalls under way become unreadable.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     owners = {scope for scope, _ in sessions}

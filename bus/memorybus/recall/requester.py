@@ -1,6 +1,6 @@
-"""Asking for recalls: a request in Redis, and one RQ job per provider and session.
+"""Asks for recalls: writes a request to Redis, and enqueues one RQ job per provider and session.
 
-The bus names the job by string; the code is the workers'.
+The bus names the job by string; its code is in the workers' package.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class RecallRequester:
         redis: the log's Redis, which also holds requests and results.
         settings: see `Settings`.
         clock: time.
-        patience: seconds that the jobs' Redis may take for a reply: events may wait meanwhile.
+        patience: seconds that the jobs' Redis may take to reply; events may wait meanwhile.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RecallRequester:
         clock: Clock = SYSTEM,
         patience: float = PATIENCE,
     ) -> None:
-        """Connect to the jobs' Redis at the first request."""
+        """Prepare; the first request connects to the jobs' Redis."""
         self._redis = redis
         self._jobs = connect_jobs(settings, timeout=patience)
         self._settings = settings
@@ -63,7 +63,7 @@ class RecallRequester:
             ask: a `WarmAsk` or a `CarryAsk`.
 
         Raises:
-            LogUnavailable: Redis is away; ask again later.
+            LogUnavailable: Redis is away; send the request again later.
         """
         try:
             if isinstance(ask, CarryAsk):
@@ -85,7 +85,7 @@ class RecallRequester:
             self._health.count_skipped(answering.paused)
 
     def _request_prompt(self, slot: str, want: RecallRequest, answering: RecallProviders) -> None:
-        """Ask for what goes into system prompts, and drop what removed providers said."""
+        """Ask for additions to system prompts, and delete those of providers that were removed."""
         held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
         gone = [name for name in held if provider_of(name) not in answering.known]
         if gone:
@@ -97,7 +97,7 @@ class RecallRequester:
         """Write a request and enqueue its jobs.
 
         Returns:
-            The providers whose queue is at its bound: they get no job (G10).
+            The providers whose queue is full: they get no job (G10).
 
         Raises:
             redis.RedisError: Redis is away.

@@ -1,9 +1,9 @@
-"""The sender: moves one spool's rows into the log in order, and resends what Redis lost.
+"""The sender: moves one spool's rows into the log in order, and resends rows that Redis lost.
 
-Redis remembers, by partition, the last sequence that it took from each producer. After every
-connection the sender asks for it: rows up to there are in the log, later ones are sent (G1, G2,
-G3). A partition that cannot take its rows (a foreign key has its name) lags alone; the others go
-on.
+Redis remembers for each partition the last sequence that it took from each producer. After every
+connection the sender asks for it: rows up to this sequence are in the log, and later ones are sent
+(G1, G2, G3). If a partition cannot take its rows, because a key that is not ours has its name, only
+this partition lags; the others go on.
 """
 
 import logging
@@ -42,15 +42,15 @@ BATCH_BYTES = 4 << 20
 
 
 Outcome = Literal["sent", "behind", "refused", "failed"]
-"""What became of a partition's rows.
+"""What happened to a partition's rows.
 
-``sent``: Redis took them; ``behind``: it has lost its tail; ``refused``: the key is not ours;
-``failed``: the server cannot take them.
+``sent``: Redis took them; ``behind``: Redis has lost the newest rows before them; ``refused``: the
+partition's key is not ours; ``failed``: the server cannot take them.
 """
 
 
 class SendProgress(msgspec.Struct, frozen=True):
-    """How far a spool is sent: up to `cursor`, unless a partition lags behind it.
+    """How far a spool is sent: up to `cursor`, except for partitions that lag.
 
     Attributes:
         cursor: every row up to this sequence is in the log, except those of lagging partitions.
@@ -64,7 +64,7 @@ class SendProgress(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_lagging(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
-        """Return the progress that a cursor and the places of lagging partitions make."""
+        """Return the progress for a cursor and the last sent sequences of lagging partitions."""
         return cls(cursor, min([cursor, *lagging.values()]), bool(lagging))
 
 
@@ -73,7 +73,7 @@ class Sender:
 
     Attributes:
         progress: one value, which other threads may read.
-        replication: whether what was sent would outlive the server that took it.
+        replication: tells whether sent rows would survive the loss of the server that took them.
         counts: see `SendCounts`.
     """
 
@@ -86,7 +86,7 @@ class Sender:
         counts: SendCounts | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Send nothing yet; `resync` comes first."""
+        """Prepare; call `resync` before sending."""
         self.spool = spool
         self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()
@@ -120,7 +120,7 @@ class Sender:
         """Ask Redis what it has of this producer, and start over from there.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
             SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
         """
         self._taken = self._read_taken()
@@ -130,10 +130,10 @@ class Sender:
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
-        """Compare what Redis has with what it took; what is missing will be sent again.
+        """Compare what Redis has with what it took; rows that are missing will be sent again.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
         """
         for partition, last in self._read_taken().items():
             if last < self._taken.get(partition, 0):
@@ -143,14 +143,14 @@ class Sender:
     def delete_upto(self, sequence: int) -> None:
         """Delete rows that Redis has had long enough, if it still has them.
 
-        Rows that a replica lacks, which may take over, stay too, while the spool is not half full.
+        While the spool is not half full, rows that a replica lacks stay, too: it may take over.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
         kept = full or self.replication.followed()
-        self.confirm()  # last: a Redis that lost its tail is replicated too
+        self.confirm()  # last: a Redis that lost its newest events is replicated too
         if kept:
             upto = min(sequence, self.progress.whole)
             self.spool.delete_upto(upto)
@@ -180,7 +180,8 @@ class Sender:
         last = self.spool.last
         rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
         if not rows:
-            self._move_cursor(max(self.cursor, last))  # sequences of another opening have no rows
+            # Sequences of an earlier opening of the spool have no rows.
+            self._move_cursor(max(self.cursor, last))
         else:
             self._send_rows([row for row in rows if row[1] not in self._lagging])
             self._move_cursor(rows[-1][0])
@@ -212,7 +213,7 @@ class Sender:
     # -- one round trip -------------------------------------------------------------------------
 
     def _send_rows(self, rows: list[Row]) -> dict[int, Outcome]:
-        """Send rows in one round trip; return what became of each partition's.
+        """Send rows in one round trip; return the outcome for each partition.
 
         Raises:
             LogUnavailable: Redis is away or cannot serve.
@@ -274,7 +275,7 @@ class Sender:
         return "sent"
 
     def _note_failure(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
-        """Let a partition whose key is not ours lag; any other failure is the server's."""
+        """Mark a partition as lagging if its key is not ours; else note the server's failure."""
         meant = translated(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
@@ -306,7 +307,7 @@ class Sender:
             raise translated(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
-        """Send what came after `last` again: Redis has no more of this partition."""
+        """Mark a partition so that its rows after `last` are sent again: Redis lacks them."""
         had = self._taken.get(partition, 0)
         self._taken[partition] = last
         self._lagging[partition] = last
@@ -320,7 +321,7 @@ class Sender:
         return may_be_forgotten(last, had, self._clock.now_ms(), self._settings.dedupe_window)
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
-        """Report rows that nobody has any more: deleted here, and lost by Redis."""
+        """Report lost rows: they were deleted from this spool, and Redis has lost them."""
         for partition, deleted in self.spool.deleted().items():
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):
