@@ -22,7 +22,7 @@ from memorybus.archive.format.reader import CONTENT, Group
 from memorybus.archive.partition import SealedPartition, last_segment_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
@@ -71,7 +71,7 @@ class SealedRows:
         """See `Archive.read`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
         found: list[LoggedEvent] = []
-        place = moment(after)
+        place = parse_entry_id(after)
         while len(found) < count:
             try:
                 page = self._next_page(place, count - len(found), wanted)
@@ -113,7 +113,7 @@ class SealedRows:
         found: list[LoggedEvent] = []
         for some, why in _pages(rows, reasons):
             found += self._events(segment, index, some, why, group)
-        return moment(group.entries[rows[-1]]), found
+        return parse_entry_id(group.entries[rows[-1]]), found
 
     def _find_row_after(
         self, segment: Segment, place: Moment, names: tuple[str, ...]
@@ -138,7 +138,7 @@ class SealedRows:
                 named = self._part.group(segment, index, _first_columns(wanted))
                 reasons = wanted.reasons(self._partition, named, rows)
                 found = self._events(segment, index, rows, reasons, group)
-                place = moment(group.entries[row])
+                place = parse_entry_id(group.entries[row])
             if found:
                 return found[0]
         return None
@@ -173,20 +173,20 @@ class SealedRows:
             wanted = wanted.with_forgotten(self._part.shared.forgotten_queries())
             return self._wanted_pages(segment, place, wanted, times)
 
-        for events in self._walk(moment(after), pages, damage):
+        for events in self._walk(parse_entry_id(after), pages, damage):
             yield from events
 
     def ids(self) -> Iterator[Sequence[str]]:
         """Yield the event ids of all rows, a group at a time, also of rows without content."""
-        for rows in self._walk(moment(START), self._places, None):
+        for rows in self._walk(parse_entry_id(START), self._places, None):
             yield [row.id for row in rows]
 
     def places(self, first: str, last: str) -> Iterator[SealedRow]:
         """Yield the rows from one entry to another, both included, in order."""
-        (ms, sequence), end = moment(first), moment(last)
+        (ms, sequence), end = parse_entry_id(first), parse_entry_id(last)
         for rows in self._walk((ms, sequence - 1), self._places, None):
             for row in rows:
-                if moment(row.entry) > end:
+                if parse_entry_id(row.entry) > end:
                     return
                 yield row
 
@@ -215,7 +215,7 @@ class SealedRows:
                 if not isinstance(error, ArchiveDamaged):
                     raise
                 add_or_raise(error, damage)
-            place = moment(segment.last.entry)
+            place = parse_entry_id(segment.last.entry)
 
     def _next_segment(self, place: Moment, damage: list[str] | None) -> Segment | None:
         try:
@@ -245,7 +245,7 @@ class SealedRows:
                 if None in why:
                     with self._part.naming_file(segment):
                         found = self._wanted_events(segment, index, some, why)
-                        reached = moment(group.entries[some[-1]])
+                        reached = parse_entry_id(group.entries[some[-1]])
                     yield reached, found
 
     def _wanted_events(
@@ -271,7 +271,7 @@ class SealedRows:
                 rows = range(first_row_after(group, place), group.summary.count)
                 ids = hex_ids(group.table.column("id"))
                 found = [SealedRow(group.entries[r], group.numbers[r], ids[r]) for r in rows]
-                reached = moment(group.entries[group.summary.count - 1])
+                reached = parse_entry_id(group.entries[group.summary.count - 1])
             yield reached, found
 
     # -- backward -------------------------------------------------------------------------------
@@ -281,17 +281,17 @@ class SealedRows:
     ) -> Iterator[LoggedEvent]:
         """See `Archive.read_backward`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
-        place = moment(before)
+        place = parse_entry_id(before)
         segments = self._part.newest_manifest().segments
         while (segment := last_segment_before(segments, place)) is not None:
             wanted = wanted.with_forgotten(self._part.shared.forgotten_queries())
-            last = moment(segment.last.entry)
+            last = parse_entry_id(segment.last.entry)
             if last < place:
                 self._check_gap(last, damage)
             try:
                 for event in self._read_segment_backward(segment, place, wanted):
                     yield event
-                    place = moment(event.position.entry)
+                    place = parse_entry_id(event.position.entry)
             except ArchiveError as error:  # an object store does not return a deleted file
                 self._part.reopen()
                 segments = self._part.newest_manifest().segments
@@ -301,7 +301,7 @@ class SealedRows:
                 if not isinstance(error, ArchiveDamaged):
                     raise
                 add_or_raise(error, damage)
-            place = moment(segment.first.entry)
+            place = parse_entry_id(segment.first.entry)
         self._check_gap(_BEGINNING, damage)
 
     def _check_gap(self, place: Moment, damage: list[str] | None) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from memorybus.log.stream import START
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 from memorybus.registry.lanes import HALTED
 from memorybus.registry.work import WorkDone
 
@@ -107,7 +107,7 @@ def lane_figures(
     return LaneFigures(
         entry=entry.decode() if entry else START,
         n=reply_number(n),
-        done_above=above(done or b"", reply_number(n)).bit_count(),
+        done_above=decode_done_above(done or b"", reply_number(n)).bit_count(),
         not_applied=reply_number(parked) + reply_number(discarded),
         owned=bool(reply_number(owned)),
         parked_keys=reply_number(parked_keys),

@@ -18,7 +18,7 @@ from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import merge_newest_first
 from memorybus.history.log_reader import filter_event
 from memorybus.history.sources import END, ReadableArchive, Sources
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
@@ -43,7 +43,7 @@ class BackwardMark(msgspec.Struct, frozen=True):
 
         Events of the same time are ordered by their partitions.
         """
-        ms, sequence = moment(self.entry)
+        ms, sequence = parse_entry_id(self.entry)
         return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
 
@@ -144,7 +144,7 @@ class BackwardReader:
         damage = partition_damage(self._damage)
         try:
             for event in self._read_archive(partition, before, min(upto, sealed), damage):
-                if moment(event.position.entry) <= moment(after):
+                if parse_entry_id(event.position.entry) <= parse_entry_id(after):
                     return
                 if event.position.n <= sealed:  # a later one may be another log's event
                     yield event

@@ -10,7 +10,7 @@ from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.log_reader import EventPage, filter_event
 from memorybus.history.sources import END, ReadableArchive, Sources
-from memorybus.log.entry import LoggedEvent, Place, moment
+from memorybus.log.entry import LoggedEvent, Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 
@@ -85,7 +85,10 @@ class Scan:
         try:
             archive = self._sources.archive()
             for event in self._read_archive(archive, partition, at, damage):
-                if moment(event.position.entry) >= moment(end) or event.position.n > sealed:
+                if (
+                    parse_entry_id(event.position.entry) >= parse_entry_id(end)
+                    or event.position.n > sealed
+                ):
                     return  # behind the sealed ones there may be another log's events
                 yield event
             if not damage:  # otherwise the damage explains where the archive ends
@@ -121,5 +124,5 @@ def merge_newest_first(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[
 
 
 def _moment(event: LoggedEvent) -> tuple[int, int, int]:
-    ms, sequence = moment(event.position.entry)
+    ms, sequence = parse_entry_id(event.position.entry)
     return ms, sequence, event.position.partition

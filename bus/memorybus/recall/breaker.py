@@ -70,7 +70,7 @@ class RecallHealth:
 
         Args:
             provider: the provider.
-            error: the reason, as `masking.described` returns it.
+            error: the reason, as `redact.describe_error` returns it.
             now_ms: the time, for people.
         """
         key = self._keys.recalls(provider)

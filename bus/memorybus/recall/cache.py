@@ -120,8 +120,8 @@ class WarmCache:
         """Read some hashes in one round trip, until `until`; names and values alternate."""
         from redis.exceptions import RedisError
 
-        from memorybus.redis.cluster import home_of
-        from memorybus.redis.connect import translated
+        from memorybus.redis.cluster import client_for_key
+        from memorybus.redis.connect import translate_redis_error
 
         redis = self._redis
         if redis is None:
@@ -131,7 +131,7 @@ class WarmCache:
         try:
             self._is_asking = True
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
-            connections: list[Any] = [home_of(redis, key).connection for key in keys]
+            connections: list[Any] = [client_for_key(redis, key).connection for key in keys]
             asked: dict[Any, list[bytes]] = {}
             for connection, key in zip(connections, keys, strict=True):
                 asked.setdefault(connection, []).append(_pack_hgetall(key))
@@ -143,7 +143,7 @@ class WarmCache:
             self._drop_connection()
             self.wants_connection = True
             if isinstance(error, RedisError | OSError):
-                raise translated(error, keys[0]) from error
+                raise translate_redis_error(error, keys[0]) from error
             raise
         finally:
             self._is_asking = False

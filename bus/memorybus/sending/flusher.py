@@ -16,7 +16,7 @@ from typing import Any
 
 from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
-from memorybus.concurrency.forking import importing
+from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
@@ -234,7 +234,7 @@ class Flusher:
 
     def start(self) -> None:
         """Start the thread."""
-        importing()  # created here, so that forks respect it before the thread's first import
+        import_guard()  # created here, so that forks respect it before the thread's first import
         self._thread.start()
 
     def wake(self) -> None:
@@ -337,7 +337,7 @@ class Flusher:
 
     def _connect(self) -> None:
         self._attempts.begin()
-        with importing():  # a fork during an import would leave the child half a module
+        with import_guard():  # a fork during an import would leave the child half a module
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog

@@ -19,7 +19,7 @@ from memorybus.archive.format.manifest import (
     by_sum,
     is_intact,
 )
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
 _CUT = "the last line is missing: the manifest was cut off"
@@ -134,7 +134,7 @@ def _choose_segments(found: _ReadLines) -> list[Segment]:
     for segment in (*chain, *_walk_forward(found.of, lines), *lines):
         if all(_are_apart(segment, other) for other in chosen.values()):
             chosen.setdefault(segment.sum, segment)
-    return sorted(chosen.values(), key=lambda segment: moment(segment.first.entry))
+    return sorted(chosen.values(), key=lambda segment: parse_entry_id(segment.first.entry))
 
 
 def _is_straight(found: _ReadLines, lines: Sequence[Segment]) -> bool:
@@ -158,8 +158,8 @@ def _walk_forward(of: LogPartition, lines: Sequence[Segment]) -> Iterable[Segmen
 
 
 def _are_apart(one: Segment, other: Segment) -> bool:
-    first, last = moment(one.first.entry), moment(one.last.entry)
-    return last < moment(other.first.entry) or first > moment(other.last.entry)
+    first, last = parse_entry_id(one.first.entry), parse_entry_id(one.last.entry)
+    return last < parse_entry_id(other.first.entry) or first > parse_entry_id(other.last.entry)
 
 
 def _explain(found: _ReadLines, chosen: Sequence[Segment]) -> None:

@@ -23,7 +23,7 @@ from memorybus.archive.format.manifest import (
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
-from memorybus.log.entry import LoggedEvent, Place, logged
+from memorybus.log.entry import LoggedEvent, Place, decode_entry
 from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
@@ -147,7 +147,7 @@ def segment_row(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
     Raises:
         ValueError: the entry is no event; another program wrote it.
     """
-    event = logged(partition, raw.entry, raw.fields, decoder)
+    event = decode_entry(partition, raw.entry, raw.fields, decoder)
     if event is None:
         raise ValueError(f"entry {raw.entry} is no event")
     body = _unpacked_envelope(raw, event, decoder)

@@ -21,7 +21,7 @@ from memorybus.archive.format.parquet import (
 )
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 
 CONTENT = ("kind", "omitted", "envelope")
 """The columns from which an event is decoded."""
@@ -144,7 +144,7 @@ class SegmentReader:
             self._parquet: Any = self._open_parquet(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
             self.metadata = self._read_metadata()
-            self._starts = [moment(cut.entry) for cut in self.metadata.groups]
+            self._starts = [parse_entry_id(cut.entry) for cut in self.metadata.groups]
         if (problem := _describe_mismatch(self.metadata, segment)) is not None:
             raise ArchiveDamaged(f"{where}: {problem}; restore the file from a backup")
 
