@@ -28,11 +28,11 @@ def gather_contributions(
         from memorybus.registry.roster import Roster
 
         return AwaitedReplies(
-            partition, ids, Roster(redis, Keys(settings.namespace)).contributing()
+            partition, ids, Roster(redis, Keys(settings.namespace)).contributing_providers()
         )
 
     return label_contributions(
-        bus.listener.hear(ask, timeout).replies, settings.contribution_budget
+        bus.listener.wait_for_replies(ask, timeout).replies, settings.contribution_budget
     )
 
 

@@ -109,7 +109,7 @@ class BackwardReader:
     def _last(self, head: Head) -> int:
         """Return the last number that was given, even if the log has lost its tail since."""
         sealed = self._sources.reader.sealed_number(head.partition)
-        if sealed > head.n and self._sources.log.end(head.partition) == head.entry:
+        if sealed > head.n and self._sources.log.last_entry(head.partition) == head.entry:
             return sealed
         return head.n
 

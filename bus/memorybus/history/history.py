@@ -131,7 +131,7 @@ class History:
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
-        return 0 < first <= after_n and self.log.has(partition, after)
+        return 0 < first <= after_n and self.log.has_entry(partition, after)
 
     def _read_known_older(
         self, partition: int, after: str, count: int, plan: Plan
@@ -172,7 +172,7 @@ class History:
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is in the history. Ids are made of time and are never reused."""
-        if self.log.has(partition, entry):
+        if self.log.has_entry(partition, entry):
             return True
         archive = self._sources.archive() if self._reader.sealed_number(partition) else None
         if archive is not None and archive.has(partition, entry):

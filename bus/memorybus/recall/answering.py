@@ -61,7 +61,7 @@ class RecallProviderLookup:
             return self.latest
 
     def _look_up(self) -> RecallProviders:
-        served = self._roster.answering()
+        served = self._roster.answering_providers()
         recalling = [name for name, info in served.items() if info.recall]
         asked = recalling or list(self._configured)
         prompting = [name for name, info in served.items() if info.prompts]

@@ -41,7 +41,7 @@ from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, owner_slot
 from memorybus.registry.roster import Roster
 from memorybus.text.cleaning import clean_text
-from memorybus.text.fence import build_block
+from memorybus.text.fence import build_block, without_repeats
 
 Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
 """How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
@@ -228,15 +228,14 @@ class _PromptPreviewer:
         try:
             prompt = Prompt(query, text_digest(query), lambda: question)
             answers = PromptAnswers(asks, PromptCounter(), self._clock)
-            lines = order.in_provider_order(answers.lines(prompt, warm, settings.prefetch_wait))
+            lines = answers.lines(prompt, warm, settings.prefetch_wait)
         finally:
             self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
             exchange.close()
         ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
-        block = build_block(lines, room)
-        parts = self._describe_providers(
-            asks, ready, {name: _count_shown(block, said) for name, said in lines}
-        )
+        block = build_block(without_repeats(order.in_provider_order(lines)), room)
+        shown = {name: _count_shown(block, said) for name, said in lines.items()}
+        parts = self._describe_providers(asks, ready, shown)
         return PromptPreview(
             block=block,
             answers=parts,

@@ -171,7 +171,7 @@ class WarmCache:
         with self._lock:
             self._limited.clear()
             self._redis, self.wants_connection = redis, False
-            self._connected.tell()
+            self._connected.wake_all()
 
     def _check_process(self) -> None:
         """After a fork, drop connection and lock: they are the parent's, and replies would mix."""

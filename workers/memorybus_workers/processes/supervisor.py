@@ -158,7 +158,7 @@ class Seat:
         now = self._clock.monotonic()
         if process.pid not in self._told:
             self._told[process.pid] = now
-            process.tell()
+            process.terminate()
         elif now > self._told[process.pid] + self._settings.grace + RESERVE:
             process.kill()
 
@@ -234,7 +234,7 @@ class Supervisor:
         """Pass a second word on, and end by force who does not hear it."""
         running = self._running()
         for process in running:
-            process.tell_again()
+            process.interrupt()
         for process in running:
             process.end(_AT_ONCE)
 
@@ -271,7 +271,7 @@ class Supervisor:
     def _end(self) -> list[int]:
         running = self._running()
         for process in running:
-            process.tell()
+            process.terminate()
         return [process.end(self._settings.grace + RESERVE) for process in running]
 
 
