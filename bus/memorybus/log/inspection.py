@@ -1,4 +1,4 @@
-"""The log as it stands: what `continuity` and `forecast` judge, read in one round trip.
+"""Reads the state of the log for `continuity` and `forecast`, in one round trip.
 
 Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
 numbers are read one by one, a bounded number at each look.
@@ -90,7 +90,7 @@ class LogInspector:
         read = partial(read_numbers_behind, self._redis, self._keys, partition)
         found = read(unsealed_start(view), PAGE)
         while not found.done and found.read < PAGE * PAGES:
-            found = found.joined(read(found.upto, PAGE))
+            found = found.join(read(found.upto, PAGE))
         return found
 
     def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:

@@ -42,7 +42,7 @@ class Stores:
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
         self.steering = Steering(self._redis, keys)
-        self.history = History.of(self._redis, settings)
+        self.history = History.from_settings(self._redis, settings)
 
     def check(self) -> None:
         """Make sure that the log is the one the settings mean.
@@ -63,7 +63,7 @@ class Stores:
         Raises:
             ConfigError: there is one of that name.
         """
-        self.lanes.bear(instance.name)
+        self.lanes.note_new_lanes(instance.name)
         self.instances.add(instance)
 
     def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A child process of ours: it is started with its environment, heard, and seen to its end."""
+"""A child process of ours: start it with its environment, read its reports, end it."""
 
 import os
 import select
@@ -41,8 +41,8 @@ class ChildProcess:
 
     Attributes:
         pid: its process id.
-        patience: seconds that it gets between SIGTERM and SIGKILL.
-        error: why it ends, if it has said so.
+        patience: seconds between SIGTERM and SIGKILL.
+        error: why it ends, if it has reported that.
 
     Args:
         command: what to run.
@@ -87,8 +87,8 @@ class ChildProcess:
     # -- what it says -----------------------------------------------------------------------------
 
     def listen(self) -> int | None:
-        """Take in what it has said; return its exit code, None while it runs. Never waits."""
-        code = self._process.poll()  # before reading: what it said before its end is not missed
+        """Read its new reports; return its exit code, None while it runs. Never waits."""
+        code = self._process.poll()  # before reading, so that its last words are not missed
         for _ in range(_MOST_CHUNKS):
             chunk = self._read()
             if not chunk:
@@ -100,7 +100,7 @@ class ChildProcess:
         return code
 
     def _read(self) -> bytes | None:
-        """Return what there is to read: None for nothing now, b"" for nothing any more."""
+        """Return the next bytes of its output: None if there are none now, b"" at the end."""
         if self._output is None:
             return b""
         try:
@@ -148,11 +148,11 @@ class ChildProcess:
         """How it ended, or None while it runs."""
         return self._process.poll()
 
-    def tell(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM, unless it has ended."""
         self._process.send_signal(signal.SIGTERM)
 
-    def tell_again(self) -> None:
+    def interrupt(self) -> None:
         """Send SIGINT: a second signal of the first kind would be lost while the first waits."""
         self._process.send_signal(signal.SIGINT)
 
@@ -174,8 +174,8 @@ class ChildProcess:
         return code
 
     def stop(self, timeout: float | None = None) -> int:
-        """Tell it to end, and see to it; see `end`."""
-        self.tell()
+        """Send SIGTERM, then `end` it."""
+        self.terminate()
         return self.end(timeout)
 
     def end(self, timeout: float | None = None) -> int:
@@ -220,7 +220,7 @@ def wait_for_any(
     """
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(one for one in outputs if one is not None)]
-    if None in outputs:  # it is about to end, which no descriptor tells
+    if None in outputs:  # it is about to end, which no descriptor shows
         timeout = _LOOK if timeout is None else min(_LOOK, timeout)
     select.select(descriptors, [], [], timeout)
 
@@ -254,5 +254,5 @@ def running_child(
         yield child
     finally:
         if child is not None:
-            with signals.deferred(child.tell):
+            with signals.deferred(child.terminate):
                 child.stop()

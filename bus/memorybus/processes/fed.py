@@ -1,4 +1,4 @@
-"""A command that gets one text on its standard input, and a bounded time to deal with it."""
+"""Runs a command with one text on its standard input and a bounded time."""
 
 import os
 import signal
@@ -14,14 +14,14 @@ _HEARD: Final = 4_096
 """Bytes of its standard error, from the end on, that are looked at."""
 
 _LOOK: Final = 0.02
-"""Seconds between looks of who waits for it."""
+"""Seconds between looks of `wait`."""
 
 _REAP: Final = 1.0
-"""Seconds in which the kernel removes what was killed."""
+"""Seconds to wait for the kernel to remove a killed process."""
 
 
 class FedCommand:
-    """A running command. Nothing of it makes us wait: its input and its complaints are files.
+    """A running command. Its input and its standard error are files, so it never makes us wait.
 
     It leads a session of its own, which ends with it if it takes too long.
 
@@ -49,14 +49,14 @@ class FedCommand:
         self._timeout = timeout
         self._deadline = clock.monotonic() + timeout
         self._failure: str | None = None
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
         try:
-            self._process = self._started(command, environ, text)
+            self._process = self._start(command, environ, text)
         except BaseException:
-            self._said.close()
+            self._stderr.close()
             raise
 
-    def _started(
+    def _start(
         self, command: Sequence[str], environ: Mapping[str, str], text: bytes
     ) -> "subprocess.Popen[bytes]":
         with tempfile.TemporaryFile() as given:
@@ -67,7 +67,7 @@ class FedCommand:
                 env=environ,
                 stdin=given,
                 stdout=subprocess.DEVNULL,
-                stderr=self._said,
+                stderr=self._stderr,
                 start_new_session=True,
             )
 
@@ -79,12 +79,12 @@ class FedCommand:
         if self._failure is None:
             code = self._process.poll()
             if code is not None:
-                self._failure = self._told(code)
+                self._failure = self._describe_end(code)
             elif self._clock.monotonic() >= self._deadline:
                 self.kill()
                 self._failure = f"it had not ended after {self._timeout:g} s"
             if self._failure is not None:
-                self._said.close()
+                self._stderr.close()
         return self._failure
 
     def wait(self) -> str:
@@ -100,12 +100,12 @@ class FedCommand:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP)
 
-    def _told(self, code: int) -> str:
+    def _describe_end(self, code: int) -> str:
         """Return how it ended, with its last line."""
         if code == 0:
             return ""
-        size = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, size - _HEARD))
-        lines = self._said.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _HEARD))
+        lines = self._stderr.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return f"{lines[-1]} ({how})" if lines else how

@@ -98,7 +98,7 @@ def local_home(settings: Settings, make_id: NewId = new_id) -> Home:
 
 
 def find_local_home(settings: Settings) -> Home:
-    """Return what `local_home` would, but write nothing: `place` is empty if there is no id yet.
+    """Return the same as `local_home`, but write nothing: `place` is empty if there is no id yet.
 
     Raises:
         ConfigError: see `place_id`.
@@ -128,7 +128,7 @@ def is_same_home(known: Home, ours: Home) -> bool:
 
 
 def home_elsewhere(known: Home | None, settings: Settings) -> Home | None:
-    """Return a home if it is not here; None if it is, or if there is none.
+    """Return a known home if it is elsewhere; None if it is here, or if there is none.
 
     Raises:
         ConfigError: see `place_id`.
@@ -170,7 +170,7 @@ class Homes:
         """
         seen = b""
         while True:
-            found = self._swapped(provider, seen, home)
+            found = self._swap(provider, seen, home)
             if found in (seen or None, msgspec.json.encode(home)):
                 return home
             known = _decode_home(self._key, provider, found or b"")
@@ -178,8 +178,8 @@ class Homes:
                 return known
             seen = found or b""
 
-    def elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
-        """Return those of `providers` whose state does not lie in `home`, and their homes.
+    def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
+        """Return the homes of those `providers` whose state does not lie in `home`.
 
         A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
         and writes nothing unless a provider has no home yet.
@@ -209,7 +209,7 @@ class Homes:
         call = scripts.write_fields(self._key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)
 
-    def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
+    def _swap(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
         call = scripts.change_field(self._key, provider, body, seen=seen)

@@ -1,4 +1,4 @@
-"""Who owns which spool file: claim one at the start, adopt those that dead processes left.
+"""Ownership of spool files: a process claims one at its start and adopts those of dead processes.
 
 A process owns a spool while it holds the lock file beside it; the operating system releases the
 lock with the process. A damaged file is set aside as ``<name>.corrupt``, and what can be read of it
@@ -32,11 +32,11 @@ ASIDE = ".corrupt"
 """Suffix of a damaged spool that was set aside."""
 
 _SAVING = 2
-"""Times the size of a damaged spool that saving may take: in the log of writes, and in the file."""
+"""Saving a damaged spool takes this many times its size: once in the WAL, once in the file."""
 
 
 class SpoolFiles:
-    """The spools of one host; `of` reads the settings.
+    """The spools of one host; `from_settings` reads the settings.
 
     Args:
         directory: where they lie.
@@ -64,7 +64,7 @@ class SpoolFiles:
         self._reported: set[Path] = set()
 
     @classmethod
-    def of(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
+    def from_settings(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
         """Return the spools that these settings name."""
         return cls(
             settings.spool_dir,
@@ -75,19 +75,19 @@ class SpoolFiles:
         )
 
     def claim(self) -> Spool:
-        """Return a spool of our own: one that a dead process left here, or a new one.
+        """Return a spool for this process: one that a dead process left here, or a new one.
 
-        A copy, or one that cannot take an event, is only sent (see `orphans`).
+        A copied spool, or one above its bound, is not reused; its rows are only sent (`orphans`).
 
         Raises:
             SpoolError: the directory cannot be written.
         """
-        spool = self._inherited() or self._create()
+        spool = self._inherit() or self._create()
         spool.path.with_suffix(SENT).unlink(missing_ok=True)
         return spool
 
-    def _inherited(self) -> Spool | None:
-        for spool in self.adopted():
+    def _inherit(self) -> Spool | None:
+        for spool in self.adopt_all():
             try:
                 if spool.is_original() and spool.size <= self._max_bytes:
                     return spool
@@ -96,7 +96,7 @@ class SpoolFiles:
             spool.close()  # a copy, or above the bound: it is only sent
         return None
 
-    def adopted(self) -> Iterator[Spool]:
+    def adopt_all(self) -> Iterator[Spool]:
         """Take over the spools whose owner is dead, one after another, oldest first.
 
         One that cannot be opened or saved is reported once and left alone; the others go on.
@@ -114,17 +114,17 @@ class SpoolFiles:
             return None
         if lock is None:
             return None
-        if not path.is_file():  # its owner discarded it between our look and our lock
+        if not path.is_file():  # its owner discarded it before we had the lock
             _release_lock(path, lock)
             return None
-        return self._taken_over(path, lock)
+        return self._take_over(path, lock)
 
-    def _taken_over(self, path: Path, lock: FileLock) -> Spool | None:
+    def _take_over(self, path: Path, lock: FileLock) -> Spool | None:
         try:
-            return self._opened(path, lock)
+            return self._open(path, lock)
         except SpoolCorrupt as error:
             return self._set_aside(path, lock, str(error))
-        except (SpoolError, OSError) as error:  # not ours to read, or a full disk
+        except (SpoolError, OSError) as error:  # we may not read it, or the disk is full
             self.report(path, error)
             lock.release()
             return None
@@ -150,7 +150,7 @@ class SpoolFiles:
             return None  # another thread has done so
         return self._set_aside(spool.path, lock, f"{spool.path}: {why}")
 
-    def _opened(self, path: Path, lock: FileLock) -> Spool:
+    def _open(self, path: Path, lock: FileLock) -> Spool:
         return Spool(
             path,
             lock,
@@ -171,7 +171,7 @@ class SpoolFiles:
         if lock is None:
             raise SpoolError(f"{path}: a new spool is already locked")
         try:
-            spool = self._opened(path, lock)
+            spool = self._open(path, lock)
             spool.sign()
         except BaseException:
             remove_files(path)
@@ -181,7 +181,7 @@ class SpoolFiles:
 
     def _set_aside(self, path: Path, lock: FileLock, why: str) -> Spool | None:
         try:
-            saved, count = self._saved(path)
+            saved, count = self._save_readable(path)
         except (SpoolError, OSError) as error:
             self.report(path, f"{why}; what can be read of it cannot be saved: {error}")
             lock.release()
@@ -192,8 +192,8 @@ class SpoolFiles:
         _log.error("%s; it is now %s, and %d events read from it go on", why, aside, count)
         return saved
 
-    def _saved(self, path: Path) -> tuple[Spool, int]:
-        """Copy what can be read, then set the file aside; do both or neither."""
+    def _save_readable(self, path: Path) -> tuple[Spool, int]:
+        """Copy the readable rows into a new spool, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._disk_reserve:

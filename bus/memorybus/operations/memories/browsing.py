@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.stores import Stores
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 PAGE = 50
@@ -128,7 +128,7 @@ def keepers(settings: Settings) -> list[Keeper]:
     with Stores(settings) as stores:
         stores.check()
         live = stores.instances.live()
-        served = stores.roster.serving_jobs()
+        served = stores.roster.job_providers()
         return [
             Keeper(name, live_name(name, live), info.exports, name in served)
             for name, info in stores.roster.providers().items()
@@ -182,7 +182,11 @@ def people(
     found: dict[str, list[Person]] = {}
     silent: dict[str, str] = {}
     more = False
-    behind = Want(query="", agent=after[0], user=after[1], workspace=after[2]) if after else None
+    behind = (
+        RecallRequest(query="", agent=after[0], user=after[1], workspace=after[2])
+        if after
+        else None
+    )
     for keeper in keepers(settings):
         try:
             inspector = InstanceInspector(settings, clock)
@@ -222,7 +226,7 @@ def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
 def memories(
     settings: Settings,
     provider: str,
-    whose: Want,
+    whose: RecallRequest,
     *,
     skip: int = 0,
     holding: str = "",
@@ -251,7 +255,7 @@ def memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.kept(provider, instance, whose, skip, most=most, holding=holding)
+    page = inspector.read_kept(provider, instance, whose, skip, most=most, holding=holding)
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
     found = msgspec.convert(page.memories, tuple[KeptMemory, ...])

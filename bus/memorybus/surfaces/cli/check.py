@@ -33,17 +33,17 @@ def run_check(*, common: Common = DEFAULT) -> int:
     - `memorybus check --json | jq '.findings[].remedy'`
     """
     from memorybus.health.monitor import read_status, spool_status
-    from memorybus.health.verdict import unknown, unreachable, verdict
+    from memorybus.health.verdict import judge_status, unknown_verdict, unreachable_verdict
 
     try:
         settings = common.settings()
         try:
             status = read_status(settings)
-            found = verdict(status, settings.providers, SYSTEM.now_ms())
+            found = judge_status(status, settings.providers, SYSTEM.now_ms())
         except LogUnavailable as error:
-            found = unreachable(error, spool_status(settings))
+            found = unreachable_verdict(error, spool_status(settings))
     except MemoryBusError as error:
-        found = unknown(error)
+        found = unknown_verdict(error)
     return _print_verdict(common.output(), found)
 
 
@@ -54,9 +54,9 @@ def is_check(words: Sequence[str]) -> bool:
 
 def report_misuse(error: CycloptsError, *, as_json: bool) -> int:
     """Report wrong options as "unknown" and return 3: a plugin's code 2 would mean "critical"."""
-    from memorybus.health.verdict import unknown
+    from memorybus.health.verdict import unknown_verdict
 
-    return _print_verdict(Output(json=as_json), unknown(error))
+    return _print_verdict(Output(json=as_json), unknown_verdict(error))
 
 
 def _print_verdict(output: Output, found: "Verdict") -> int:

@@ -239,11 +239,11 @@ def _show_prompt(
     timeout: float,
 ) -> int:
     """Show what a prompt would be given; return 1 if no provider could be asked."""
-    from memorybus.recall.asking import WhoAsks, asked_prompt
+    from memorybus.recall.asking import Asker, preview_prompt
     from memorybus.surfaces.views.prompt import prompt_json, prompt_table
 
-    who = WhoAsks(asked.agent, asked.user, asked.workspace, session or "")
-    found = asked_prompt(settings, question, who, budget=budget, timeout=timeout)
+    who = Asker(asked.agent, asked.user, asked.workspace, session or "")
+    found = preview_prompt(settings, question, who, budget=budget, timeout=timeout)
     if output.json:
         output.result(prompt_json(found))
     else:

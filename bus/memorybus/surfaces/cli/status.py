@@ -68,7 +68,7 @@ def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 
-    for key in EventLog(connect_redis(settings), settings).foreign():
+    for key in EventLog(connect_redis(settings), settings).foreign_keys():
         output.note(
             f"{key} holds something that memorybus did not write: rename or delete it", "red"
         )
@@ -76,14 +76,14 @@ def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
 
 def _every_second(settings: Settings) -> Iterator["Status"]:
     """Yield the status every second; from the second time on with the rate since the last."""
-    from memorybus.health.monitor import published_since
+    from memorybus.health.monitor import with_published_rate
 
     looked, before = SYSTEM.monotonic(), _read_status_here(settings)
     yield before
     while True:
         SYSTEM.sleep(WATCH_EVERY)
         at, now = SYSTEM.monotonic(), _read_status_here(settings)
-        yield published_since(before, now, at - looked)
+        yield with_published_rate(before, now, at - looked)
         looked, before = at, now
 
 

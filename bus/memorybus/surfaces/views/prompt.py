@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from memorybus.recall.asking import AskedPrompt, ProviderAnswer
+from memorybus.recall.asking import PromptPreview, ProviderAnswer
 from memorybus.surfaces.views.recall import recalled_json
 from memorybus.surfaces.views.render import add_row, cell, grid
 
@@ -26,7 +26,7 @@ def outcome_words(one: ProviderAnswer) -> str:
     return f"{_OUTCOMES[one.outcome]}: nothing fits" if nothing else _OUTCOMES[one.outcome]
 
 
-def prompt_table(found: AskedPrompt) -> Table:
+def prompt_table(found: PromptPreview) -> Table:
     """Return for each provider how it answered, how long it took, and how much was used of it."""
     table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
     for one in found.answers:
@@ -37,7 +37,7 @@ def prompt_table(found: AskedPrompt) -> Table:
     return table
 
 
-def prompt_json(found: AskedPrompt) -> dict[str, Any]:
+def prompt_json(found: PromptPreview) -> dict[str, Any]:
     """Return the answer as ``memorybus recall --prompt --json`` shows it."""
     told: dict[str, Any] = msgspec.to_builtins(found)
     return told | {"items": [recalled_json(one) for one in found.items]}

@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 
 OWNER: Final = ("user", "agent", "workspace")
 """The fields that say whose memories. A field that is missing or empty stands for everyone's; only
@@ -16,9 +16,9 @@ _LONGEST = 15
 """The most digits of a time in milliseconds."""
 
 
-def want_of(fields: Mapping[str, str]) -> Want:
+def want_of(fields: Mapping[str, str]) -> RecallRequest:
     """Return a request for the memories of the owner that fields name."""
-    return Want(
+    return RecallRequest(
         query="",
         agent=fields.get("agent") or None,
         user=fields.get("user") or None,

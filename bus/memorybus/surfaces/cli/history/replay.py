@@ -186,7 +186,7 @@ def _fill(output: Output, stores: "Stores", plan: "Planned") -> int:
 
     name = plan.instance.name
     worker = filling.LocalWorker(stores.settings, name) if plan.here else None
-    if worker is None and plan.instance.provider not in stores.roster.served():
+    if worker is None and plan.instance.provider not in stores.roster.served_providers():
         raise filling.NobodyServes(_describe_unserved(plan))
     try:
         parked = _show_progress(output, stores, plan, worker)
@@ -242,7 +242,7 @@ def _describe_unserved(plan: "Planned") -> str:
 
 def _describe_interrupted(stores: "Stores", plan: "Planned") -> str:
     name = plan.instance.name
-    others = plan.instance.provider in stores.roster.served()
+    others = plan.instance.provider in stores.roster.served_providers()
     said = "running workers go on filling it" if others else "the same command goes on filling it"
     return (
         f"interrupted: what the copy {name} has so far is complete; {said}; to drop it: "

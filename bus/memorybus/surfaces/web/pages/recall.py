@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import MemoryBusError
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, preview_prompt
 from memorybus.recall.model import RecalledItem
 from memorybus.surfaces.views.prompt import outcome_words
 from memorybus.surfaces.web import answers
@@ -40,10 +40,10 @@ def form_fields(request: PageRequest) -> dict[str, str]:
 def answer_recall(request: PageRequest) -> Response:
     """Return the fragment that shows what a prompt would be given."""
     fields = form_fields(request)
-    who = WhoAsks(fields["agent"], fields["user"], fields["workspace"], fields["session"])
+    who = Asker(fields["agent"], fields["user"], fields["workspace"], fields["session"])
     found, problem = None, ""
     try:
-        found = asked_prompt(request.settings, fields["q"], who, timeout=TIMEOUT)
+        found = preview_prompt(request.settings, fields["q"], who, timeout=TIMEOUT)
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
     items = [(one, source_link(one, fields)) for one in (found.items if found else ())]
