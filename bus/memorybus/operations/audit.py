@@ -21,7 +21,7 @@ class OutdatedWorkers(ConfigError):
     """Workers of an earlier release are alive, which would park the record of an act."""
 
 
-def tell(settings: Settings, act: OperatorActed) -> None:
+def record_act(settings: Settings, act: OperatorActed) -> None:
     """Publish an act; when this returns, it is in the log or spooled on this host.
 
     Raises:

@@ -88,13 +88,13 @@ def read_questions(path: Path) -> list[ExpectedAnswer]:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise UnreadableQuestions(f"{path}: {error.strerror}") from error
-    found = [_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    found = [_parse_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise UnreadableQuestions(f"{path}: there is no question in it")
     return found
 
 
-def _question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
+def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     try:
         found = msgspec.json.decode(line, type=ExpectedAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -107,7 +107,7 @@ def _question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     return found
 
 
-def judged(
+def judge_answers(
     questions: Sequence[ExpectedAnswer],
     ask: Callable[[ExpectedAnswer], RecallAnswer],
     clock: Clock,
@@ -122,16 +122,16 @@ def judged(
     for one in questions:
         began = clock.monotonic()
         answer = ask(one)
-        yield _judged(one, answer, (clock.monotonic() - began) * 1_000)
+        yield _judge_answer(one, answer, (clock.monotonic() - began) * 1_000)
 
 
-def _judged(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
+def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
     missing = tuple(text for text in asked.expected if escape(text) not in answer.text)
     found = 1 - len(missing) / len(asked.expected) if asked.expected else None
     return JudgedAnswer(asked.question, found, missing, len(answer.text), ms, answer.missing)
 
 
-def evaluated(answers: Sequence[JudgedAnswer]) -> Evaluation:
+def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
     """Return what a file's questions brought together."""
     telling = [one for one in answers if one.found is not None]
     nothing = [one.characters for one in answers if one.found is None]

@@ -27,7 +27,7 @@ NAMED = 1_000
 """Events that cannot be written and are named each; later ones are only counted (G10)."""
 
 
-class Exported(msgspec.Struct, kw_only=True):
+class ExportResult(msgspec.Struct, kw_only=True):
     """What an export did; its ``--json``.
 
     Attributes:
@@ -54,7 +54,7 @@ class Exported(msgspec.Struct, kw_only=True):
         return not (self.left_out_events or self.unread)
 
 
-def events(
+def read_events(
     settings: Settings, query: Query, since: int | None, until: int | None, unread: list[str]
 ) -> Iterator[Envelope]:
     """Yield what the history has of a query, in the order in which the log took it.
@@ -72,22 +72,22 @@ def events(
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    history = journal.checked_history(settings)
+    history = journal.open_history(settings)
     with contextlib.closing(history):
         for event in history.scan(query, since, until, damage=unread):
             if not event.envelope.event.volatile:
                 yield event.envelope
 
 
-def lines(
-    envelopes: Iterable[Envelope], done: Exported, step: Callable[[], None]
+def encode_events(
+    envelopes: Iterable[Envelope], done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
     """Yield each event's line with its end, and note in `done` what came of it."""
     writer = EventLines()
     for envelope in envelopes:
         step()
         try:
-            line = writer.line(envelope)
+            line = writer.encode(envelope)
         except ValueError as error:
             done.left_out_events += 1
             if len(done.left_out) < NAMED:
@@ -97,8 +97,8 @@ def lines(
         yield line + b"\n"
 
 
-def memories(
-    settings: Settings, name: str, query: Query, done: Exported, step: Callable[[], None]
+def read_memories(
+    settings: Settings, name: str, query: Query, done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
     """Yield what an instance of a provider keeps, a line each, as the instance has it now.
 
@@ -117,19 +117,19 @@ def memories(
         InspectionFailed: it cannot be asked.
     """
     with Stores(settings) as stores:
-        stores.check()
-        sight = stores.instances.look()
-        provider = provider_of(name, sight, settings.providers)
-    instance = live_name(provider, sight.live) if name == provider else name
+        stores.check_partitions()
+        view = stores.instances.look()
+        provider = provider_of(name, view, settings.providers)
+    instance = live_name(provider, view.live) if name == provider else name
     inspector = InstanceInspector(settings, SYSTEM)
-    for whose in _everybody(query):
-        for memory in _kept(inspector, provider, instance, whose):
+    for whose in _each_owner(query):
+        for memory in _read_kept(inspector, provider, instance, whose):
             step()
             done.memories += 1
             yield msgspec.json.encode(memory) + b"\n"
 
 
-def _everybody(query: Query) -> Iterator[Want]:
+def _each_owner(query: Query) -> Iterator[Want]:
     """Yield each person with each agent in each workspace; None where a query names none."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
@@ -137,7 +137,7 @@ def _everybody(query: Query) -> Iterator[Want]:
                 yield Want(query="", agent=agent, user=user, workspace=workspace)
 
 
-def _kept(
+def _read_kept(
     inspector: InstanceInspector, provider: str, instance: str, whose: Want
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
@@ -151,7 +151,7 @@ def _kept(
         skip, more = skip + len(page.memories), page.more
 
 
-def write_whole(path: Path, parts: Iterable[bytes]) -> None:
+def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file that is there whole or not at all, and that only its user can read.
 
     What was there under its name stays until then, also if this is interrupted.

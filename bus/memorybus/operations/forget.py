@@ -37,10 +37,10 @@ from memorybus.recall.model import Want
 from memorybus.recall.purge import purge_sessions
 from memorybus.registry.instances import InstancesView
 
-LOOK = 0.2
+LOOK_EVERY = 0.2
 """Seconds between two looks at the lanes, and before an instance is asked again."""
 
-BEYOND: Final = (
+OUT_OF_REACH: Final = (
     "spools of agents that are away: providers get what they send later; run this again then",
     "segments of the archive as they were, for an hour after they were written anew",
     "system prompts that agents' hosts have noted, for 30 days at most",
@@ -52,7 +52,7 @@ BEYOND: Final = (
 """What no command of the bus can reach, in any installation."""
 
 
-class Whose(msgspec.Struct, frozen=True):
+class ErasureOwner(msgspec.Struct, frozen=True):
     """Who is to be forgotten; a part that is None stands for everyone's."""
 
     user: str | None = None
@@ -65,7 +65,7 @@ class Whose(msgspec.Struct, frozen=True):
         Raises:
             ConfigError: nobody is named.
         """
-        users, agents, workspaces = map(_some, (self.user, self.agent, self.workspace))
+        users, agents, workspaces = map(_as_tuple, (self.user, self.agent, self.workspace))
         if not (users or agents or workspaces):
             raise ConfigError("say who is to be forgotten: --user, --agent or --workspace")
         return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
@@ -77,11 +77,11 @@ class Whose(msgspec.Struct, frozen=True):
         return here and all(want is None or want == held for want, held in asked)
 
 
-def _some(word: str | None) -> tuple[str, ...]:
+def _as_tuple(word: str | None) -> tuple[str, ...]:
     return () if word is None else (word,)
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundHistory(msgspec.Struct, frozen=True):
     """What the history has of somebody.
 
     Attributes:
@@ -110,8 +110,8 @@ class ErasurePlan(msgspec.Struct, frozen=True):
         letters: their dead letters.
     """
 
-    whose: Whose
-    found: Found
+    whose: ErasureOwner
+    found: FoundHistory
     instances: dict[str, str]
     letters: list[Dead]
 
@@ -161,7 +161,7 @@ class Erasure(msgspec.Struct, frozen=True):
         return not (self.problems or any(one.problem for one in self.instances))
 
 
-def planned(settings: Settings, whose: Whose) -> ErasurePlan:
+def plan_erasure(settings: Settings, whose: ErasureOwner) -> ErasurePlan:
     """Return what an erasure would reach; change nothing.
 
     Raises:
@@ -170,27 +170,27 @@ def planned(settings: Settings, whose: Whose) -> ErasurePlan:
     """
     query = whose.query()
     with Stores(settings) as stores:
-        stores.check()
-        found = _found(stores, query)
-        sight = stores.instances.look()
+        stores.check_partitions()
+        found = _find_history(stores, query)
+        view = stores.instances.look()
     with closing(DeadLetters(settings)) as desk:
         all_letters = desk.letters(desk.providers())
     letters = [dead for dead in all_letters if whose.owns(dead.stored.letter.scope)]
-    return ErasurePlan(whose, found, _instances(settings, sight), letters)
+    return ErasurePlan(whose, found, _instances_asked(settings, view), letters)
 
 
-def _found(stores: Stores, query: Query) -> Found:
+def _find_history(stores: Stores, query: Query) -> FoundHistory:
     events, newest, sessions = 0, 0, set[tuple[Scope, SessionRef]]()
     for event in stores.history.scan(query):
         envelope = event.envelope
         events, newest = events + 1, max(newest, envelope.at)
         sessions.add((msgspec.structs.replace(envelope.scope, platform=""), envelope.session))
-    return Found(events, frozenset(sessions), newest)
+    return FoundHistory(events, frozenset(sessions), newest)
 
 
-def _instances(settings: Settings, sight: InstancesView) -> dict[str, str]:
+def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
     """Return every instance that may keep anything, with its provider."""
-    copies = {one.name: one.provider for one in sight.all.values() if not one.dropped}
+    copies = {one.name: one.provider for one in view.all.values() if not one.dropped}
     return {name: name for name in settings.providers} | copies
 
 
@@ -236,7 +236,7 @@ class Eraser:
             letters=len(plan.letters),
             log=log,
             instances=instances,
-            remains=[*_unsealed(log, self._settings), *BEYOND],
+            remains=[*_describe_unsealed(log, self._settings), *OUT_OF_REACH],
             problems=self._problems,
         )
 
@@ -248,7 +248,7 @@ class Eraser:
         now = self._clock.now_ms()
         query = plan.whose.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
-        with closing(archiving.opened(self._settings)) as archive:
+        with closing(archiving.open_archive(self._settings)) as archive:
             archive.forget(tombstone)
         return tombstone.id
 
@@ -259,17 +259,17 @@ class Eraser:
         with Stores(self._settings) as stores:
             heads = {head.partition: head.n for head in stores.history.log.heads()}
             moving = set(instances) - stores.instances.pauses().keys()
-            while behind := stores.behind(moving, heads):
+            while behind := stores.count_behind(moving, heads):
                 if self._clock.monotonic() >= until:
                     break
-                self._clock.sleep(LOOK)
+                self._clock.sleep(LOOK_EVERY)
         self._problems += [
             f"{name} has not applied {left} events that came before: what it makes of them later "
             "is not erased; run this again when it has caught up (memorybus status)"
             for name, left in behind.items()
         ]
 
-    def _erase_in(self, whose: Whose, name: str, provider: str) -> InstanceErasure:
+    def _erase_in(self, whose: ErasureOwner, name: str, provider: str) -> InstanceErasure:
         """Let one instance erase; a long erasure goes on until the time is up."""
         self._step(name)
         want = Want(query="", agent=whose.agent, user=whose.user, workspace=whose.workspace)
@@ -277,23 +277,23 @@ class Eraser:
         while True:
             try:
                 inspector = InstanceInspector(self._settings, self._clock)
-                return _described(name, inspector.forget(provider, name, want))
+                return _describe_erasure(name, inspector.forget(provider, name, want))
             except InspectionFailed as error:
                 if self._clock.monotonic() >= until:
                     return InstanceErasure(name, problem=str(error))
-                self._clock.sleep(LOOK)
+                self._clock.sleep(LOOK_EVERY)
 
     def _discard(self, letters: Sequence[Dead], reason: str, by: str) -> None:
         """Have dead letters discarded by their lanes' owners."""
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
         asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.requests(decision, letters, new_id):
+        for provider, request in selection.build_requests(decision, letters, new_id):
             asked.setdefault(provider, []).append(request)
         with closing(DeadLetters(self._settings)) as desk:
             for provider, requests in asked.items():
                 desk.send(provider, requests)
-            waited = waiting.wait(
+            waited = waiting.await_requests(
                 *(desk, asked, self._clock),
                 timeout=self._wait,
                 ownerless=2 * self._settings.lease,
@@ -331,13 +331,13 @@ class Eraser:
             )
 
 
-def _described(name: str, there: ErasedThere) -> InstanceErasure:
+def _describe_erasure(name: str, there: ErasedThere) -> InstanceErasure:
     if not there.given:
         return InstanceErasure(name, problem="it has no way to erase: do it in its backend")
     return InstanceErasure(name, there.erased, there.remains)
 
 
-def _unsealed(log: Removed, settings: Settings) -> Sequence[str]:
+def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
     said = (
         f"{log.unsealed} entries of the log in Redis are not sealed yet, which they are "
         f"{settings.seal_after:g} s after they came: run this again, or wait for the hot window"

@@ -27,7 +27,7 @@ CANARY_PREFIX = "doctor:"
 """How their sessions' ids begin."""
 
 
-class ListedEvents(msgspec.Struct, frozen=True):
+class EventSelection(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
@@ -56,10 +56,10 @@ class ListedEvents(msgspec.Struct, frozen=True):
             here = self.canaries or not is_canary(envelope)
         else:
             here = self.session in (envelope.session.id, envelope.session.root)
-        return here and (self.type is None or self.type.lower() in _names(envelope))
+        return here and (self.type is None or self.type.lower() in _type_names(envelope))
 
 
-def _names(envelope: Envelope) -> tuple[str, ...]:
+def _type_names(envelope: Envelope) -> tuple[str, ...]:
     name = event_name(envelope.event).lower()
     return (name, "unknownevent") if isinstance(envelope.event, UnknownEvent) else (name,)
 
@@ -71,7 +71,7 @@ def is_canary(envelope: Envelope) -> bool:
     return ours and envelope.session.id.startswith(CANARY_PREFIX)
 
 
-def checked_history(settings: Settings) -> History:
+def open_history(settings: Settings) -> History:
     """Return the history to look at: another partition count would show half. Writes nothing.
 
     Raises:
@@ -82,8 +82,8 @@ def checked_history(settings: Settings) -> History:
     return history
 
 
-def everything(
-    history: History, wanted: ListedEvents, unread: list[str] | None = None
+def scan_events(
+    history: History, wanted: EventSelection, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
     """Return every event that passes, in the order of their entries' times.
 
@@ -96,9 +96,9 @@ def everything(
     return (event for event in found if wanted.wants(event))
 
 
-def newest(
+def newest_events(
     history: History,
-    wanted: ListedEvents,
+    wanted: EventSelection,
     limit: int,
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,
@@ -137,7 +137,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
     return found
 
 
-class ReadUpTo:
+class ReadPositions:
     """How far each partition has been read."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
@@ -145,11 +145,11 @@ class ReadUpTo:
         self.after = dict(ends)
 
     @classmethod
-    def at(cls, heads: Iterable[Head]) -> "ReadUpTo":
+    def behind_heads(cls, heads: Iterable[Head]) -> "ReadPositions":
         """Begin behind the ends of partitions."""
         return cls({head.partition: head.entry or START for head in heads})
 
-    def noted(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
+    def note_read(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
         """Pass `events` on and note the places behind the known ones."""
         for event in events:
             position = event.position
@@ -158,15 +158,15 @@ class ReadUpTo:
             yield event
 
 
-def follow(log: EventLog, places: ReadUpTo) -> Iterator[LoggedEvent]:
+def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
     """Return events as they come, for ever, from behind `places`."""
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
         places.after |= news  # also past an entry that is not ours
-        yield from places.noted(sorted(fresh, key=_moment))
+        yield from places.note_read(sorted(fresh, key=_log_order))
 
 
-def _moment(event: LoggedEvent) -> tuple[int, int, int]:
+def _log_order(event: LoggedEvent) -> tuple[int, int, int]:
     ms, _, sequence = event.position.entry.partition("-")
     return int(ms), int(sequence), event.position.partition

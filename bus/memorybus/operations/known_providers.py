@@ -14,7 +14,7 @@ def check_provider(stores: Stores, name: str) -> None:
     Raises:
         ConfigError: nobody knows it.
     """
-    _check("provider", name, [*stores.settings.providers, *stores.roster.providers()])
+    _check_known("provider", name, [*stores.settings.providers, *stores.roster.providers()])
 
 
 def check_instance(stores: Stores, name: str) -> None:
@@ -24,7 +24,7 @@ def check_instance(stores: Stores, name: str) -> None:
         ConfigError: nobody does.
     """
     known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
-    _check("provider instance", name, known)
+    _check_known("provider instance", name, known)
 
 
 def check_configured(settings: Settings, name: str) -> None:
@@ -33,10 +33,10 @@ def check_configured(settings: Settings, name: str) -> None:
     Raises:
         ConfigError: they do not.
     """
-    _check("provider instance", name, [*settings.providers, *settings.provider])
+    _check_known("provider instance", name, [*settings.providers, *settings.provider])
 
 
-def _check(what: str, name: str, known: Iterable[str]) -> None:
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
     names = list(dict.fromkeys(known))
     if name not in names:
         near = get_close_matches(name, names, n=1)

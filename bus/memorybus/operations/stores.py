@@ -44,7 +44,7 @@ class Stores:
         self.steering = Steering(self._redis, keys)
         self.history = History.of(self._redis, settings)
 
-    def check(self) -> None:
+    def check_partitions(self) -> None:
         """Make sure that the log is the one the settings mean.
 
         Raises:
@@ -53,11 +53,11 @@ class Stores:
         """
         self.history.log.check_partitions()
 
-    def working(self, providers: Iterable[str]) -> dict[str, Working]:
+    def working_commands(self, providers: Iterable[str]) -> dict[str, Working]:
         """Return who works on the instances of these providers now: a command that still lives."""
         return at_work(self._redis, self._keys, providers)
 
-    def make(self, instance: Instance) -> None:
+    def add_instance(self, instance: Instance) -> None:
         """Make a new instance known; workers serve it within a heartbeat.
 
         Raises:
@@ -66,7 +66,7 @@ class Stores:
         self.lanes.bear(instance.name)
         self.instances.add(instance)
 
-    def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
+    def count_behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
         """Return how many events each instance lacks that lie before some numbers, if any."""
         lacks = {
             name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(self.lanes.states(name)))

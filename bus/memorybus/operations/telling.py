@@ -16,7 +16,7 @@ _NOBODY = (
 )
 
 
-class Sent(msgspec.Struct, frozen=True):
+class NoticeResult(msgspec.Struct, frozen=True):
     """What became of a test notice.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sent(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
+def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[NoticeResult]:
     """Send a test notice by each channel, one after another; yield what became of it.
 
     Raises:
@@ -49,4 +49,4 @@ def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
         except (OSError, ValueError) as error:
             failure = str(error)
         took = round(clock.monotonic() - begun, 3)
-        yield Sent(name, not failure, channel.explained(failure), took)
+        yield NoticeResult(name, not failure, channel.explained(failure), took)

@@ -74,10 +74,12 @@ class ServerRestarted(msgspec.Struct, frozen=True):
 
 
 News = Ready | WorkerDied | ServerRestarted
-Tell = Callable[[News], None]
+ReportNews = Callable[[News], None]
 
 
-def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = SYSTEM) -> None:
+def run(
+    settings: Settings, command: Sequence[str], tell: ReportNews, clock: Clock = SYSTEM
+) -> None:
     """Serve until a signal unwinds the stack; everything started here is stopped on the way out.
 
     Args:
@@ -91,18 +93,20 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
         EmbeddedError: the server cannot be started.
         MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
     """
-    with only_one(settings.data_dir), _server(settings) as server:
+    with hold_up_lock(settings.data_dir), _running_server(settings) as server:
         mark = new_mark()
         words = [*command, "--mark", mark]
         with keeping(lambda: started(words, settings), clock) as keeper:
             while True:
-                _watch(settings, keeper, mark, server, tell)
+                _look_after(settings, keeper, mark, server, tell)
                 keeper.rest(LOOK_EVERY)
                 if server.revive() and server.started is not None:
                     tell(ServerRestarted(server.started.pid))
 
 
-def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: Tell) -> None:
+def _look_after(
+    settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: ReportNews
+) -> None:
     """Look after the supervisor once, and tell what became of it.
 
     Raises:
@@ -113,7 +117,7 @@ def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tel
     if death is None:
         for report in keeper.child.reports() if keeper.child else ():
             if "worker" in report and keeper.child:
-                tell(_ready(settings, server, report, keeper.child.pid))
+                tell(_describe_ready(settings, server, report, keeper.child.pid))
         return
     if isinstance(death.why, HOPELESS):
         raise death.why
@@ -127,7 +131,7 @@ def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tel
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
+def hold_up_lock(data_dir: Path) -> Iterator[None]:
     """Hold the data directory's ``up`` lock; the kernel drops it with the process.
 
     Raises:
@@ -167,14 +171,14 @@ class _Server:
 
     def revive(self) -> bool:
         """Start the server again if it has gone; say whether that was needed."""
-        if self.embedded is None or listens(self.embedded.socket):
+        if self.embedded is None or is_listening(self.embedded.socket):
             return False
         self.stop()
         self.start()
         return True
 
 
-def listens(path: Path) -> bool:
+def is_listening(path: Path) -> bool:
     """Say whether a process listens on a unix socket; a busy one still does."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(LOOK_EVERY)
@@ -188,7 +192,7 @@ def listens(path: Path) -> bool:
 
 
 @contextmanager
-def _server(settings: Settings) -> Iterator[_Server]:
+def _running_server(settings: Settings) -> Iterator[_Server]:
     server = _Server(settings)
     try:
         server.start()
@@ -197,7 +201,9 @@ def _server(settings: Settings) -> Iterator[_Server]:
         server.stop()
 
 
-def _ready(settings: Settings, server: _Server, report: Mapping[str, Any], pid: int) -> Ready:
+def _describe_ready(
+    settings: Settings, server: _Server, report: Mapping[str, Any], pid: int
+) -> Ready:
     started = server.started
     worker = str(report.get("worker", ""))
     return Ready(

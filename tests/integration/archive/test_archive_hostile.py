@@ -16,7 +16,7 @@ from memorybus.archive.format.parquet import sealed as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
 from memorybus.log.entry import Place
-from memorybus.operations.archive.import_events import Imported, imported
+from memorybus.operations.archive.import_events import Imported, import_archive
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder
 from pyarrow import Table, array, int64, parquet
@@ -52,7 +52,7 @@ def rewritten(data: bytes, table: Changed) -> bytes:
 
 def taken_in(log: SealedLog, directory: Path) -> Imported:
     """Import everything in a directory."""
-    return imported(log.settings, directory, EVERYTHING, lambda: None, execute=True)
+    return import_archive(log.settings, directory, EVERYTHING, lambda: None, execute=True)
 
 
 def with_column(name: str, values: Sequence[Any]) -> Changed:

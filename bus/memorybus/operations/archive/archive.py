@@ -18,7 +18,7 @@ from memorybus.redis.keys import lane_name
 Step = Callable[[], None]
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedSegment(msgspec.Struct, frozen=True):
     """One segment, as ``archive ls --json`` shows it."""
 
     partition: int
@@ -34,7 +34,7 @@ class Listed(msgspec.Struct, frozen=True):
     types: dict[str, int]
 
 
-def opened(settings: Settings) -> Archive:
+def open_archive(settings: Settings) -> Archive:
     """Return the archive of the log that the settings mean.
 
     Raises:
@@ -43,11 +43,11 @@ def opened(settings: Settings) -> Archive:
     """
     archive = archive_of(connect_redis(settings), settings)
     if archive is None:
-        raise unborn(settings)
+        raise missing_log_error(settings)
     return archive
 
 
-def unborn(settings: Settings) -> ArchiveUnavailable:
+def missing_log_error(settings: Settings) -> ArchiveUnavailable:
     """Return the error that there is no log where the settings say."""
     return ArchiveUnavailable(
         f"there is no log in the namespace {settings.namespace!r} of {redacted(settings.redis_url)}"
@@ -56,13 +56,13 @@ def unborn(settings: Settings) -> ArchiveUnavailable:
     )
 
 
-def listed(archive: Archive, partitions: int) -> list[Listed]:
+def list_segments(archive: Archive, partitions: int) -> list[ListedSegment]:
     """Return the segments of all partitions, in order."""
-    return [_listed(one) for p in range(partitions) for one in archive.segments(p)]
+    return [_describe_segment(one) for p in range(partitions) for one in archive.segments(p)]
 
 
-def _listed(one: Segment) -> Listed:
-    return Listed(
+def _describe_segment(one: Segment) -> ListedSegment:
+    return ListedSegment(
         one.of.partition,
         f"{lane_name(one.of.partition)}/{one.file}",
         one.first.n,
@@ -77,7 +77,7 @@ def _listed(one: Segment) -> Listed:
     )
 
 
-def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
+def check_archive(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
     """Return what was found of every file, and what Redis knows of that is in none.
 
     Args:
@@ -102,7 +102,9 @@ def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport
     return found
 
 
-def exported(settings: Settings, source: Archive, target: Archive, query: Query, step: Step) -> int:
+def export_archive(
+    settings: Settings, source: Archive, target: Archive, query: Query, step: Step
+) -> int:
     """Write the sealed part of a log elsewhere, and check it; return its events.
 
     What the query or a tombstone leaves out keeps its row, without content and owner.

@@ -10,7 +10,7 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 
 
-class Repaired(msgspec.Struct, frozen=True):
+class RepairResult(msgspec.Struct, frozen=True):
     """What a repair did, or would do.
 
     Attributes:
@@ -24,7 +24,7 @@ class Repaired(msgspec.Struct, frozen=True):
     executed: bool
 
 
-def repaired(settings: Settings, *, execute: bool) -> Repaired:
+def repair_numbering(settings: Settings, *, execute: bool) -> RepairResult:
     """Find the partitions of which numbers were given twice; give what is not sealed new ones.
 
     Raises:
@@ -36,10 +36,10 @@ def repaired(settings: Settings, *, execute: bool) -> Repaired:
     try:
         archive = archive_of(redis, settings)
         if archive is None:  # then the log was never born
-            return Repaired([], 0, execute)
+            return RepairResult([], 0, execute)
         log = Renumbering(redis, Keys(settings.namespace), archive, SYSTEM)
         found = [twice for p in range(settings.partitions) if (twice := log.find(p)) is not None]
         entries = sum(log.mend(twice) for twice in found) if execute else 0
     finally:
         redis.close()
-    return Repaired(found, entries, execute)
+    return RepairResult(found, entries, execute)

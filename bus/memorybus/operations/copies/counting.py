@@ -28,11 +28,11 @@ _OPTIONS = (
     ("except_origin", "except_origins"),
 )
 
-Tell = Callable[[int, int], None]
+ReportRead = Callable[[int, int], None]
 """Receives how many events are read, and of how many."""
 
 
-class Taking(msgspec.Struct, frozen=True):
+class CountRequest(msgspec.Struct, frozen=True):
     """A copy that would take a part of the history.
 
     Attributes:
@@ -76,12 +76,14 @@ class HistoryCount(msgspec.Struct, frozen=True):
     bytes: int
     seconds: float
 
-    def applied(self, parked: int) -> int:
+    def applied_count(self, parked: int) -> int:
         """Return how many events a copy has applied that has passed all, and put some aside."""
         return self.events - parked
 
 
-def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> HistoryCount:
+def count_history(
+    stores: Stores, taking: CountRequest, tell: ReportRead, clock: Clock
+) -> HistoryCount:
     """Read what a copy takes, as its lanes will.
 
     Args:
@@ -94,19 +96,19 @@ def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> History
         LogError, ArchiveError: the history cannot be read.
     """
     begun = clock.monotonic()
-    options = Excepting(taking.plan if taking.by_option else WHOLE)
+    options = ExclusionOptions(taking.plan if taking.by_option else WHOLE)
     left_out: Counter[str] = Counter(dict.fromkeys(options.options, 0))
     types: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     size = done = 0
     total = sum(taking.ends.values())
-    for page in _pages(stores, taking):
+    for page in _read_pages(stores, taking):
         for event in page:
-            why = options.option(event) or _left_out(event, taking)
+            why = options.option_excluding(event) or _omission_reason(event, taking)
             if why:
                 left_out[why] += 1
                 continue
-            types[_type(event)] += 1
+            types[_type_name(event)] += 1
             keys[event.envelope.key] += 1
             size += len(msgspec.msgpack.encode(event.envelope))
         done += len(page)
@@ -119,7 +121,7 @@ def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> History
     return HistoryCount(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
-def _pages(stores: Stores, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
+def _read_pages(stores: Stores, taking: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
     """Yield what lies before a copy; whole where each option shall be asked."""
     plan = WHOLE if taking.by_option else taking.plan
     for partition, end in taking.ends.items():
@@ -132,7 +134,7 @@ def _pages(stores: Stores, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
             yield [event for event in page if event.position.n <= end]
 
 
-def _left_out(event: LoggedEvent, taking: Taking) -> str:
+def _omission_reason(event: LoggedEvent, taking: CountRequest) -> str:
     said = event.envelope.event
     if isinstance(said, Omitted):
         return said.why
@@ -141,12 +143,12 @@ def _left_out(event: LoggedEvent, taking: Taking) -> str:
     return ""
 
 
-def _type(event: LoggedEvent) -> str:
+def _type_name(event: LoggedEvent) -> str:
     said = event.envelope.event
     return said.name if isinstance(said, UnknownEvent) else type(said).__name__
 
 
-class Excepting:
+class ExclusionOptions:
     """Finds the option of a rebuild that leaves an event out.
 
     Attributes:
@@ -163,7 +165,7 @@ class Excepting:
         }
         self.options = (*((UNTIL,) if plan.spans else ()), *self._queries)
 
-    def option(self, event: LoggedEvent) -> str:
+    def option_excluding(self, event: LoggedEvent) -> str:
         """Return the first option that leaves an event out, "" if none does."""
         where = event.position
         if not self._plan.takes(where.partition, where.n):
@@ -174,7 +176,7 @@ class Excepting:
         return next((o for o, query in self._queries.items() if not query.wants(row)), "")
 
 
-def joined(query: Query, more: Query) -> Query:
+def join_exclusions(query: Query, more: Query) -> Query:
     """Return a query that leaves out what either of two does."""
     words = {
         field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))

@@ -20,7 +20,7 @@ from memorybus.registry.pauses import lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
-LOOK = 0.2
+LOOK_EVERY = 0.2
 """Seconds between looks."""
 
 _PATIENCE = 30.0
@@ -110,7 +110,7 @@ class LocalWorker:
             reclaim_lanes(self._settings, worker_id(death.child.pid, self._mark))
 
 
-def followed(
+def follow_progress(
     stores: Stores,
     instance: Instance,
     worker: LocalWorker | None,
@@ -136,7 +136,7 @@ def followed(
         if worker is not None:
             worker.watch()
         try:
-            done, total, parked = _looked(stores, instance.name)
+            done, total, parked = _read_progress(stores, instance.name)
         except LogUnavailable:
             if clock.monotonic() - seen_at >= _PATIENCE:
                 raise
@@ -144,18 +144,18 @@ def followed(
             continue
         seen_at = clock.monotonic()
         first = done if first is None else first
-        progress = _progress(done, total, parked, done - first, seen_at - begun)
+        progress = _build_progress(done, total, parked, done - first, seen_at - begun)
         yield progress
         if progress.finished:
             return
-        clock.sleep(LOOK)
+        clock.sleep(LOOK_EVERY)
 
 
-def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
+def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
     now = stores.instances.get(name)
     if now is None or now.dropped:
         raise CopyGone(f"{name!r} was dropped while it was filled")
-    done, total, parked = passed(stores, now)
+    done, total, parked = measure_progress(stores, now)
     pause = lasting_pause(stores.instances.pauses().get(name))
     if pause is not None and done < total:
         raise CopyPaused(
@@ -165,7 +165,7 @@ def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
     return done, total, parked
 
 
-def passed(stores: Stores, instance: Instance) -> tuple[int, int, int]:
+def measure_progress(stores: Stores, instance: Instance) -> tuple[int, int, int]:
     """Return how many places of its plan a copy has passed, of how many, and what is parked."""
     lanes = stores.lanes.states(instance.name)
     ends = instance.plan.ends(stores.settings.partitions).values()
@@ -173,7 +173,7 @@ def passed(stores: Stores, instance: Instance) -> tuple[int, int, int]:
     return done, sum(ends), sum(lane.parked for lane in lanes)
 
 
-def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
+def _build_progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
     rate = moved / seconds if seconds > 0 else 0.0
     eta = (total - done) / rate if rate > 0 else None
     return CopyProgress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))

@@ -13,13 +13,13 @@ Tables = Mapping[str, Mapping[str, Any]]
 """The settings' tables of options, by instance."""
 
 
-def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tables) -> str:
+def owner_of(what: Described, copy: Instance, view: InstancesView, tables: Tables) -> str:
     """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
         what: what the copy would be.
         copy: its record.
-        sight: the others; a dropped one counts as long as its record is there.
+        view: the others; a dropped one counts as long as its record is there.
         tables: what the settings say of each.
     """
     if what.by_home:
@@ -27,14 +27,14 @@ def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tabl
     first = Instance(name=copy.provider, provider=copy.provider)
     others = [first] + [
         one
-        for one in sight.all.values()
+        for one in view.all.values()
         if one.provider == copy.provider and one.is_copy and one.name != copy.name
     ]
-    mine = place(what, copy, tables)
-    return next((one.name for one in others if place(what, one, tables) == mine), "")
+    mine = place_of(what, copy, tables)
+    return next((one.name for one in others if place_of(what, one, tables) == mine), "")
 
 
-def place(what: Described, one: Instance, tables: Tables) -> tuple[str, ...]:
+def place_of(what: Described, one: Instance, tables: Tables) -> tuple[str, ...]:
     """Return where an instance's shared state is, by the options that say so; pure."""
     return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
 
@@ -43,18 +43,18 @@ def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def place_text(what: Described, one: Instance, tables: Tables) -> str:
+def describe_place(what: Described, one: Instance, tables: Tables) -> str:
     """Return the options that say where a state is, as the command line writes them; pure."""
-    texts = zip(what.place, place(what, one, tables), strict=True)
+    texts = zip(what.place, place_of(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 
-def shared(copy: Instance, owner: str) -> str:
+def describe_shared_state(copy: Instance, owner: str) -> str:
     """Return what a person reads whose copy would write into another's state."""
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
-def remedy(what: Described, name: str) -> str:
+def describe_remedy(what: Described, name: str) -> str:
     """Return how a copy called `name` gets a state of its own."""
     options = " or ".join(f"--set {option}=…" for option in what.place if option in what.tunable)
     if not options and what.place:
@@ -68,19 +68,19 @@ def remedy(what: Described, name: str) -> str:
     )
 
 
-def free_name(
-    stores: Stores, provider: str, sight: InstancesView, purpose: Purpose = "rebuild"
+def find_free_name(
+    stores: Stores, provider: str, view: InstancesView, purpose: Purpose = "rebuild"
 ) -> str:
     """Return a name for the next generation, or for a copy to compare with, that is not in use.
 
     A Redis that was lost knows none of the generations whose files are still there.
     """
-    base, _, first = next_name(provider, sight, purpose).rpartition("@")
+    base, _, first = next_name(provider, view, purpose).rpartition("@")
     names = (f"{base}@{number}" for number in count(int(first)))
-    return next(name for name in names if not left_of(stores, name))
+    return next(name for name in names if not describe_leftovers(stores, name))
 
 
-def left_of(stores: Stores, name: str) -> str:
+def describe_leftovers(stores: Stores, name: str) -> str:
     """Return in words what is there of an instance already; "" if nothing is.
 
     Of the files only those in this data directory are seen.

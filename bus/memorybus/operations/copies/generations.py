@@ -23,7 +23,7 @@ from memorybus.registry.instances import (
     live_name,
 )
 
-Numbers = Mapping[int, int]
+PartitionNumbers = Mapping[int, int]
 """Dense numbers by partition."""
 
 _NUMBER = re.compile(r"@(\d+)$")
@@ -55,18 +55,18 @@ class Generation(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def generations(provider: str, sight: InstancesView) -> list[Generation]:
+def generations(provider: str, view: InstancesView) -> list[Generation]:
     """Return a provider's generations, the instance of the settings first."""
-    first = sight.all.get(provider, Instance(name=provider, provider=provider))
-    copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
-    return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
+    first = view.all.get(provider, Instance(name=provider, provider=provider))
+    copies = [one for one in view.all.values() if is_generation(one) and one.provider == provider]
+    return [_generation(one, view) for one in [first, *sorted(copies, key=number_of)]]
 
 
-def _generation(one: Instance, sight: InstancesView) -> Generation:
+def _generation(one: Instance, view: InstancesView) -> Generation:
     return Generation(
         name=one.name,
         provider=one.provider,
-        state=_state(one, sight),
+        state=_state(one, view),
         query=one.plan.query,
         until_then=any(len(spans) > 1 for spans in one.plan.spans.values()),
         options=one.options,
@@ -77,29 +77,29 @@ def _generation(one: Instance, sight: InstancesView) -> Generation:
 
 
 def _state(
-    one: Instance, sight: InstancesView
+    one: Instance, view: InstancesView
 ) -> Literal["live", "kept", "filling", "unused", "dropped"]:
-    known = sight.live.get(one.provider)
+    known = view.live.get(one.provider)
     if one.dropped:
         return "dropped"
-    if live_name(one.provider, sight.live) == one.name:
+    if live_name(one.provider, view.live) == one.name:
         return "live"
     if known is not None and known.previous == one.name:
         return "kept"
-    if is_dropped(one.name, sight):
+    if is_dropped(one.name, view):
         return "dropped"
-    candidate = unfinished(one.provider, "rebuild", sight)
+    candidate = unfinished_copy(one.provider, "rebuild", view)
     return "filling" if candidate is not None and candidate.name == one.name else "unused"
 
 
-def provider_of(name: str, sight: InstancesView, configured: Sequence[str]) -> str:
+def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> str:
     """Return the provider that an instance is of; pure.
 
     Raises:
         ConfigError: it is none, or was dropped.
     """
-    every = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
-    known = {name: one for name, one in every.items() if not is_dropped(name, sight)}
+    every = {name: Instance(name=name, provider=name) for name in configured} | dict(view.all)
+    known = {name: one for name, one in every.items() if not is_dropped(name, view)}
     if name in every and name not in known:
         raise ConfigError(f"{name} was dropped; there are: {', '.join(known)}")
     if name not in known:
@@ -107,9 +107,9 @@ def provider_of(name: str, sight: InstancesView, configured: Sequence[str]) -> s
     return known[name].provider
 
 
-def is_dropped(name: str, sight: InstancesView) -> bool:
+def is_dropped(name: str, view: InstancesView) -> bool:
     """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
-    one, hold, known = sight.all.get(name), sight.pauses.get(name), sight.live.get(name)
+    one, hold, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
@@ -123,44 +123,44 @@ def is_generation(one: Instance) -> bool:
 
 def number_of(one: Instance) -> int:
     """Return a generation's number, 0 for the instance of the settings."""
-    return _number(one.name)
+    return _number_in(one.name)
 
 
-def _number(name: str) -> int:
+def _number_in(name: str) -> int:
     found = _NUMBER.search(name)
     return int(found[1]) if found else 0
 
 
-def next_name(provider: str, sight: InstancesView, purpose: Purpose = "rebuild") -> str:
+def next_name(provider: str, view: InstancesView, purpose: Purpose = "rebuild") -> str:
     """Return the name of the next generation, or of a copy to compare with."""
-    names = [one.name for one in sight.all.values() if one.provider == provider]
-    known = sight.live.get(provider)
+    names = [one.name for one in view.all.values() if one.provider == provider]
+    known = view.live.get(provider)
     names += [known.instance, known.previous] if known else []
-    numbers = [*map(_number, names), known.numbered if known else 0]
+    numbers = [*map(_number_in, names), known.numbered if known else 0]
     middle = "" if purpose == "rebuild" else f".{purpose}"
     return f"{provider}{middle}@{max(numbers, default=0) + 1}"
 
 
-def unfinished(provider: str, purpose: Purpose, sight: InstancesView) -> Instance | None:
+def unfinished_copy(provider: str, purpose: Purpose, view: InstancesView) -> Instance | None:
     """Return the newest copy that a command of this purpose was still at work on, if any."""
-    found = [one for one in begun(provider, purpose, sight) if not one.dropped]
+    found = [one for one in copies_never_live(provider, purpose, view) if not one.dropped]
     return max(found, key=number_of, default=None)
 
 
-def begun(provider: str, purpose: Purpose, sight: InstancesView) -> list[Instance]:
+def copies_never_live(provider: str, purpose: Purpose, view: InstancesView) -> list[Instance]:
     """Return the copies that never served: newer than the live one, and the one that is kept."""
-    known = sight.live.get(provider)
-    floor = max(_number(known.instance), _number(known.previous)) if known else 0
+    known = view.live.get(provider)
+    floor = max(_number_in(known.instance), _number_in(known.previous)) if known else 0
     return [
         one
-        for one in sight.all.values()
+        for one in view.all.values()
         if (one.provider, one.purpose) == (provider, purpose)
         and one.is_copy
         and number_of(one) > floor
     ]
 
 
-def check_same(known: Instance, asked: Instance, drop: str) -> None:
+def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
     """Make sure that what was begun is what is asked.
 
     Raises:
@@ -178,35 +178,37 @@ def check_same(known: Instance, asked: Instance, drop: str) -> None:
         )
 
 
-def until(plan: Plan, then: Numbers, heads: Numbers, partitions: int) -> Plan:
+def plan_without_interval(
+    plan: Plan, then: PartitionNumbers, heads: PartitionNumbers, partitions: int
+) -> Plan:
     """Return the plan of a state of an earlier time that lives on: up to then, and from now on."""
     spans = {
-        p: (*_upto(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
+        p: (*_spans_up_to(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
         for p in range(partitions)
     }
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def past(plan: Plan, then: Numbers, partitions: int) -> Plan:
+def plan_up_to(plan: Plan, then: PartitionNumbers, partitions: int) -> Plan:
     """Return what a plan takes up to a moment."""
-    spans = {p: _upto(plan, p, then.get(p, 0)) for p in range(partitions)}
+    spans = {p: _spans_up_to(plan, p, then.get(p, 0)) for p in range(partitions)}
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def _upto(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
+def _spans_up_to(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
     """Return what a plan takes of a partition up to a number, as spans; never none."""
     taken = [span for span in _spans(plan, partition) if span.first <= n]
     cut = (Span(s.first, n if s.last is None else min(s.last, n)) for s in taken)
     return tuple(cut) or (Span(1, 0),)
 
 
-def ended(plan: Plan, at: Numbers) -> Plan:
+def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
     """Return a plan that ends at these numbers."""
-    spans = {p: (*_spans(plan, p)[:-1], _last(plan, p, n)) for p, n in at.items()}
+    spans = {p: (*_spans(plan, p)[:-1], _last_span(plan, p, n)) for p, n in at.items()}
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def opened(plan: Plan) -> Plan:
+def plan_without_end(plan: Plan) -> Plan:
     """Return a plan without an end: what it took whole it takes whole again."""
     spans = {
         p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
@@ -220,52 +222,54 @@ def _spans(plan: Plan, partition: int) -> Sequence[Span]:
     return plan.spans.get(partition) or (Span(),)
 
 
-def _last(plan: Plan, partition: int, n: int) -> Span:
+def _last_span(plan: Plan, partition: int, n: int) -> Span:
     return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
 
 
-def comparable(one: Instance, live: Instance) -> bool:
+def must_equal(one: Instance, live: Instance) -> bool:
     """Say whether a copy's state must equal the live one's: the same, made alike."""
-    return (one.options, opened(one.plan)) == (live.options, opened(live.plan))
+    return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
 
 
-def behind(slow: Numbers, fast: Numbers) -> int:
+def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
     """Return how many numbers one is behind another, over all partitions."""
     return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
-def swapped(known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False) -> Live:
+def live_after_swap(
+    known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False
+) -> Live:
     """Return the entry that lets another instance serve, and remembers the one before."""
     last = known.instance
     return Live(to, last, at, by, reason, leaving=last, back=back, numbered=known.numbered)
 
 
-def without(known: Live, gone: Collection[str]) -> Live:
+def live_after_drop(known: Live, gone: Collection[str]) -> Live:
     """Return the entry after a drop: nobody goes back to these, or has a number of theirs again."""
     return msgspec.structs.replace(
         known,
         previous="" if known.previous in gone else known.previous,
-        numbered=max([known.numbered, *map(_number, gone)]),
+        numbered=max([known.numbered, *map(_number_in, gone)]),
     )
 
 
-def unended(provider: str, sight: InstancesView) -> str:
+def unfinished_swap(provider: str, view: InstancesView) -> str:
     """Return the live instance, if a command was killed after the swap and before its end."""
-    known = sight.live.get(provider)
+    known = view.live.get(provider)
     return known.instance if known is not None and known.leaving else ""
 
 
-def ending(provider: str, sight: InstancesView) -> str:
+def command_to_finish_swap(provider: str, view: InstancesView) -> str:
     """Return the command that ends a swap which was cut short, and does nothing else."""
-    back = "--rollback " if sight.live[provider].back else ""
+    back = "--rollback " if view.live[provider].back else ""
     return f"memorybus rebuild {back}{provider} --execute"
 
 
-def only_ends(asked: Instance, sight: InstancesView) -> bool:
+def needs_only_finish(asked: Instance, view: InstancesView) -> bool:
     """Say whether nothing but the end of a swap is missing: it is asked again, or nothing else."""
-    entry = sight.live.get(asked.provider)
+    entry = view.live.get(asked.provider)
     if entry is None or not entry.leaving or entry.back or asked.asked is None:
         return False
-    serves = sight.all.get(entry.instance)
+    serves = view.all.get(entry.instance)
     words = msgspec.structs.replace(asked.asked, live=entry.leaving)
     return serves is not None and words in (serves.asked, CopyRequest(live=entry.leaving))

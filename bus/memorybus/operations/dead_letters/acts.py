@@ -20,7 +20,7 @@ from memorybus.operations.dead_letters.selection import (
     LetterSelection,
     OperatorDecision,
 )
-from memorybus.operations.dead_letters.waiting import Waited
+from memorybus.operations.dead_letters.waiting import WaitResult
 
 
 class LetterPlan(msgspec.Struct, frozen=True):
@@ -60,12 +60,12 @@ class ActOutcome(msgspec.Struct, frozen=True):
         discarded: how many dead letters are gone without being applied.
     """
 
-    waited: Waited
+    waited: WaitResult
     result: ActionResult
     discarded: int
 
 
-def open_desk(settings: Settings) -> DeadLetters:
+def open_dead_letters(settings: Settings) -> DeadLetters:
     """Return the dead letters of the log.
 
     Raises:
@@ -88,7 +88,7 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
     return desk.letters(known if provider is None else [provider])
 
 
-def plan(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
+def plan_action(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
     """Return what an action would do; nothing is changed.
 
     Raises:
@@ -96,8 +96,8 @@ def plan(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPl
         NoSuchLetter: it means no dead letter, or more than one event.
     """
     letters = letters_of(desk, wanted.provider)
-    chosen = selection.selected(letters, wanted)
-    return LetterPlan(action, wanted, letters, chosen, selection.steps(action, letters, chosen))
+    chosen = selection.select_letters(letters, wanted)
+    return LetterPlan(action, wanted, letters, chosen, selection.plan_keys(action, letters, chosen))
 
 
 def check_edit(
@@ -155,11 +155,11 @@ class LetterActs:
             TooManyRequests: more would wait than may; nothing is asked of that provider.
             LogUnavailable: Redis is away; what was asked stays.
         """
-        asked = self._asked(planned, decision)
-        before = self._desk.count(waiting.lanes_of(asked))
+        asked = self._build_requests(planned, decision)
+        before = self._desk.count(waiting.lanes_of_requests(asked))
         for provider, requests in asked.items():
             self._desk.send(provider, requests)
-        waited = waiting.wait(
+        waited = waiting.await_requests(
             self._desk,
             asked,
             self._clock,
@@ -169,18 +169,18 @@ class LetterActs:
         )
         return self._outcome(planned, waited)
 
-    def _asked(
+    def _build_requests(
         self, planned: LetterPlan, decision: OperatorDecision
     ) -> dict[str, list[LetterRequest]]:
         asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.requests(decision, planned.chosen, self._new_id):
+        for provider, request in selection.build_requests(decision, planned.chosen, self._new_id):
             asked.setdefault(provider, []).append(request)
         return asked
 
-    def _outcome(self, planned: LetterPlan, waited: Waited) -> ActOutcome:
+    def _outcome(self, planned: LetterPlan, waited: WaitResult) -> ActOutcome:
         now = letters_of(self._desk, planned.wanted.provider)
-        result = selection.compared(planned.steps, planned.letters, now)
+        result = selection.compare_letters(planned.steps, planned.letters, now)
         gone = 0
         if planned.action == "discard":
-            gone = selection.compared(planned.steps, planned.chosen, now).settled
+            gone = selection.compare_letters(planned.steps, planned.chosen, now).settled
         return ActOutcome(waited, result, gone)

@@ -75,7 +75,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     event: dict[str, Any] = {}
 
 
-def selected(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
+def select_letters(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
     """Return the letters that are meant.
 
     Raises:
@@ -85,25 +85,25 @@ def selected(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
     ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
     if sum(way is not None for way in ways) != 1:
         raise ConfigError("say which dead letters: an event's id, --key, --error or --all")
-    found = [dead for dead in letters if _means(wanted, dead)]
+    found = [dead for dead in letters if _is_selected(wanted, dead)]
     if wanted.event is not None:
-        _one_event(wanted.event, found)
+        _check_one_event(wanted.event, found)
     if not found and not wanted.everything:
         raise NoSuchLetter(
-            f"no dead letter has {_described(wanted)}; it may be applied or discarded already: see "
-            f"memorybus dlq ls"
+            f"no dead letter has {_describe_selection(wanted)}; it may be applied or discarded "
+            f"already: see memorybus dlq ls"
         )
     return found
 
 
-def _described(wanted: LetterSelection) -> str:
+def _describe_selection(wanted: LetterSelection) -> str:
     """Return in words what a selection asked for."""
     ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
     (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
     return f"{said} at {wanted.provider}" if wanted.provider else said
 
 
-def _means(wanted: LetterSelection, dead: Dead) -> bool:
+def _is_selected(wanted: LetterSelection, dead: Dead) -> bool:
     letter = dead.stored.letter
     if wanted.event is not None:
         return letter.event_id.startswith(wanted.event) and wanted.event != ""
@@ -112,7 +112,7 @@ def _means(wanted: LetterSelection, dead: Dead) -> bool:
     return wanted.everything or (dead.group != "" and dead.group == wanted.error)
 
 
-def _one_event(event: str, found: Sequence[Dead]) -> None:
+def _check_one_event(event: str, found: Sequence[Dead]) -> None:
     """Check that an id means one event of one provider.
 
     Raises:
@@ -132,7 +132,7 @@ def _one_event(event: str, found: Sequence[Dead]) -> None:
         )
 
 
-def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[KeyPlan]:
+def plan_keys(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
 
     Args:
@@ -147,10 +147,10 @@ def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> li
         if dead.under in touched:
             is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
             by_key.setdefault(dead.under, []).append(is_meant)
-    return [_step(action, under, marks) for under, marks in by_key.items()]
+    return [_plan_key(action, under, marks) for under, marks in by_key.items()]
 
 
-def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
+def _plan_key(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
     if action == "retry":
         return KeyPlan(*under, len(marks), 0, 0)
     others = len(marks) - sum(marks)
@@ -158,7 +158,7 @@ def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) ->
     return KeyPlan(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
 
 
-def requests(
+def build_requests(
     decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
     """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
@@ -198,7 +198,7 @@ class ActionResult(msgspec.Struct, frozen=True):
     refused: list[Dead]
 
 
-def compared(
+def compare_letters(
     steps: Sequence[KeyPlan], before: Iterable[Dead], after: Iterable[Dead]
 ) -> ActionResult:
     """Return what became of dead letters between two looks at them."""
@@ -213,6 +213,6 @@ def compared(
     return ActionResult(len(was.keys() - now.keys()), len(now), refused)
 
 
-def behind(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
+def count_by_key(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
     """Count what waits under each key, its first included."""
     return Counter(dead.under for dead in letters)

@@ -12,7 +12,7 @@ POLL = 0.2
 """Seconds between two looks."""
 
 
-class Waited(msgspec.Struct, frozen=True):
+class WaitResult(msgspec.Struct, frozen=True):
     """How waiting ended.
 
     Attributes:
@@ -24,7 +24,7 @@ class Waited(msgspec.Struct, frozen=True):
     unowned: bool
 
 
-def wait(
+def await_requests(
     desk: DeadLetters,
     asked: Mapping[str, Sequence[LetterRequest]],
     clock: Clock,
@@ -32,7 +32,7 @@ def wait(
     timeout: float,
     ownerless: float,
     progress: Callable[[int], None],
-) -> Waited:
+) -> WaitResult:
     """Wait until requests are carried out, for `timeout` seconds at most.
 
     Args:
@@ -47,35 +47,35 @@ def wait(
         LogUnavailable: Redis is away; what was asked stays.
     """
     begun = owned_at = clock.monotonic()
-    while left := _left(desk, asked):
+    while left := _pending_lanes(desk, asked):
         now = clock.monotonic()
-        progress(desk.count(lanes_of(asked)))
+        progress(desk.count(lanes_of_requests(asked)))
         if desk.owned(left):
             owned_at = now
         unowned = now - owned_at > ownerless
         if unowned or now - begun > timeout:
-            return Waited(len(left), unowned)
+            return WaitResult(len(left), unowned)
         clock.sleep(POLL)
-    progress(desk.count(lanes_of(asked)))
-    return Waited(0, unowned=False)
+    progress(desk.count(lanes_of_requests(asked)))
+    return WaitResult(0, unowned=False)
 
 
-def _left(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[Lane]:
+def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[Lane]:
     """Return the lane of each request that is not carried out."""
     return [
         (provider, request.partition)
         for provider, requests in asked.items()
-        for request in _waiting(desk, provider, requests)
+        for request in _pending_requests(desk, provider, requests)
     ]
 
 
-def _waiting(
+def _pending_requests(
     desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
 ) -> list[LetterRequest]:
     fields = desk.waiting(provider)
     return [request for request in requests if request.field in fields]
 
 
-def lanes_of(asked: Mapping[str, Sequence[LetterRequest]]) -> set[Lane]:
+def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[Lane]:
     """Return the lanes that requests are about."""
     return {(name, request.partition) for name, requests in asked.items() for request in requests}

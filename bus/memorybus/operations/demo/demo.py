@@ -138,11 +138,13 @@ class DemoProviders(msgspec.Struct, frozen=True):
         return tuple(name for name, kind in kinds.items() if kind not in PROVIDERS)
 
 
-TWO: Final = DemoProviders()
+PACKAGED: Final = DemoProviders()
 """The two of the package, which need nothing."""
 
 
-def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark) -> DemoProviders:
+def choose_providers(
+    settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
+) -> DemoProviders:
     """Return providers of a person's settings, or of a kind that is called so.
 
     The demo's person gets a name of its own then, since a server may have others. Where a server
@@ -157,11 +159,13 @@ def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
         MissingProvider, ConfigError: one cannot be made here, or not apart from the person's.
     """
     if not names:
-        return TWO
+        return PACKAGED
     mark = make_mark()
     tables = {name: settings.provider.get(name, {}) for name in names}
     who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
-    places = {name: _own_place(described(settings, name), name, mark) for name in who.outside}
+    places = {
+        name: _own_place_options(described(settings, name), name, mark) for name in who.outside
+    }
     apart = {name: {**tables[name], **place} for name, place in places.items()}
     made = {
         name: ", ".join(f"{option} {value!r}" for option, value in place.items())
@@ -171,7 +175,7 @@ def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
     return msgspec.structs.replace(who, tables=tables | apart, made=made)
 
 
-def _own_place(what: Described, name: str, mark: str) -> dict[str, str]:
+def _own_place_options(what: Described, name: str, mark: str) -> dict[str, str]:
     """Return the options that keep a demo's checkpoints from those of the person's own log.
 
     Raises:
@@ -187,12 +191,12 @@ def _own_place(what: Described, name: str, mark: str) -> dict[str, str]:
     return dict.fromkeys(what.place, f"mb_demo_{mark}")
 
 
-def run(
+def run_demo(
     show: ShowStep,
     progress: ShowProgress,
     pause: float = 0.0,
     clock: Clock = SYSTEM,
-    providers: DemoProviders = TWO,
+    providers: DemoProviders = PACKAGED,
 ) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
@@ -207,17 +211,17 @@ def run(
     """
     begun = clock.monotonic()
     left: dict[str, tuple[str, ...]] = {}
-    with _redis(providers) as settings:
+    with _started_system(providers) as settings:
         try:
-            with _worker(settings), MemoryBus.connect(settings) as bus:
-                result = _played(bus, providers, show, progress, pause, clock)
+            with _running_worker(settings), MemoryBus.connect(settings) as bus:
+                result = _play_acts(bus, providers, show, progress, pause, clock)
         finally:
-            left |= _erased(settings, providers)
+            left |= _erase_outside(settings, providers)
     seconds = round(clock.monotonic() - begun, 3)
     return msgspec.structs.replace(result, seconds=seconds, left=left)
 
 
-def _played(
+def _play_acts(
     bus: MemoryBus,
     providers: DemoProviders,
     show: ShowStep,
@@ -227,21 +231,21 @@ def _played(
 ) -> DemoResult:
     publish = []
     for number, act in enumerate(PLAY.acts, 1):
-        begin, last = _session(bus, f"demo-{number}", providers), clock.monotonic()
-        for step, session in played(act.steps, begin):
+        begin, last = _open_session(bus, f"demo-{number}", providers), clock.monotonic()
+        for step, session in play_steps(act.steps, begin):
             if step.event in ("turn", "memory"):
                 publish.append(clock.monotonic() - last)
             show(session.id, step)
             clock.sleep(pause)
             last = clock.monotonic()
     wait = partial(_await_applied, bus, len(providers.names), progress, clock)
-    catch_up, (_, _, caught_up) = _timed(clock, wait)
-    asking = _session(bus, "demo-question", providers)
-    answer, block = _timed(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
+    catch_up, (_, _, caught_up) = _measure(clock, wait)
+    asking = _open_session(bus, "demo-question", providers)
+    answer, block = _measure(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
     silent = tuple(name for name in providers.names if f"From {name}:" not in block)
     if set(silent) & {*providers.names} - {*providers.outside}:
         raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
-    again, _ = _timed(clock, lambda: asking.prefetch(PLAY.question))
+    again, _ = _measure(clock, lambda: asking.prefetch(PLAY.question))
     published, applied, _ = wait()
     median = statistics.median(publish)
     return DemoResult(
@@ -249,13 +253,13 @@ def _played(
     )
 
 
-def _timed(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
+def _measure(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
     begun = clock.monotonic()
     result = do()
     return clock.monotonic() - begun, result
 
 
-def _session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
+def _open_session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
     return bus.session(name, agent=PLAY.agent, user=providers.user, platform="demo")
 
 
@@ -282,7 +286,7 @@ def _await_applied(
 
 
 @contextmanager
-def _redis(providers: DemoProviders) -> Iterator[Settings]:
+def _started_system(providers: DemoProviders) -> Iterator[Settings]:
     """Yield the settings of a fresh system: temporary directory, Redis."""
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
@@ -305,7 +309,7 @@ def _redis(providers: DemoProviders) -> Iterator[Settings]:
 
 
 @contextmanager
-def _worker(settings: Settings) -> Iterator[None]:
+def _running_worker(settings: Settings) -> Iterator[None]:
     """Run one worker."""
     command = worker_command(settings.providers, jobs=1, with_parent=True)
     with running(command, settings, directory=settings.data_dir) as worker:
@@ -317,7 +321,7 @@ def _worker(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
+def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
     """Erase the demo's memories where they outlast its directory; return what is left of them."""
     if not providers.outside:
         return {}
@@ -330,14 +334,14 @@ def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str
     return {name: (*made.get(name, ()), *left.get(name, ())) for name in [*made, *left]}
 
 
-def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
+def play_steps(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
     """Publish steps one by one; yield each with the session that the next one belongs to."""
     trunk = session
     said: list[Message] = []
     for step in steps:
         if step.event == "branch":
             trunk = session
-        session = _published(step, session, trunk, said)
+        session = _publish_step(step, session, trunk, said)
         if step.event == "turn":
             said += [
                 {"role": "user", "content": step.user},
@@ -346,7 +350,7 @@ def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlaySt
         yield step, session
 
 
-def _published(
+def _publish_step(
     step: PlayStep, session: Session, trunk: Session, said: Sequence[Message]
 ) -> Session:
     """Publish one step in a session; return the session that the next one belongs to."""

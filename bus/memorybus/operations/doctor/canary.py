@@ -15,7 +15,7 @@ RECALL_TIMEOUT = 3.0
 LOOK_EVERY = 0.05
 
 
-class Flight(msgspec.Struct, frozen=True):
+class CanaryRecall(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
@@ -29,7 +29,7 @@ class Flight(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def fly(settings: Settings, clock: Clock, word: str) -> Flight:
+def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall:
     """Write a unique word to the canaries' store, recall it, remove it again.
 
     The word is removed also if this is interrupted: the removal waits in the spool then.
@@ -48,12 +48,12 @@ def fly(settings: Settings, clock: Clock, word: str) -> Flight:
             logged = bus.flush("logged", timeout=LOG_TIMEOUT)
             recalled = logged and _is_recalled(bus, word, clock)
         finally:
-            _remove(session, word)
+            _remove_word(session, word)
             bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
-    return Flight(logged, recalled, clock.monotonic() - begun)
+    return CanaryRecall(logged, recalled, clock.monotonic() - begun)
 
 
-def check(flight: Flight) -> Check:
+def check_recall(flight: CanaryRecall) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
     if flight.recalled:
@@ -80,6 +80,6 @@ def _is_recalled(bus: MemoryBus, word: str, clock: Clock) -> bool:
     return False
 
 
-def _remove(session: Session, word: str) -> None:
+def _remove_word(session: Session, word: str) -> None:
     session.memory_written("remove", store="user", old_text=word)
     session.ended("canary")

@@ -22,7 +22,7 @@ PASSED_WITHIN = 10.0
 """Seconds in which every lane of the canary's partition has to pass it."""
 
 
-class Passage(msgspec.Struct, frozen=True):
+class CanaryPassage(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
@@ -38,7 +38,7 @@ class Passage(msgspec.Struct, frozen=True):
     outdated: bool = False
 
 
-def send(settings: Settings, clock: Clock, word: str) -> Passage:
+def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
     """Publish a canary, and wait until every provider's lane has passed it; note that it has.
 
     Args:
@@ -52,17 +52,17 @@ def send(settings: Settings, clock: Clock, word: str) -> Passage:
     begun = clock.monotonic()
     with watching(settings) as monitor:
         if any(not worker.version for worker in monitor.roster.alive()):
-            return Passage(logged=False, waits=(), seconds=0.0, outdated=True)
-        partition = _publish(settings, word)
+            return CanaryPassage(logged=False, waits=(), seconds=0.0, outdated=True)
+        partition = _publish_canary(settings, word)
         if partition is None:
-            return Passage(logged=False, waits=(), seconds=clock.monotonic() - begun)
-        waits = _await(monitor, monitor.log.heads()[partition], clock)
+            return CanaryPassage(logged=False, waits=(), seconds=clock.monotonic() - begun)
+        waits = _await_lanes(monitor, monitor.log.heads()[partition], clock)
     if not waits:
-        _note(settings, clock)
-    return Passage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
+        _note_passage(settings, clock)
+    return CanaryPassage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
 
 
-def check(passage: Passage) -> Check:
+def check_passage(passage: CanaryPassage) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
     if passage.outdated:
@@ -79,7 +79,7 @@ def check(passage: Passage) -> Check:
     return Check(name=name, ok=True, found=found)
 
 
-def _publish(settings: Settings, word: str) -> int | None:
+def _publish_canary(settings: Settings, word: str) -> int | None:
     """Publish it; return its partition, None if Redis did not take it in time."""
     scope = Scope(agent=CANARY_SCOPE, user=CANARY_SCOPE)
     name = CANARY_PREFIX + word
@@ -90,7 +90,7 @@ def _publish(settings: Settings, word: str) -> int | None:
     return partition_of(key, settings.partitions) if logged else None
 
 
-def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
+def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
     """Wait for the lanes of a partition; return the providers that did not come so far in time."""
     deadline = clock.monotonic() + PASSED_WITHIN
     while (waits := monitor.short_of(place)) and clock.monotonic() < deadline:
@@ -98,7 +98,7 @@ def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
     return waits
 
 
-def _note(settings: Settings, clock: Clock) -> None:
+def _note_passage(settings: Settings, clock: Clock) -> None:
     """Note when it came through; where that cannot be written, it has come through all the same."""
     redis = connect_redis(settings)
     with suppress(LogError):

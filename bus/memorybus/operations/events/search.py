@@ -20,20 +20,20 @@ from memorybus.history.backward import Mark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, moment
 from memorybus.operations.events.words import SearchWords
-from memorybus.operations.journal import ListedEvents
+from memorybus.operations.journal import EventSelection
 from memorybus.query.query import Query
 
 SKEW_MS = 3_600_000
 """How far a producer's clock may be ahead of Redis's: what is searched since a time is looked for
 among events that came so much earlier, too."""
 
-LOOKS = 64
+ASK_EVERY = 64
 """Events between two questions whether it is enough."""
 
 _MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
 
 
-class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which events are searched; what is empty or None does not matter.
 
     Attributes:
@@ -56,15 +56,15 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     canaries: bool = False
 
-    def listed(self) -> ListedEvents:
+    def selection(self) -> EventSelection:
         """Return what decides by type, and whether canaries are shown."""
         named = self.session is not None or self.id is not None
-        return ListedEvents(type=self.type, canaries=self.canaries or named)
+        return EventSelection(type=self.type, canaries=self.canaries or named)
 
     def query(self) -> Query:
         """Return what asks the history for no less than what passes."""
         return msgspec.structs.replace(
-            self.listed().query(),
+            self.selection().query(),
             ids=(self.id,) if self.id else (),
             sessions=(self.session,) if self.session else (),
             users=(self.user,) if self.user else (),
@@ -72,7 +72,7 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def never(_: "EventSearch") -> bool:
+def never_enough(_: "EventSearch") -> bool:
     """Say that it is not enough."""
     return False
 
@@ -91,9 +91,9 @@ class EventSearch:
     def __init__(
         self,
         history: History,
-        wanted: SearchedEvents,
+        wanted: SearchRequest,
         before: Mark | None = None,
-        enough: Callable[["EventSearch"], bool] = never,
+        enough: Callable[["EventSearch"], bool] = never_enough,
     ) -> None:
         """Read nothing yet.
 
@@ -101,11 +101,11 @@ class EventSearch:
             history: archive and log.
             wanted: which events.
             before: where an earlier search stopped; None for the end.
-            enough: asked every `LOOKS` events whether to stop; it may tell people how far it is.
+            enough: asked every `ASK_EVERY` events whether to stop; it may also show progress.
         """
         self._history = history
         self._wanted = wanted
-        self._listed = wanted.listed()
+        self._selection = wanted.selection()
         self._words = SearchWords(wanted.words)
         self._enough = enough
         self.found: list[LoggedEvent] = []
@@ -125,26 +125,26 @@ class EventSearch:
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
             self.mark = Mark(event.position.partition, event.position.entry)
-            if self._is_meant(event):
+            if self._matches(event):
                 self.found.append(event)
-            if len(self.found) == limit or (self.looked % LOOKS == 0 and self._enough(self)):
+            if len(self.found) == limit or (self.looked % ASK_EVERY == 0 and self._enough(self)):
                 return
         self.mark = None
 
-    def _is_meant(self, event: LoggedEvent) -> bool:
+    def _matches(self, event: LoggedEvent) -> bool:
         envelope, wanted = event.envelope, self._wanted
-        if type(envelope.event) is Omitted or not self._listed.wants(event):
+        if type(envelope.event) is Omitted or not self._selection.wants(event):
             return False
         timely = wanted.since is None or envelope.at >= wanted.since
         return timely and self._words.are_in(envelope.event)
 
 
-def mark_text(mark: Mark | None) -> str | None:
+def format_mark(mark: Mark | None) -> str | None:
     """Return where a search stopped as commands and links name it."""
     return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
 
 
-def mark_of(text: str | None) -> Mark | None:
+def parse_mark(text: str | None) -> Mark | None:
     """Return where a search stopped.
 
     Raises:

@@ -66,7 +66,7 @@ class EventStory(msgspec.Struct, frozen=True):
     fates: list[Fate]
 
 
-class Passage(msgspec.Struct, frozen=True, kw_only=True):
+class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one event and one instance.
 
     Attributes:
@@ -88,7 +88,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     hindered: str = ""
 
 
-def fate_of(seen: Passage) -> Fate:
+def fate_of(seen: EventAtInstance) -> Fate:
     """Return what became of an event at an instance; pure."""
     name, lane, letter, decided = seen.instance, seen.lane, seen.letter, seen.decided
     if letter is not None:
@@ -138,12 +138,12 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     for name, lane in lanes.items():
         dead = desk.at((name, place.partition), place.entry) if lane.parked else None
         fate = fate_of(
-            Passage(
+            EventAtInstance(
                 instance=name,
                 n=place.n,
                 lane=lane,
                 letter=None if dead is None else dead.stored.letter,
-                left_out=_left_out(view.all.get(name), event),
+                left_out=_omission_reason(view.all.get(name), event),
                 decided=decided.get(name),
                 hindered=hindered.get(name, ""),
             )
@@ -169,7 +169,7 @@ def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
     return failing | paused
 
 
-def _left_out(instance: Instance | None, event: LoggedEvent) -> str:
+def _omission_reason(instance: Instance | None, event: LoggedEvent) -> str:
     """Return why an instance does not take an event; "" if it does."""
     if instance is None:
         return ""

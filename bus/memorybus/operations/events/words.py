@@ -19,20 +19,20 @@ class SearchWords:
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         """Fold them; what says nothing is left out."""
-        self._words = tuple(word for word in map(_folded, words) if word)
+        self._words = tuple(word for word in map(_fold, words) if word)
 
     def are_in(self, event: AnyEvent) -> bool:
         """Say whether an event holds all the words; without any, each event does."""
         if not self._words:
             return True
-        texts = [_folded(text) for text in texts_of(event)]
+        texts = [_fold(text) for text in texts_of(event)]
         return all(any(word in text for text in texts) for word in self._words)
 
-    def shown(self, event: AnyEvent) -> str:
+    def excerpt(self, event: AnyEvent) -> str:
         """Return the text that holds the first word, from a little before it; "" without words."""
         for text in texts_of(event) if self._words else ():
             flat = " ".join(text.split())
-            at = _folded(flat).find(self._words[0])
+            at = _fold(flat).find(self._words[0])
             if at >= 0:
                 return flat if at < _BEFORE else f"…{flat[at - _BEFORE // 2 :]}"
         return ""
@@ -64,7 +64,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return a text by which two spellings of a word are one."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(plain.casefold().split())

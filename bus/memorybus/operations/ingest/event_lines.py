@@ -32,7 +32,7 @@ class EventLines:
         """Prepare the decoder once."""
         self._decoder = Decoder()
 
-    def line(self, envelope: Envelope) -> bytes:
+    def encode(self, envelope: Envelope) -> bytes:
         """Return an event as a line without its end, from which `envelope` makes the same event.
 
         Raises:
@@ -44,15 +44,15 @@ class EventLines:
         version = event.wire_version if isinstance(event, UnknownEvent) else event.version
         wire = msgspec.structs.replace(envelope, v=version)
         try:
-            line = msgspec.json.encode(_as_its_release_writes(wire) if unknown else wire)
-            same = self.envelope(line) == wire
+            line = msgspec.json.encode(_unknown_event_fields(wire) if unknown else wire)
+            same = self.decode(line) == wire
         except (*_UNWRITABLE, CorruptEnvelope) as error:
             raise ValueError(f"JSON cannot hold it: {error}") from error
         if not same:
             raise ValueError("JSON cannot hold it unchanged")
         return line
 
-    def envelope(self, line: bytes) -> Envelope:
+    def decode(self, line: bytes) -> Envelope:
         """Return the event of a line; one of a later release becomes `UnknownEvent`.
 
         Raises:
@@ -65,7 +65,7 @@ class EventLines:
         return self._decoder.decode(body)
 
 
-def _as_its_release_writes(envelope: Envelope) -> dict[str, Any]:
+def _unknown_event_fields(envelope: Envelope) -> dict[str, Any]:
     """Return an event that this release does not know, with what is inside it."""
     fields: dict[str, Any] = msgspec.to_builtins(envelope, builtin_types=(bytes,))
     return fields | {"event": msgspec.msgpack.decode(fields["event"]["raw"])}
@@ -99,13 +99,13 @@ def events_of(path: Path) -> Iterator[Envelope]:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield _event(lines, line, f"{path}:{number}")
+                    yield _decode_line(lines, line, f"{path}:{number}")
     except OSError as error:
         raise TranscriptError(f"{path}: {error.strerror or error}") from error
 
 
-def _event(lines: EventLines, line: bytes, where: str) -> Envelope:
+def _decode_line(lines: EventLines, line: bytes, where: str) -> Envelope:
     try:
-        return lines.envelope(line)
+        return lines.decode(line)
     except CorruptEnvelope as error:
         raise TranscriptError(f"{where}: {error}") from error

@@ -17,7 +17,7 @@ from memorybus.operations.ingest.transcripts import (
     RecordedSession,
     Transcript,
     TranscriptError,
-    read,
+    read_transcript,
 )
 
 PLATFORM = "ingest"
@@ -45,21 +45,21 @@ class PublishedTurns(msgspec.Struct, frozen=True):
     refused: tuple[RefusedInput, ...] = ()
 
 
-def load(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
+def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
     """Parse every file; one that cannot be read whole is refused, the others are not."""
     sources: list[ParsedFile] = []
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(path, read(path), path.stat().st_mtime_ns // 1_000_000)
-            _check_apart(found, sources)
+            found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
+            _check_sessions_apart(found, sources)
             sources.append(found)
         except TranscriptError as error:
             refused.append(RefusedInput(str(path), str(error)))
     return sources, refused
 
 
-def _check_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
     """Refuse a file whose sessions would mix with those of a different file."""
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
@@ -71,7 +71,7 @@ def _check_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
             )
 
 
-def publish(
+def publish_file(
     bus: MemoryBus,
     source: ParsedFile,
     *,
@@ -99,12 +99,12 @@ def publish(
     refused: list[RefusedInput] = []
     for conversation in source.transcript.conversations:
         try:
-            session = _session(bus, conversation, sessions, agent, user, source.modified_ms)
+            session = _open_session(bus, conversation, sessions, agent, user, source.modified_ms)
         except EventError as error:
             refused.append(RefusedInput(f"{source.path}: {conversation.session}", str(error)))
             continue
         sessions[conversation.session] = session
-        for refusal in _turns(session, conversation, source):
+        for refusal in _publish_turns(session, conversation, source):
             on_turn()
             if refusal is None:
                 turns += 1
@@ -113,7 +113,7 @@ def publish(
     return PublishedTurns(turns, tuple(refused))
 
 
-def _session(
+def _open_session(
     bus: MemoryBus,
     conversation: RecordedSession,
     sessions: Mapping[str, Session],
@@ -136,7 +136,7 @@ def _session(
     )
 
 
-def _turns(
+def _publish_turns(
     session: Session, conversation: RecordedSession, source: ParsedFile
 ) -> Iterable[RefusedInput | None]:
     for ordinal, turn in enumerate(conversation.turns):

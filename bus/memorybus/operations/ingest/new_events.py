@@ -17,10 +17,10 @@ from memorybus.errors import EventError
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.log.stream import START, EventLog
 from memorybus.operations.ingest.known_ids import KnownIds
-from memorybus.operations.ingest.paced import Paced
+from memorybus.operations.ingest.paced import PacedPublisher
 from memorybus.redis.connect import connect_redis
 
-FLUSH = 60.0
+FLUSH_TIMEOUT = 60.0
 """Seconds an import waits for Redis to have everything."""
 
 NAMED = 1_000
@@ -29,7 +29,7 @@ NAMED = 1_000
 _PAGE = 500
 
 
-class Imported(msgspec.Struct, kw_only=True):
+class ImportResult(msgspec.Struct, kw_only=True):
     """What an import did, or would do.
 
     Attributes:
@@ -54,7 +54,7 @@ class Imported(msgspec.Struct, kw_only=True):
 
 def publish_new(
     settings: Settings, envelopes: Iterable[Envelope], step: Callable[[], None], *, execute: bool
-) -> Imported:
+) -> ImportResult:
     """Publish the events that this log never had, in their order, under their own ids and times.
 
     Args:
@@ -68,22 +68,24 @@ def publish_new(
         ArchiveUnavailable: this log's own archive cannot be asked for what it has.
         LogStalled: the log takes nothing; the rest is published by the next run.
     """
-    done = Imported(executed=execute)
+    done = ImportResult(executed=execute)
     with KnownIds() as known:
-        _note_known(settings, known)
+        _note_known_ids(settings, known)
         with MemoryBus.connect(settings) as bus:
-            paced = Paced(bus, SYSTEM, lambda unsent: None)
+            paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
             for envelope in envelopes:
                 step()
                 done.events += 1
                 if known.is_new(envelope.id):
                     done.new += 1
-                    _take(done, envelope, partial(_publish, bus, paced, envelope))
-            done.logged = bus.flush("logged", FLUSH) if execute else True
+                    _publish_or_refuse(
+                        done, envelope, partial(_publish_unchanged, bus, paced, envelope)
+                    )
+            done.logged = bus.flush("logged", FLUSH_TIMEOUT) if execute else True
     return done
 
 
-def _note_known(settings: Settings, known: KnownIds) -> None:
+def _note_known_ids(settings: Settings, known: KnownIds) -> None:
     """Note the ids of all that the log has or had.
 
     The log is read before the archive: what is trimmed meanwhile is sealed by then.
@@ -106,7 +108,7 @@ def _note_known(settings: Settings, known: KnownIds) -> None:
     redis.close()
 
 
-def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> None:
+def _publish_or_refuse(done: ImportResult, envelope: Envelope, publish: Callable[[], None]) -> None:
     """Publish an event that is new here, or note why it is refused."""
     why = ""
     if isinstance(envelope.event, UnknownEvent):
@@ -124,9 +126,9 @@ def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> No
             done.refused[envelope.id] = why
 
 
-def _publish(bus: MemoryBus, paced: Paced, envelope: Envelope) -> None:
+def _publish_unchanged(bus: MemoryBus, paced: PacedPublisher, envelope: Envelope) -> None:
     """Publish an event under its own id and time."""
-    paced.accepted(
+    paced.publish(
         lambda: bus.publish(
             envelope.event,
             key=envelope.key,

@@ -27,7 +27,7 @@ class OnWait(Protocol):
         """Take the number of unsent events."""
 
 
-class Paced:
+class PacedPublisher:
     """Publishes through a bus and waits whenever too much is unsent.
 
     Args:
@@ -41,18 +41,18 @@ class Paced:
         self._bus = bus
         self._clock = clock
         self._on_wait = on_wait
-        self._given = 0
+        self._published = 0
 
-    def accepted(self, publish: Callable[[], object]) -> None:
+    def publish(self, publish: Callable[[], object]) -> None:
         """Publish as soon as the spool has room; it keeps sent rows for some seconds.
 
         Raises:
             EventError: the event is refused.
             SpoolFull, LogStalled: the spool, or the log, took nothing for a minute.
         """
-        if self._given % _LOOK_EVERY == 0:
+        if self._published % _LOOK_EVERY == 0:
             self._drain(MOST_UNSENT)
-        self._given += 1
+        self._published += 1
         for _ in range(_PATIENCE):
             try:
                 publish()

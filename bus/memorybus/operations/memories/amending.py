@@ -42,7 +42,7 @@ from memorybus.history.history import History
 from memorybus.ids import text_digest
 from memorybus.log.entry import LoggedEvent, moment
 from memorybus.operations import journal
-from memorybus.operations.memories.browsing import KeptMemory, memories
+from memorybus.operations.memories.browsing import KeptMemory, list_memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
@@ -87,7 +87,7 @@ class CannotAmend(ConfigError):
     """A memory that no event puts right or takes back; the message says why, and what to do."""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class DraftEvent(msgspec.Struct, frozen=True):
     """An event that is to be published.
 
     Attributes:
@@ -120,12 +120,12 @@ class Amendment(msgspec.Struct, frozen=True):
     memory: KeptMemory
     content: str
     brought: Envelope | None
-    drafts: tuple[Draft, ...]
+    drafts: tuple[DraftEvent, ...]
     effects: dict[str, str]
     stays: tuple[str, ...]
 
 
-class Amended(msgspec.Struct, frozen=True):
+class AmendmentResult(msgspec.Struct, frozen=True):
     """What was done.
 
     Attributes:
@@ -147,7 +147,9 @@ def is_amendable(memory: KeptMemory) -> bool:
     return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
 
 
-def found(settings: Settings, provider: str, whose: Want, event: str, mark: str) -> KeptMemory:
+def find_memory(
+    settings: Settings, provider: str, whose: Want, event: str, mark: str
+) -> KeptMemory:
     """Return the memory that a provider keeps of somebody, by its event and its very text.
 
     Args:
@@ -163,7 +165,7 @@ def found(settings: Settings, provider: str, whose: Want, event: str, mark: str)
     """
     skip, more = 0, True
     while more:
-        page = memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        page = list_memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
         for one in page.memories:
             if one.event == event and text_digest(one.text) == mark:
                 return one
@@ -171,7 +173,7 @@ def found(settings: Settings, provider: str, whose: Want, event: str, mark: str)
     raise MissingEvent(f"{provider} does not keep that memory any more; look again")
 
 
-def brought_memory(
+def find_memory_of_event(
     settings: Settings, provider: str, action: Action, event: str, text: str = ""
 ) -> KeptMemory:
     """Return the memory that an event brought to a provider; of several the one with a text.
@@ -182,10 +184,10 @@ def brought_memory(
         CannotAmend: it brought none there, or several, and the text does not say which.
         MissingEvent, ConfigError, InspectionFailed, LogError: see `found`.
     """
-    brought = brought_by(settings, event)
+    brought = find_event(settings, event)
     scope = brought.scope
     whose = Want(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = memories(settings, provider, whose, holding=event, most=_PAGE)
+    page = list_memories(settings, provider, whose, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
@@ -197,7 +199,7 @@ def brought_memory(
     )
 
 
-def brought_by(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
+def find_event(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
     """Return an event by its id.
 
     Args:
@@ -209,22 +211,22 @@ def brought_by(settings: Settings, event: str, memory: KeptMemory | None = None)
         MissingEvent: history has none such.
         LogError: Redis is away.
     """
-    with closing(journal.checked_history(settings)) as history:
-        near = None if memory is None else _near(history, event, memory)
+    with closing(journal.open_history(settings)) as history:
+        near = None if memory is None else _search_nearby(history, event, memory)
         return (near or journal.event_by_id(history, event)).envelope
 
 
-def near_event(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
+def find_event_nearby(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
     """Return the event that brought a memory, if it is found at once near the time of that.
 
     Raises:
         LogError: Redis is away.
     """
-    with closing(journal.checked_history(settings)) as history:
-        return _near(history, memory.event, memory)
+    with closing(journal.open_history(settings)) as history:
+        return _search_nearby(history, memory.event, memory)
 
 
-def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
+def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
     """Return an event that entered the log within seconds of its time, in its likely partition.
 
     None if it did not: it was recorded elsewhere before, or its session came from another one.
@@ -247,7 +249,9 @@ def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | Non
 # -- what would be done ------------------------------------------------------------------------
 
 
-def planned(settings: Settings, action: Action, memory: KeptMemory, content: str = "") -> Amendment:
+def plan_amendment(
+    settings: Settings, action: Action, memory: KeptMemory, content: str = ""
+) -> Amendment:
     """Return what would be done to a memory; nothing is changed.
 
     Args:
@@ -261,33 +265,34 @@ def planned(settings: Settings, action: Action, memory: KeptMemory, content: str
         MissingEvent: its event is in the history no more.
         LogError: Redis is away.
     """
-    brought = brought_by(settings, memory.event, memory) if memory.event else None
+    brought = find_event(settings, memory.event, memory) if memory.event else None
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     with Stores(settings) as stores:
         known, tools = stores.roster.providers(), stores.roster.tools()
-    correcting = [name for name, one in tools.items() if has_tool(one)]
-    drafts = drafted(action, memory, content, brought, own, correcting)
+    correcting = [name for name, one in tools.items() if has_correction_tool(one)]
+    drafts = draft_events(action, memory, content, brought, own, correcting)
     is_entry = isinstance(drafts[0].event, MemoryWritten)
     effects = {
-        name: _effect(action, name, one, correcting, is_entry) for name, one in known.items()
+        name: _describe_effect(action, name, one, correcting, is_entry)
+        for name, one in known.items()
     }
-    return Amendment(action, memory, content, brought, drafts, effects, _stays(is_entry))
+    return Amendment(action, memory, content, brought, drafts, effects, _describe_remains(is_entry))
 
 
-def has_tool(declared: Declared) -> bool:
+def has_correction_tool(declared: Declared) -> bool:
     """Say whether a provider declares the tool that puts memories right; pure."""
     named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
     return TOOL in named and TOOL not in declared.reading
 
 
-def drafted(
+def draft_events(
     action: Action,
     memory: KeptMemory,
     content: str,
     brought: Envelope | None,
     own: Scope,
     correcting: Sequence[str],
-) -> tuple[Draft, ...]:
+) -> tuple[DraftEvent, ...]:
     """Return the events that put a memory right, or take it back; pure.
 
     Args:
@@ -301,28 +306,28 @@ def drafted(
     Raises:
         CannotAmend: no event can do that.
     """
-    _check(action, memory, content)
+    _check_amendable(action, memory, content)
     right = clean_text(content).strip()
-    store = _store_of(memory, brought)
+    store = _store_of_entry(memory, brought)
     if store is not None:
-        return (_write(action, memory, right, store, brought, own),)
+        return (_draft_write(action, memory, right, store, brought, own),)
     if brought is None:
         raise CannotAmend(
             "its provider does not know which event brought it, so that no event can change it; "
             "`memorybus forget` erases all of a person"
         )
     if action == "delete":
-        return (_taken_back(brought),)
+        return (_draft_retraction(brought),)
     if not correcting:
         raise CannotAmend(
             f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
             "tell what is right"
         )
-    events = (_corrected(name, memory, right) for name in correcting)
-    return tuple(Draft(one, brought.key, brought.scope, brought.session) for one in events)
+    events = (_correction_call(name, memory, right) for name in correcting)
+    return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
 
 
-def _check(action: Action, memory: KeptMemory, content: str) -> None:
+def _check_amendable(action: Action, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
         raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
     if memory.kind.startswith(_FORMER):
@@ -332,44 +337,44 @@ def _check(action: Action, memory: KeptMemory, content: str) -> None:
         )
 
 
-def _store_of(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
+def _store_of_entry(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
     """Return whose entry a memory is; None if it is none."""
     if brought is None:
         return _STORES.get(memory.kind)
     return brought.event.store if isinstance(brought.event, MemoryWritten) else None
 
 
-def _write(
+def _draft_write(
     action: Action,
     memory: KeptMemory,
     right: str,
     store: StoreName,
     brought: Envelope | None,
     own: Scope,
-) -> Draft:
+) -> DraftEvent:
     provenance = {ORIGIN: "operator"}
     change: WriteAction = "remove" if action == "delete" else "replace"
     event = memory_write(change, store, right, memory.text, provenance)
     if brought is not None:
-        return Draft(event, store_key(store, brought.scope), brought.scope, brought.session)
+        return DraftEvent(event, store_key(store, brought.scope), brought.scope, brought.session)
     scope = Scope(
         agent=memory.agent or own.agent,
         user=memory.user or own.user,
         workspace=memory.workspace,
     )
     session = SessionRef(memory.session or "operators", memory.session or "operators")
-    return Draft(event, store_key(store, scope), scope, session)
+    return DraftEvent(event, store_key(store, scope), scope, session)
 
 
-def _taken_back(brought: Envelope) -> Draft:
+def _draft_retraction(brought: Envelope) -> DraftEvent:
     session = brought.session
     event = SessionSwitched(
         new_id=session.id, reason="rewind", rewound=True, retracted=(brought.id,)
     )
-    return Draft(event, brought.key, brought.scope, session)
+    return DraftEvent(event, brought.key, brought.scope, session)
 
 
-def _corrected(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
+def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
     """Return the call that puts a memory right at one provider, by its name if it has one."""
     if not memory.name and len(memory.text) > _LONGEST_OLD:
         raise CannotAmend("it is too long to be put right by its text: take it back")
@@ -377,7 +382,7 @@ def _corrected(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
     return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})
 
 
-def _effect(
+def _describe_effect(
     action: Action, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
 ) -> str:
     """Return in words what a provider makes of it."""
@@ -388,7 +393,7 @@ def _effect(
     return "forgets all that the event brought" if info.retracts else "is told, and may keep it"
 
 
-def _stays(is_entry: bool) -> tuple[str, ...]:
+def _describe_remains(is_entry: bool) -> tuple[str, ...]:
     """Return what the events do not reach, in words."""
     if is_entry:
         return (
@@ -402,9 +407,9 @@ def _stays(is_entry: bool) -> tuple[str, ...]:
 # -- doing it ----------------------------------------------------------------------------------
 
 
-def carried_out(
+def carry_out(
     settings: Settings, plan: Amendment, *, wait: float = 5.0, clock: Clock = SYSTEM
-) -> Amended:
+) -> AmendmentResult:
     """Publish the events of a plan, and wait until providers have applied them.
 
     What is warm for the memory's person is asked anew afterwards.
@@ -427,19 +432,19 @@ def carried_out(
             for one in plan.drafts
         ]
         logged = bus.flush("logged", max(wait, 1.0))
-    behind = _awaited(settings, wait, clock) if logged else {}
+    behind = _await_lanes(settings, wait, clock) if logged else {}
     sessions = {(one.scope, one.session) for one in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
-    return Amended(tuple(ids), logged, behind)
+    return AmendmentResult(tuple(ids), logged, behind)
 
 
-def _awaited(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
+def _await_lanes(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
     """Wait for the lanes; return which instances are not there yet, with what they lack."""
     until = clock.monotonic() + wait
     with Stores(settings) as stores:
         heads = {head.partition: head.n for head in stores.history.log.heads()}
         served = stores.roster.served()
-        while behind := stores.behind(served, heads):
+        while behind := stores.count_behind(served, heads):
             if clock.monotonic() >= until:
                 break
             clock.sleep(_LOOK)

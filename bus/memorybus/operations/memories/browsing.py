@@ -20,11 +20,11 @@ from memorybus.registry.instances import live_name
 PAGE = 50
 """People, and memories, of a page."""
 
-Owner = tuple[str, str, str]
+OwnerNames = tuple[str, str, str]
 """Agent, person and workspace."""
 
 
-class Keeper(msgspec.Struct, frozen=True):
+class BrowsableProvider(msgspec.Struct, frozen=True):
     """A provider that keeps memories.
 
     Attributes:
@@ -56,7 +56,7 @@ class Person(msgspec.Struct, frozen=True):
     memories: dict[str, int | None]
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> OwnerNames:
         """The three names."""
         return self.agent, self.user, self.workspace
 
@@ -119,33 +119,33 @@ class Memories(msgspec.Struct, frozen=True):
     more: bool
 
 
-def keepers(settings: Settings) -> list[Keeper]:
+def list_providers(settings: Settings) -> list[BrowsableProvider]:
     """Return the providers that agents know, in the order of recall.
 
     Raises:
         LogError: Redis is away, or the log is another one.
     """
     with Stores(settings) as stores:
-        stores.check()
+        stores.check_partitions()
         live = stores.instances.live()
         served = stores.roster.serving_jobs()
         return [
-            Keeper(name, live_name(name, live), info.exports, name in served)
+            BrowsableProvider(name, live_name(name, live), info.exports, name in served)
             for name, info in stores.roster.providers().items()
         ]
 
 
-def first_keeper(settings: Settings) -> str:
+def first_browsable(settings: Settings) -> str:
     """Return the first provider that can be asked what it keeps.
 
     Raises:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    return first_of(keepers(settings))
+    return choose_browsable(list_providers(settings))
 
 
-def first_of(known: Iterable[Keeper]) -> str:
+def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
     """Return the first of some providers that can be asked what it keeps; pure.
 
     Raises:
@@ -159,9 +159,9 @@ def first_of(known: Iterable[Keeper]) -> str:
     )
 
 
-def people(
+def list_people(
     settings: Settings,
-    after: Owner | None = None,
+    after: OwnerNames | None = None,
     *,
     holding: str = "",
     most: int = PAGE,
@@ -183,7 +183,7 @@ def people(
     silent: dict[str, str] = {}
     more = False
     behind = Want(query="", agent=after[0], user=after[1], workspace=after[2]) if after else None
-    for keeper in keepers(settings):
+    for keeper in list_providers(settings):
         try:
             inspector = InstanceInspector(settings, clock)
             page = inspector.owners(
@@ -196,18 +196,18 @@ def people(
             silent[keeper.provider] = "it cannot say of whom it keeps something"
             continue
         more = more or page.more
-        found[keeper.provider] = [_person(keeper.provider, one) for one in page.owners]
-    merged = joined(found)
+        found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
+    merged = merge_people(found)
     return People(tuple(merged[:most]), more or len(merged) > most, silent)
 
 
-def _person(provider: str, owner: Mapping[str, object]) -> Person:
+def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
     given = {name: str(owner.get(name, "")) for name in ("agent", "user", "workspace")}
     count = owner.get("memories")
     return Person(**given, memories={provider: count if isinstance(count, int) else None})
 
 
-def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
+def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
     """Return the people of several providers in one order, each once; pure."""
     people: list[Person] = []
     for one in heapq.merge(*found.values(), key=lambda person: person.owner):
@@ -219,7 +219,7 @@ def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
     return people
 
 
-def memories(
+def list_memories(
     settings: Settings,
     provider: str,
     whose: Want,
@@ -245,7 +245,7 @@ def memories(
         InspectionFailed: it cannot be asked.
         LogError: Redis is away.
     """
-    known = {keeper.provider: keeper for keeper in keepers(settings)}
+    known = {keeper.provider: keeper for keeper in list_providers(settings)}
     if provider not in known:
         names = ", ".join(known) or "none: start a worker (memorybus up)"
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")

@@ -47,7 +47,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
     live: str = ""
 
 
-def instances(settings: Settings) -> list[ListedProvider]:
+def list_instances(settings: Settings) -> list[ListedProvider]:
     """Return the instances that workers registered, then those that are only configured.
 
     Raises:
@@ -62,14 +62,14 @@ def instances(settings: Settings) -> list[ListedProvider]:
         redis.close()
     ours = found_here(settings)
     return [
-        _instance(
+        _describe_instance(
             settings, status, known.get(status.name), homes.get(status.live or status.name), ours
         )
         for status in read_status(settings).providers
     ]
 
 
-def _instance(
+def _describe_instance(
     settings: Settings,
     status: ProviderStatus,
     info: ProviderInfo | None,
@@ -94,7 +94,7 @@ def _instance(
     )
 
 
-def whereabouts(home: Home) -> str:
+def describe_home(home: Home) -> str:
     """Return a home in words: its directory and its host."""
     return f"{home.path or 'an unknown directory'} on {home.host}"
 
@@ -104,7 +104,7 @@ def check_homes(found: Sequence[ListedProvider]) -> Check:
     away = [one for one in found if one.home is not None and not one.here]
     if not away:
         return Check(name="homes", ok=True, found="no provider's state lies elsewhere")
-    listed = "; ".join(f"{one.name} in {whereabouts(one.home)}" for one in away if one.home)
+    listed = "; ".join(f"{one.name} in {describe_home(one.home)}" for one in away if one.home)
     unserved = [one.name for one in away if not one.lanes_owned]
     if not unserved:
         return Check(name="homes", ok=True, found=f"served where their state lies: {listed}")

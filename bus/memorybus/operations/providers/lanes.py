@@ -10,11 +10,11 @@ from memorybus.redis.keys import lane_name
 from memorybus.registry.lanes import LaneOwner
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
-_EACH = 3
+_LETTERS_PER_LANE = 3
 """Dead letters that are looked at in each lane."""
 
 
-class LaneLine(msgspec.Struct, frozen=True):
+class LaneView(msgspec.Struct, frozen=True):
     """A lane.
 
     Attributes:
@@ -39,12 +39,12 @@ class LanesView(msgspec.Struct, frozen=True):
         failing: some of its dead letters: those that were refused, not those behind them.
     """
 
-    lanes: list[LaneLine]
+    lanes: list[LaneView]
     hold: InstancePause | None
     failing: list[Dead]
 
 
-def lanes_of(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
+def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
     """Look at the lanes of an instance.
 
     Args:
@@ -59,14 +59,14 @@ def lanes_of(settings: Settings, name: str, figures: list[LaneFigures]) -> Lanes
         owners = stores.lanes.owners(name)
         hold = lasting_pause(stores.instances.pauses().get(name))
     lanes = [
-        LaneLine(lane_name(p), state(lane, held=hold is not None), lane, owner)
+        LaneView(lane_name(p), lane_state(lane, held=hold is not None), lane, owner)
         for p, (lane, owner) in enumerate(zip(figures, owners, strict=True))
     ]
-    refused = _refused(settings, name) if any(one.parked_keys for one in figures) else []
+    refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
     return LanesView(lanes, hold, refused)
 
 
-def state(lane: LaneFigures, *, held: bool) -> str:
+def lane_state(lane: LaneFigures, *, held: bool) -> str:
     """Return in a word how a lane does; pure."""
     if lane.halted:
         return "stands still"
@@ -77,10 +77,10 @@ def state(lane: LaneFigures, *, held: bool) -> str:
     return "behind" if lane.backlog else "up to date"
 
 
-def _refused(settings: Settings, name: str) -> list[Dead]:
+def _refused_letters(settings: Settings, name: str) -> list[Dead]:
     letters = DeadLetters(settings)
     try:
-        found = letters.first(name, _EACH)
+        found = letters.first(name, _LETTERS_PER_LANE)
     finally:
         letters.close()
     return [one for one in found if one.stored.letter.refused]

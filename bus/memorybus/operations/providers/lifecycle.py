@@ -11,10 +11,10 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.copies.generations import generations
-from memorybus.operations.copies.replay import spans
+from memorybus.operations.copies.replay import spans_between
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import described
 from memorybus.query.ranges import Plan, Span
@@ -50,8 +50,8 @@ class Addition(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def addition(
-    settings: Settings, edit: Edit, name: str, since: str, given: Mapping[str, Any]
+def plan_addition(
+    settings: Settings, edit: FileEdit, name: str, since: str, given: Mapping[str, Any]
 ) -> Addition:
     """Return what adding an instance would do; change nothing.
 
@@ -68,7 +68,7 @@ def addition(
         LogUnavailable: Redis is away, and `since` is no word.
     """
     check_name(name)
-    then = config_file.settings_of(edit, **given)
+    then = config_file.settings_after(edit, **given)
     if name not in then.providers:
         raise ConfigError(
             f"MEMORYBUS_PROVIDERS names the providers, so that those of {edit.path} do not count; "
@@ -78,15 +78,15 @@ def addition(
     known = 0
     if since != BEGINNING:
         with Stores(settings) as stores:
-            known = _begun(stores, name)
-            _check_new(name, since, known)
-            spans(settings, stores.history, "" if since == NOW else since, "")
+            known = _count_used_lanes(stores, name)
+            _check_unused(name, since, known)
+            spans_between(settings, stores.history, "" if since == NOW else since, "")
     return Addition(
         name, what.kind, what.delivery, what.placement, edit.path, edit.diff, since, known
     )
 
 
-def _check_new(name: str, since: str, known: int) -> None:
+def _check_unused(name: str, since: str, known: int) -> None:
     if known:
         raise ConfigError(
             f"{name} is known to the log: {known} of its lanes go on where they were, whatever "
@@ -94,13 +94,15 @@ def _check_new(name: str, since: str, known: int) -> None:
         )
 
 
-def _begun(stores: Stores, name: str) -> int:
+def _count_used_lanes(stores: Stores, name: str) -> int:
     """Count the lanes of a name on which somebody works, or has worked."""
     lanes = stores.lanes.states(name)
     return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
 
 
-def add(settings: Settings, edit: Edit, what: Addition, by: str, clock: Clock = SYSTEM) -> Addition:
+def add_provider(
+    settings: Settings, edit: FileEdit, what: Addition, by: str, clock: Clock = SYSTEM
+) -> Addition:
     """Write the settings, and note where the instance begins; running workers do not read them.
 
     Raises:
@@ -111,21 +113,21 @@ def add(settings: Settings, edit: Edit, what: Addition, by: str, clock: Clock = 
     """
     with Stores(settings) as stores:
         if what.since != BEGINNING:
-            _begin_late(stores, what, by, clock)
+            _register_with_plan(stores, what, by, clock)
         else:
-            _begin_new(stores, what.name)
-    config_file.write(edit)
+            _register_new(stores, what.name)
+    config_file.write_edit(edit)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _begin_new(stores: Stores, name: str) -> None:
+def _register_new(stores: Stores, name: str) -> None:
     """Note that its lanes are new; without Redis a ``lookup`` one is asked for the whole past."""
     with contextlib.suppress(LogUnavailable):
         _check_free(stores, name)
-        if not _begun(stores, name):
+        if not _count_used_lanes(stores, name):
             stores.instances.remove(name)  # the plan of an addition that could not be ended
         stores.lanes.bear(name)
-        _let_go(stores, name)
+        _release_removed(stores, name)
 
 
 def _check_free(stores: Stores, name: str) -> None:
@@ -150,7 +152,7 @@ def _is_removed(stores: Stores, name: str) -> bool:
     return held is not None and held.state == "removed"
 
 
-def _let_go(stores: Stores, name: str) -> None:
+def _release_removed(stores: Stores, name: str) -> None:
     """Let an instance that was removed begin as a new one: it serves itself, and is not held."""
     _serve_itself(stores, name)
     if _is_removed(stores, name):
@@ -159,20 +161,20 @@ def _let_go(stores: Stores, name: str) -> None:
 
 def _serve_itself(stores: Stores, name: str) -> None:
     """Let a provider serve itself, if the generation that served it was removed."""
-    if live_name(name, stores.instances.live()) != _meant(stores, name):
+    if live_name(name, stores.instances.live()) != _resolve(stores, name):
         stores.instances.unserve(name)
 
 
-def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
+def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
     """Note a plan under the instance's own name: what comes before it is passed without a call."""
     since = "" if what.since == NOW else what.since
-    found = spans(stores.settings, stores.history, since, "")
+    found = spans_between(stores.settings, stores.history, since, "")
     heads = {p: one[0].last or 0 for p, one in found.items()}
     first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
     plan = Plan(spans={p: (Span(n),) for p, n in first.items()})
     _check_free(stores, what.name)
     stores.instances.remove(what.name)
-    stores.make(
+    stores.add_instance(
         Instance(
             name=what.name,
             provider=what.name,
@@ -183,10 +185,10 @@ def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
             reason=f"added from {what.since}",
         )
     )
-    _let_go(stores, what.name)
+    _release_removed(stores, what.name)
 
 
-def served_by(stores: Stores, name: str) -> str:
+def resolve_instance(stores: Stores, name: str) -> str:
     """Return the instance that a name means, of those that somebody knows.
 
     Raises:
@@ -194,16 +196,16 @@ def served_by(stores: Stores, name: str) -> str:
         LogUnavailable: Redis is away.
     """
     check_instance(stores, name)
-    return _meant(stores, name)
+    return _resolve(stores, name)
 
 
-def _meant(stores: Stores, name: str) -> str:
+def _resolve(stores: Stores, name: str) -> str:
     """Return the instance that a name means: the one that serves it, or itself if that is gone."""
     live = live_name(name, stores.instances.live())
     return name if stores.instances.get(live) is None else live
 
 
-class Pause(msgspec.Struct, frozen=True):
+class PauseResult(msgspec.Struct, frozen=True):
     """An instance whose lanes stand still, or go on.
 
     Attributes:
@@ -225,38 +227,40 @@ class Pause(msgspec.Struct, frozen=True):
     executed: bool = True
 
 
-def pause_plan(stores: Stores, name: str, reason: str) -> Pause:
+def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
     """Return what `pause` would do; change nothing.
 
     Raises:
         ConfigError: nobody knows the instance.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     held = lasting_pause(stores.instances.pauses().get(live))
     why = held.reason if held else reason
-    what = _pause_of(stores, name, live, paused=True, changed=held is None, reason=why)
+    what = _build_result(stores, name, live, paused=True, changed=held is None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
-def resume_plan(stores: Stores, name: str) -> Pause:
+def plan_resume(stores: Stores, name: str) -> PauseResult:
     """Return what `resume` would do; change nothing.
 
     Raises:
         ConfigError: nobody knows the instance, or it shall stand still.
         LogUnavailable: Redis is away.
     """
-    sight, live = stores.instances.look(), _meant(stores, name)
-    if live not in sight.pauses:
+    view, live = stores.instances.look(), _resolve(stores, name)
+    if live not in view.pauses:
         check_instance(stores, name)
-    _check_wakes(live, sight)
-    held = sight.pauses.get(live)
+    _check_can_resume(live, view)
+    held = view.pauses.get(live)
     why = held.reason if held else ""
-    what = _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
+    what = _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
-def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
+def pause_instance(
+    stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
+) -> PauseResult:
     """Let an instance's lanes stand still; its recalls go on.
 
     A provider's name means the generation that serves it, unless that was removed.
@@ -265,13 +269,13 @@ def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     before = stores.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
     why = before.reason if before else reason
-    return _pause_of(stores, name, live, paused=True, changed=before is None, reason=why)
+    return _build_result(stores, name, live, paused=True, changed=before is None, reason=why)
 
 
-def resume(stores: Stores, name: str) -> Pause:
+def resume_instance(stores: Stores, name: str) -> PauseResult:
     """Let an instance's lanes go on.
 
     A provider's name means the generation that serves it; one that was removed serves no more from
@@ -282,29 +286,29 @@ def resume(stores: Stores, name: str) -> Pause:
         LogUnavailable: Redis is away.
     """
     _serve_itself(stores, name)
-    sight = stores.instances.look()
-    live = live_name(name, sight.live)
-    if live not in sight.pauses:
+    view = stores.instances.look()
+    live = live_name(name, view.live)
+    if live not in view.pauses:
         check_instance(stores, name)
-    _check_wakes(live, sight)
-    provider = sight.all[live].provider if live in sight.all else live
-    at_work = stores.working([provider])
+    _check_can_resume(live, view)
+    provider = view.all[live].provider if live in view.all else live
+    at_work = stores.working_commands([provider])
     was = stores.instances.change_pause(
         live, lambda known: command_part(known) if provider in at_work else None
     )
     held = lasting_pause(was) if provider in at_work else was
     why = held.reason if held else ""
-    return _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
+    return _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
 
 
-def _check_wakes(name: str, sight: InstancesView) -> None:
+def _check_can_resume(name: str, view: InstancesView) -> None:
     """Make sure that an instance has something to do.
 
     Raises:
         ConfigError: it was dropped, or it is a generation that serves no more.
     """
-    one = sight.all.get(name, Instance(name=name, provider=name))
-    states = {known.name: known.state for known in generations(one.provider, sight)}
+    one = view.all.get(name, Instance(name=name, provider=name))
+    states = {known.name: known.state for known in generations(one.provider, view)}
     state = "dropped" if one.dropped else states.get(name, "")
     if state in ("kept", "unused", "dropped"):
         raise ConfigError(
@@ -314,13 +318,13 @@ def _check_wakes(name: str, sight: InstancesView) -> None:
         )
 
 
-def _pause_of(
+def _build_result(
     stores: Stores, name: str, live: str, *, paused: bool, changed: bool, reason: str
-) -> Pause:
+) -> PauseResult:
     serves = name if name != live else ""
-    return Pause(live, paused, changed, reason, _backlog(stores, live), serves)
+    return PauseResult(live, paused, changed, reason, _count_backlog(stores, live), serves)
 
 
-def _backlog(stores: Stores, name: str) -> int:
+def _count_backlog(stores: Stores, name: str) -> int:
     heads = sum(head.n for head in stores.history.log.heads())
     return max(0, heads - sum(lane.n for lane in stores.lanes.states(name)))

@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
-from memorybus.operations.providers.inventory import ListedProvider, instances, whereabouts
+from memorybus.operations.providers.inventory import ListedProvider, describe_home, list_instances
 from memorybus.operations.stores import Stores
 from memorybus.registry.homes import Home, found_here, here, is_same
 
@@ -43,7 +43,7 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
     executed: bool = False
 
 
-def plan(settings: Settings, name: str) -> Move:
+def plan_move(settings: Settings, name: str) -> Move:
     """Return what moving a provider here would change, with all its copies; change nothing.
 
     Args:
@@ -57,7 +57,7 @@ def plan(settings: Settings, name: str) -> Move:
     with Stores(settings) as stores:
         records, homes, ours = stores.instances.all(), stores.homes.all(), found_here(settings)
         provider = records[name].provider if name in records else name
-        known = _known(settings, provider)
+        known = _find_local_provider(settings, provider)
         copies = [one for one in records.values() if one.provider == provider and one.is_copy]
         along = tuple(one.name for one in copies if not one.dropped)
         every = (provider, *along)
@@ -86,8 +86,8 @@ def _has_state(settings: Settings, name: str) -> bool:
     return state.is_dir() and any(state.iterdir())
 
 
-def _known(settings: Settings, name: str) -> ListedProvider:
-    found = {one.name: one for one in instances(settings)}
+def _find_local_provider(settings: Settings, name: str) -> ListedProvider:
+    found = {one.name: one for one in list_instances(settings)}
     if name not in found:
         near = get_close_matches(name, found, n=1, cutoff=0.0)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -97,7 +97,7 @@ def _known(settings: Settings, name: str) -> ListedProvider:
     return found[name]
 
 
-def blocked(move: Move) -> str:
+def describe_obstacle(move: Move) -> str:
     """Return why a move must wait, with the remedy; empty if it need not (pure)."""
     if not (move.needed and move.lanes_owned):
         return ""
@@ -108,11 +108,14 @@ def blocked(move: Move) -> str:
     )
 
 
-def warning(move: Move) -> str:
+def describe_consequence(move: Move) -> str:
     """Return what becomes of the state (pure)."""
     if move.bare:
         rest = msgspec.structs.replace(move, bare=())
-        return f"{warning(rest)}. Nothing lies here of {', '.join(move.bare)}, which move with it"
+        return (
+            f"{describe_consequence(rest)}. Nothing lies here of {', '.join(move.bare)}, which "
+            f"move with it"
+        )
     if move.state_found:
         return (
             f"Nothing is copied: what lies in {move.state} is taken for the state. It should have "
@@ -137,7 +140,7 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
         LogError: Redis is away.
         ConfigError: the data directory cannot hold its id.
     """
-    obstacle = blocked(move)
+    obstacle = describe_obstacle(move)
     if obstacle and not force:
         raise LanesOwned(obstacle)
     home = here(settings)
@@ -147,8 +150,8 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     return msgspec.structs.replace(move, target=home, executed=True)
 
 
-def description(move: Move) -> str:
+def describe_move(move: Move) -> str:
     """Return the move in words (pure)."""
-    origin = whereabouts(move.origin) if move.origin else "no home yet"
+    origin = describe_home(move.origin) if move.origin else "no home yet"
     along = f" with {', '.join(move.along)}" if move.along else ""
-    return f"{move.provider}{along}: from {origin} to {whereabouts(move.target)}"
+    return f"{move.provider}{along}: from {origin} to {describe_home(move.target)}"

@@ -10,10 +10,10 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
-from memorybus.operations.copies.filling import LOOK
+from memorybus.operations.copies.filling import LOOK_EVERY
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -62,7 +62,7 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def remover(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
+def open_for_removal(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
     """Give the stores, with the provider's lock, so that no command rebuilds it meanwhile.
 
     Raises:
@@ -75,13 +75,13 @@ def remover(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
             RebuildLock(redis, keys, name, "removal", by) as lock,
             Stores(settings, lock) as stores,
         ):
-            stores.check()
+            stores.check_partitions()
             yield stores
     finally:
         redis.close()
 
 
-def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Removal:
+def plan_removal(stores: Stores, edit: FileEdit, name: str, *, delete_state: bool) -> Removal:
     """Return what removing an instance would do; change nothing.
 
     Raises:
@@ -91,11 +91,11 @@ def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Rem
         LogUnavailable: Redis is away.
     """
     live = live_name(check_name(name), stores.instances.live())
-    _check_alone(stores, name, live)
+    _check_no_copies(stores, name, live)
     names = {name, live}
     lanes = sum(map(stores.lanes.left, names))
     path = stores.settings.provider_home(live)
-    place = _elsewhere(stores, live)
+    place = _describe_elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None
     if not (lanes or state or edit.before != edit.after or name in stores.instances.pauses()):
         check_instance(stores, name)
@@ -135,23 +135,23 @@ def _check_deletable(name: str, workers: list[str], place: str) -> None:
         )
 
 
-def _check_alone(stores: Stores, name: str, live: str) -> None:
+def _check_no_copies(stores: Stores, name: str, live: str) -> None:
     """Make sure that no copy is left but the one that serves, and that this is no copy.
 
     Raises:
         ConfigError: what must go first, and how.
     """
-    sight = stores.instances.look()
-    one = sight.all.get(name, Instance(name=name, provider=name))
+    view = stores.instances.look()
+    one = view.all.get(name, Instance(name=name, provider=name))
     if one.is_copy:
         raise ConfigError(
             f"{name} is a copy; drop it: memorybus replay --cancel {name}"
             if one.purpose != "rebuild"
             else f"{name} is a generation of {one.provider}; see: memorybus rebuild ls"
         )
-    known = sight.live.get(name)
+    known = view.live.get(name)
     kept = {known.previous} - {""} if known else set()
-    others = {other.name for other in sight.all.values() if other.provider == name} - {name, live}
+    others = {other.name for other in view.all.values() if other.provider == name} - {name, live}
     if kept | others:
         raise ConfigError(
             f"there are copies of {name}: {', '.join(sorted(kept | others))}; drop them first: "
@@ -159,13 +159,13 @@ def _check_alone(stores: Stores, name: str, live: str) -> None:
         )
 
 
-def _elsewhere(stores: Stores, name: str) -> str:
+def _describe_elsewhere(stores: Stores, name: str) -> str:
     home = elsewhere(stores.homes.all().get(name), stores.settings)
     return f"{home.path}/providers/{name} on {home.host}" if home else ""
 
 
-def remove(
-    stores: Stores, edit: Edit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
+def remove_provider(
+    stores: Stores, edit: FileEdit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
 ) -> Removal:
     """Remove an instance: out of the settings file, its lanes, what is registered of it.
 
@@ -181,13 +181,13 @@ def remove(
         LogUnavailable: Redis is away.
     """
     held = what.names if what.workers else []
-    with _holding(
+    with _lanes_held(
         stores, held, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
     ):
         _await_free(stores, what, clock)
-        config_file.write(edit)
+        config_file.write_edit(edit)
     for name in what.names:
-        _forget(stores, name, what)
+        _forget_instance(stores, name, what)
     if not what.workers:
         stores.instances.resume(what.name)
         stores.instances.unserve(what.name)
@@ -195,7 +195,7 @@ def remove(
 
 
 @contextmanager
-def _holding(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
+def _lanes_held(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
     """Let instances stand still from now on; if the block fails, as they did before."""
     before = stores.instances.pauses()
     try:
@@ -205,17 +205,17 @@ def _holding(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[
     except BaseException:
         with suppress(MemoryBusError):  # without Redis an operator resumes them
             for name in names:
-                stores.instances.change_pause(name, partial(_put_back, why, before.get(name)))
+                stores.instances.change_pause(name, partial(_restore_pause, why, before.get(name)))
         raise
 
 
-def _put_back(
+def _restore_pause(
     ours: InstancePause, before: InstancePause | None, known: InstancePause | None
 ) -> InstancePause | None:
     return before if known == ours else known
 
 
-def _forget(stores: Stores, name: str, what: Removal) -> None:
+def _forget_instance(stores: Stores, name: str, what: Removal) -> None:
     stores.lanes.remove(name)
     stores.roster.forget(name)
     stores.instances.remove(name)
@@ -235,4 +235,4 @@ def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
                 f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "
                 f"removed, and they go on: stop the workers, then run the command again"
             )
-        clock.sleep(LOOK)
+        clock.sleep(LOOK_EVERY)

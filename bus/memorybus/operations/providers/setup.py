@@ -18,7 +18,7 @@ from memorybus.config.secrets_file import SECRETS_NAME
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.operations.providers import config_file, lifecycle
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.providers.limits import with_limits
 from memorybus.processes.commands import described, offered
 from memorybus.registry.description import KindOffer
@@ -36,7 +36,7 @@ class Target(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Wish(msgspec.Struct, frozen=True):
+class SetupAnswers(msgspec.Struct, frozen=True):
     """What was answered for an instance.
 
     Attributes:
@@ -54,7 +54,7 @@ class Wish(msgspec.Struct, frozen=True):
         return f"Wish({self.target}, options: {sorted(self.options)}, {sorted(self.secrets)})"
 
 
-class Draft(msgspec.Struct, frozen=True):
+class SetupDraft(msgspec.Struct, frozen=True):
     """What would be written.
 
     Attributes:
@@ -66,8 +66,8 @@ class Draft(msgspec.Struct, frozen=True):
 
     target: Target
     is_new: bool
-    edit: Edit
-    secrets: Edit
+    edit: FileEdit
+    secrets: FileEdit
 
     def __repr__(self) -> str:
         """Show no text of a secrets file."""
@@ -79,20 +79,20 @@ class Draft(msgspec.Struct, frozen=True):
         return any(one.before != one.after for one in (self.edit, self.secrets))
 
 
-def targets(settings: Settings, words: Sequence[str]) -> list[Target]:
+def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
     """Return what words mean: an instance there is, ``KIND``, or ``NAME=KIND``.
 
     Raises:
         ConfigError: a name that no instance may have, or one twice.
     """
-    found = [_target(settings, word) for word in words]
+    found = [_parse_target(settings, word) for word in words]
     names = [one.name for one in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"{', '.join(sorted(twice))} is named twice; use NAME=KIND")
     return found
 
 
-def _target(settings: Settings, word: str) -> Target:
+def _parse_target(settings: Settings, word: str) -> Target:
     name, equals, kind = word.partition("=")
     if equals:
         return Target(check_name(name), kind)
@@ -101,7 +101,7 @@ def _target(settings: Settings, word: str) -> Target:
     return Target(check_name(word.rpartition(":")[2].rpartition("/")[2].lower()), word)
 
 
-def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
+def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
     """Return what the kinds of these instances promise, by kind, and the limits of their calls.
 
     Raises:
@@ -115,20 +115,20 @@ def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]
     return found
 
 
-def draft(settings: Settings, wish: Wish) -> Draft:
+def draft_setup(settings: Settings, wish: SetupAnswers) -> SetupDraft:
     """Return what would be written; nothing is.
 
     Raises:
         ConfigError: a file cannot be read, or the instance is of another kind.
     """
     target = wish.target
-    edit = config_file.setting_up(settings, target.name, target.kind, wish.options)
-    secrets = config_file.keeping_secrets(config_file.secrets_path(settings), wish.secrets)
-    return Draft(target, target.name not in settings.providers, edit, secrets)
+    edit = config_file.edit_to_set_up(settings, target.name, target.kind, wish.options)
+    secrets = config_file.edit_secrets(config_file.secrets_path(settings), wish.secrets)
+    return SetupDraft(target, target.name not in settings.providers, edit, secrets)
 
 
 @contextmanager
-def rehearsed(what: Draft, given: Mapping[str, Any]) -> Iterator[Settings]:
+def trial_settings(what: SetupDraft, given: Mapping[str, Any]) -> Iterator[Settings]:
     """Give the settings as they would be, with a private copy of the secrets, for a trial.
 
     Raises:
@@ -137,10 +137,10 @@ def rehearsed(what: Draft, given: Mapping[str, Any]) -> Iterator[Settings]:
     with TemporaryDirectory(prefix="memorybus-") as scratch:
         secrets = Path(scratch) / SECRETS_NAME
         private.write(secrets, what.secrets.after.encode())
-        yield config_file.settings_of(what.edit, **{**given, "secrets_file": str(secrets)})
+        yield config_file.settings_after(what.edit, **{**given, "secrets_file": str(secrets)})
 
 
-def check(then: Settings, what: Draft) -> None:
+def check_draft(then: Settings, what: SetupDraft) -> None:
     """Make sure that the instance could be made.
 
     Raises:
@@ -154,7 +154,7 @@ def check(then: Settings, what: Draft) -> None:
     described(then, what.target.name)
 
 
-def keep(settings: Settings, what: Draft, by: str, given: Mapping[str, Any]) -> None:
+def write_draft(settings: Settings, what: SetupDraft, by: str, given: Mapping[str, Any]) -> None:
     """Write the secrets, then the settings, each whole.
 
     Raises:
@@ -162,12 +162,12 @@ def keep(settings: Settings, what: Draft, by: str, given: Mapping[str, Any]) -> 
         OSError: it cannot be written.
     """
     if what.secrets.before != what.secrets.after:
-        config_file.write(what.secrets)
+        config_file.write_edit(what.secrets)
     if what.is_new:
         named = {**given, "secrets_file": what.secrets.path}
-        added = lifecycle.addition(
+        added = lifecycle.plan_addition(
             settings, what.edit, what.target.name, lifecycle.BEGINNING, named
         )
-        lifecycle.add(settings, what.edit, added, by)
+        lifecycle.add_provider(settings, what.edit, added, by)
     elif what.edit.before != what.edit.after:
-        config_file.write(what.edit)
+        config_file.write_edit(what.edit)

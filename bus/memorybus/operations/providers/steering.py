@@ -15,7 +15,7 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.ids import NewId, new_id
 from memorybus.operations.dead_letters import selection
 from memorybus.operations.known_providers import check_provider
-from memorybus.operations.providers.lifecycle import served_by
+from memorybus.operations.providers.lifecycle import resolve_instance
 from memorybus.operations.stores import Stores
 from memorybus.registry.steering import RetryWish, Tuned, Tuning
 
@@ -38,7 +38,7 @@ class LimitsChange(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def limits_change(
+def plan_limits(
     stores: Stores, name: str, changes: Mapping[str, Any], *, reset: bool = False
 ) -> LimitsChange:
     """Return what other limits would mean; change nothing.
@@ -60,7 +60,7 @@ def limits_change(
         raise ConfigError(f"{name} is transactional: it calls no service, and has no limits to set")
     before = stores.steering.tuned().get(name, Tuned()).tuning
     asked: dict[str, Any] = {} if reset else {**before.given, **changes}
-    after = _tuning({key: value for key, value in asked.items() if value != ""})
+    after = _parse_tuning({key: value for key, value in asked.items() if value != ""})
     settings = stores.settings
     configured = msgspec.structs.asdict(settings.provider_limits(name))
     return LimitsChange(
@@ -68,7 +68,7 @@ def limits_change(
     )
 
 
-def _tuning(asked: Mapping[str, Any]) -> Tuning:
+def _parse_tuning(asked: Mapping[str, Any]) -> Tuning:
     try:
         return msgspec.convert(asked, Tuning)
     except msgspec.ValidationError as error:
@@ -84,7 +84,7 @@ def set_limits(
     Raises:
         LogUnavailable: Redis is away.
     """
-    tuning = _tuning(what.after)
+    tuning = _parse_tuning(what.after)
     stores.steering.tune(what.name, Tuned(tuning, reason, by, clock.now_ms()))
     return msgspec.structs.replace(what, executed=True)
 
@@ -111,28 +111,28 @@ class RetryNow(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def retry_plan(stores: Stores, name: str, *, parked: bool) -> RetryNow:
+def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
     """Return what would be tried again at once; change nothing.
 
     Raises:
         ConfigError: nobody knows the instance.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     found = read_status(stores.settings)
-    status = next(one for one in (*found.providers, *found.copies) if _is(one, live))
+    status = next(one for one in (*found.providers, *found.copies) if _is_status_of(one, live))
     workers = [one for one in stores.roster.alive() if live in one.providers]
     return RetryNow(
         name=live,
         serves=name if name != live else "",
         failing=status.failing,
         backlog=status.backlog,
-        parked=len(_letters(stores, live)) if parked else 0,
+        parked=len(_letters_of(stores, live)) if parked else 0,
         workers=len(workers),
     )
 
 
-def _is(status: ProviderStatus, instance: str) -> bool:
+def _is_status_of(status: ProviderStatus, instance: str) -> bool:
     return (status.live or status.name) == instance
 
 
@@ -150,16 +150,16 @@ def retry_now(
     stores.steering.retry(what.name, RetryWish(ids(), by, clock.now_ms()))
     if what.parked:
         decision = selection.OperatorDecision("retry", "", by, clock.now_ms(), {})
-        requests = selection.requests(decision, _letters(stores, what.name), ids)
-        _send(stores, what.name, [request for _, request in requests])
+        requests = selection.build_requests(decision, _letters_of(stores, what.name), ids)
+        _send_requests(stores, what.name, [request for _, request in requests])
     return msgspec.structs.replace(what, executed=True)
 
 
-def _letters(stores: Stores, instance: str) -> list[Dead]:
+def _letters_of(stores: Stores, instance: str) -> list[Dead]:
     with closing(DeadLetters(stores.settings)) as desk:
         return desk.letters([instance])
 
 
-def _send(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
+def _send_requests(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
     with closing(DeadLetters(stores.settings)) as desk:
         desk.send(instance, requests)

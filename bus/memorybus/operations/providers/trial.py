@@ -13,7 +13,7 @@ from memorybus.registry.homes import elsewhere
 from memorybus.registry.instances import Instance, live_name
 
 
-def trial(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
+def try_provider(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
     """Try the instance that serves `name`; yield each step when it is done.
 
     It needs no Redis. Where there is one, it is asked which copy serves, and where its state lies.
@@ -23,11 +23,11 @@ def trial(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialSte
         MemoryBusError: the process that was to try it ended without a word.
     """
     check_configured(settings, name)
-    serves = _serving(settings, name)
+    serves = _serving_instance(settings, name)
     yield from tried(settings, name, serves.name, serves.options, terms)
 
 
-def _serving(settings: Settings, name: str) -> Instance:
+def _serving_instance(settings: Settings, name: str) -> Instance:
     """Return the instance that serves a name, itself without Redis."""
     with suppress(LogUnavailable), Stores(settings) as stores:
         live = live_name(name, stores.instances.live())

@@ -19,8 +19,8 @@ NAMED = 20
 """Differing keys that are named; all are counted."""
 
 Pair = tuple[str, str]
-How = Literal["differs", "missing", "strange"]
-DifferingKeys = dict[str, How]
+DifferenceKind = Literal["differs", "missing", "strange"]
+DifferingKeys = dict[str, DifferenceKind]
 """Keys that are not the same in both, and how."""
 
 
@@ -28,10 +28,10 @@ class Difference(msgspec.Struct, frozen=True):
     """A key that is not the same in both: it differs, is missing in the second, or only there."""
 
     key: str
-    how: How
+    how: DifferenceKind
 
 
-class Compared(msgspec.Struct, frozen=True):
+class ComparisonResult(msgspec.Struct, frozen=True):
     """Two states compared.
 
     Attributes:
@@ -52,11 +52,13 @@ class Compared(msgspec.Struct, frozen=True):
         return self.given and not self.differing
 
 
-NOT_COMPARED = Compared(0, 0, (), given=False)
+NOT_COMPARED = ComparisonResult(0, 0, (), given=False)
 """The result for a provider that gives no digest."""
 
 
-def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str, How | None]]:
+def merge_pairs(
+    first: Iterator[Pair], second: Iterator[Pair]
+) -> Iterator[tuple[str, DifferenceKind | None]]:
     """Yield every key of either, in order, and how it differs; pure, in flat memory."""
     one, two = next(first, None), next(second, None)
     while one is not None or two is not None:
@@ -71,23 +73,23 @@ def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str,
             one, two = next(first, None), next(second, None)
 
 
-def compared(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
+def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
     """Return how many keys there are, and those that differ; pure."""
-    keys, differing = 0, dict[str, How]()
-    for key, how in merged(first, second):
+    keys, differing = 0, dict[str, DifferenceKind]()
+    for key, how in merge_pairs(first, second):
         keys += 1
         if how is not None:
             differing[key] = how
     return keys, differing
 
 
-def summary(keys: int, differing: DifferingKeys) -> Compared:
+def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
     """Return a comparison of which the first differing keys are named; pure."""
     first = sorted(differing.items())[:NAMED]
-    return Compared(keys, len(differing), tuple(Difference(key, how) for key, how in first))
+    return ComparisonResult(keys, len(differing), tuple(Difference(key, how) for key, how in first))
 
 
-def between(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
+def differing_keys(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
     """Return which keys differ, and how; "" is the digest of a key that holds nothing; pure."""
     return {
         key: "differs" if one and second[key] else "missing" if one else "strange"
@@ -106,7 +108,7 @@ class Comparison:
         provider: whose instances they are.
         first: the instance that the other is compared with.
         second: the other.
-        keep: called before every page.
+        before_page: called before every page.
 
     Attributes:
         provider: whose instances they are.
@@ -120,29 +122,29 @@ class Comparison:
         provider: str,
         first: str,
         second: str,
-        keep: Callable[[], Any] = lambda: None,
+        before_page: Callable[[], Any] = lambda: None,
     ) -> None:
         """Ask nothing yet."""
         self._inspector = inspector
         self.provider = provider
         self.first = first
         self.second = second
-        self._keep = keep
+        self._before_page = before_page
 
     @property
-    def given(self) -> bool:
+    def has_digest(self) -> bool:
         """Whether the provider gives a digest at all."""
         return self._inspector.digest(self.provider, self.first).given
 
-    def now(self) -> Compared:
+    def compare_now(self) -> ComparisonResult:
         """Compare the two as they are now."""
-        return summary(*self.whole()) if self.given else NOT_COMPARED
+        return summarize(*self.compare_all()) if self.has_digest else NOT_COMPARED
 
-    def whole(self) -> tuple[int, DifferingKeys]:
+    def compare_all(self) -> tuple[int, DifferingKeys]:
         """Return how many keys there are, and which differ now."""
-        return compared(self._pairs(self.first), self._pairs(self.second))
+        return compare_pairs(self._read_pairs(self.first), self._read_pairs(self.second))
 
-    def again(self, differing: DifferingKeys) -> DifferingKeys:
+    def compare_again(self, differing: DifferingKeys) -> DifferingKeys:
         """Read keys again that differed, while both instances stand at the same place.
 
         As soon as more differ than are named the rest counts as differing unread: the result is
@@ -154,25 +156,27 @@ class Comparison:
             if len(found) > NAMED:
                 return found | {key: differing[key] for key in keys[at:]}
             some = keys[at : at + TOGETHER]
-            found |= between(self.picked(self.first, some), self.picked(self.second, some))
+            found |= differing_keys(
+                self.digests_of(self.first, some), self.digests_of(self.second, some)
+            )
         return found
 
-    def picked(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
+    def digests_of(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the digests of some keys of one of the two; "" of what holds nothing."""
-        return dict(self._pairs(instance, keys))
+        return dict(self._read_pairs(instance, keys))
 
-    def _pairs(self, instance: str, keys: Sequence[str] = ()) -> Iterator[Pair]:
+    def _read_pairs(self, instance: str, keys: Sequence[str] = ()) -> Iterator[Pair]:
         """Yield an instance's digest, a page at a time."""
         after, more = "", True
         while more:
-            self._keep()
+            self._before_page()
             page = self._inspector.digest(self.provider, instance, after, keys)
             yield from page.pairs
             more = page.more
             after = page.pairs[-1][0] if page.pairs else after
 
 
-def refusal(compared: Compared, provider: str, live: str, candidate: str) -> str:
+def describe_refusal(compared: ComparisonResult, provider: str, live: str, candidate: str) -> str:
     """Return what a person reads whose rebuild is refused since the states differ; pure."""
     words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
     named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)

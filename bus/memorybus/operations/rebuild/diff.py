@@ -8,7 +8,7 @@ from memorybus.jobs.inspect import InstanceInspector
 from memorybus.recall.model import RecalledItem, Want
 
 
-class Side(msgspec.Struct, frozen=True):
+class RecallSide(msgspec.Struct, frozen=True):
     """What one instance recalls."""
 
     instance: str
@@ -32,11 +32,11 @@ class RecallDifference(msgspec.Struct, frozen=True):
 
     query: str
     same: bool
-    first: Side
-    second: Side
+    first: RecallSide
+    second: RecallSide
 
 
-def differing(
+def compare_recalls(
     inspector: InstanceInspector,
     instances: tuple[tuple[str, str], tuple[str, str]],
     wants: Sequence[Want],
@@ -53,6 +53,6 @@ def differing(
     """
     found = []
     for want in wants:
-        one, two = (Side(name, inspector.recall(of, name, want)) for of, name in instances)
+        one, two = (RecallSide(name, inspector.recall(of, name, want)) for of, name in instances)
         found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
     return found

@@ -7,15 +7,15 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.operations.copies.copies import mark_dropped, remaining
-from memorybus.operations.copies.freshness import place_text
+from memorybus.operations.copies.copies import await_removal, mark_dropped
+from memorybus.operations.copies.freshness import describe_place
 from memorybus.operations.copies.generations import (
     Generation,
-    begun,
-    ending,
+    command_to_finish_swap,
+    copies_never_live,
     generations,
-    unended,
-    without,
+    live_after_drop,
+    unfinished_swap,
 )
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
@@ -48,7 +48,7 @@ class Drop(msgspec.Struct, frozen=True):
     shared: Mapping[str, str] = {}
 
 
-def droppable(stores: Stores, provider: str) -> Drop:
+def plan_drop(stores: Stores, provider: str) -> Drop:
     """Return what would be dropped; change nothing.
 
     That is what was begun and never served; if nothing was, all generations but the live one.
@@ -56,25 +56,30 @@ def droppable(stores: Stores, provider: str) -> Drop:
     Raises:
         ConfigError: nobody knows the provider, there is nothing to drop, or a swap is not ended.
     """
-    sight = stores.instances.look()
-    if unended(provider, sight):
-        raise ConfigError(f"a swap of {provider} was cut short; first: {ending(provider, sight)}")
-    found = generations(provider, sight)
-    live = live_name(provider, sight.live)
+    view = stores.instances.look()
+    if unfinished_swap(provider, view):
+        raise ConfigError(
+            f"a swap of {provider} was cut short; first: {command_to_finish_swap(provider, view)}"
+        )
+    found = generations(provider, view)
+    live = live_name(provider, view.live)
     # What is marked already counts, too, so that the same command twice drops nothing more.
-    names = tuple(one.name for one in begun(provider, "rebuild", sight)) or tuple(
-        one.name for one in found if one.name != live and _is_there(stores, one)
+    names = tuple(one.name for one in copies_never_live(provider, "rebuild", view)) or tuple(
+        one.name for one in found if one.name != live and _has_anything(stores, one)
     )
     if not names:
         check_provider(stores, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
-    known = sight.live.get(provider, Live(provider))
-    kept, shared = without(known, names).previous, _shared(stores, provider, names, sight)
+    known = view.live.get(provider, Live(provider))
+    kept, shared = (
+        live_after_drop(known, names).previous,
+        _shared_places(stores, provider, names, view),
+    )
     return Drop(provider, live, names, kept=kept, shared=shared)
 
 
-def _shared(
-    stores: Stores, provider: str, names: Sequence[str], sight: InstancesView
+def _shared_places(
+    stores: Stores, provider: str, names: Sequence[str], view: InstancesView
 ) -> dict[str, str]:
     """Return where shared states are, by instance; nothing if the provider is not known here."""
     with suppress(MemoryBusError):
@@ -82,17 +87,17 @@ def _shared(
         if not what.by_home:
             first = Instance(name=provider, provider=provider)
             return {
-                name: place_text(what, sight.all.get(name, first), stores.settings.provider)
+                name: describe_place(what, view.all.get(name, first), stores.settings.provider)
                 for name in names
             }
     return {}
 
 
-def _is_there(stores: Stores, one: Generation) -> bool:
+def _has_anything(stores: Stores, one: Generation) -> bool:
     return one.name != one.provider or stores.lanes.left(one.name) > 0
 
 
-def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
+def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
     """Drop generations; a rollback to them is not possible afterwards.
 
     Args:
@@ -109,18 +114,18 @@ def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
         MemoryBusError: another command swapped; what serves now is not dropped.
     """
     stores, first = work.stores, what.provider
-    _let_alone(work, what, by)
+    _exclude_from_swaps(work, what, by)
     copies = [name for name in what.dropped if name != first]
     for name in copies:
         mark_dropped(stores, name)
     if first in what.dropped:
         _drop_first(stores, what, clock)
-    left = remaining(stores, copies, clock)
+    left = await_removal(stores, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
     return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept, what.shared)
 
 
-def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:
+def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
     """Make sure that no command rolls back, or swaps, to a generation that goes.
 
     Raises:
@@ -130,28 +135,28 @@ def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:
     pause = work.pause(first, first, by)
     try:
         if first in what.dropped:
-            _check_here(work.stores, first)
+            _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
                 pause.hold_before_deletion(first)  # somebody resumed it
             else:
                 pause.hold(first)
-        _forget(work.stores, what)
+        _forget_generations(work.stores, what)
     except BaseException:
         with suppress(MemoryBusError):
             pause.release(first)
         raise
 
 
-def _forget(stores: Stores, what: Drop) -> None:
+def _forget_generations(stores: Stores, what: Drop) -> None:
     found = stores.instances.live().get(what.provider)
     known = found or Live(what.provider)
     same = known.instance == what.live
-    then = without(known, what.dropped)
+    then = live_after_drop(known, what.dropped)
     if not same or not stores.instances.swap(what.provider, found, then):
         raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 
 
-def _check_here(stores: Stores, first: str) -> None:
+def _check_state_is_here(stores: Stores, first: str) -> None:
     home = elsewhere(stores.homes.all().get(first), stores.settings)
     if home is not None:
         raise ConfigError(

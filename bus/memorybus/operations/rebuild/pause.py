@@ -11,7 +11,12 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
-from memorybus.operations.copies.generations import Numbers, behind, ended, opened
+from memorybus.operations.copies.generations import (
+    PartitionNumbers,
+    count_behind,
+    plan_ending_at,
+    plan_without_end,
+)
 from memorybus.operations.stores import Stores
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance
@@ -19,19 +24,19 @@ from memorybus.registry.lanes import LaneState
 from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
 from memorybus.registry.rebuild_lock import RebuildLock
 
-LOOK = 0.05
+LOOK_EVERY = 0.05
 """Seconds between looks."""
 
 PATIENCE = 60.0
 """Seconds without progress after which a step is given up."""
 
-_NOTICED = 2
+_NOTICED_WITHIN = 2
 """Heartbeats, of the slowest worker, after which all have seen that a command works."""
 
-OBEYED = 0.4
+OBEYED_WITHIN = 0.4
 """Seconds after which workers that know of the command obey a hold: they look every 0.1 s."""
 
-_UNOWNED = 5.0
+_UNOWNED_FOR = 5.0
 """Seconds without an owner after which nobody seems able to serve an instance."""
 
 _TRIES = 5
@@ -77,11 +82,11 @@ class LanePause:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def numbers(self, name: str) -> Numbers:
+    def numbers(self, name: str) -> PartitionNumbers:
         """Return where an instance's lanes are."""
         return dict(enumerate(lane.n for lane in self._stores.lanes.states(name)))
 
-    def heads(self) -> Numbers:
+    def heads(self) -> PartitionNumbers:
         """Return where the history ends now."""
         return {head.partition: head.n for head in self._stores.history.log.heads()}
 
@@ -95,17 +100,17 @@ class LanePause:
         Raises:
             LanesStalled: it lacks something, and would never catch up.
         """
-        left = behind(self.numbers(name), self.heads())
+        left = count_behind(self.numbers(name), self.heads())
         if left:
             self._check_mover(name, f"{name} lacks a part of the history", left)
 
     def is_unserved(self, name: str) -> bool:
         """Say whether nobody owns a lane of an instance, or will soon."""
-        until = self._clock.monotonic() + _UNOWNED
+        until = self._clock.monotonic() + _UNOWNED_FOR
         while not any(lane.owned for lane in self._stores.lanes.states(name)):
             if self.paused_by_person(name) or self._clock.monotonic() > until:
                 return True
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
         return False
 
     # -- acting -----------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ class LanePause:
             LanesStalled: somebody goes on owning a lane.
         """
         self.hold(name)
-        self._clock.sleep(self._notice())
+        self._clock.sleep(self._notice_time())
         self.hold(name)
 
     def release(self, name: str) -> None:
@@ -157,11 +162,13 @@ class LanePause:
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
         if plan != WHOLE:
-            self._stores.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
+            self._stores.add_instance(
+                Instance(name=name, provider=provider, plan=plan, purpose="rebuild")
+            )
 
     def open_end(self, name: str, provider: str) -> None:
         """Let an instance take what is to come, too."""
-        self.change_plan(name, provider, opened)
+        self.change_plan(name, provider, plan_without_end)
 
     # -- meeting ----------------------------------------------------------------------------------
 
@@ -173,15 +180,15 @@ class LanePause:
         Raises:
             LanesStalled: they do not come to one place; the caller lets them go.
         """
-        self._clock.sleep(max(0.0, self._made_at + self._notice() - self._clock.monotonic()))
+        self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
         for _ in range(_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
             self.hold(candidate)
             self.release(live)
             self.wait_until_level(live, candidate)
-            there = self._stopped(live)
-            if behind(self.numbers(candidate), there):
-                self._bring(candidate, provider, there)
+            there = self._stop_live(live)
+            if count_behind(self.numbers(candidate), there):
+                self._bring_up_to(candidate, provider, there)
             # A worker may have taken a lane after all; then another try is needed.
             self.hold(live)
             self.hold(candidate)
@@ -189,16 +196,16 @@ class LanePause:
                 return
         raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
 
-    def _notice(self) -> float:
+    def _notice_time(self) -> float:
         """Return the seconds after which every worker has seen what was written, however slow."""
-        return _NOTICED * max((one.beat for one in self._stores.roster.alive()), default=1.0)
+        return _NOTICED_WITHIN * max((one.beat for one in self._stores.roster.alive()), default=1.0)
 
-    def _stopped(self, live: str) -> Numbers:
+    def _stop_live(self, live: str) -> PartitionNumbers:
         """Pause the live instance with none of its events half done; return where it is."""
         for _ in range(_TRIES):
             self._since = self._clock.monotonic()
             self.hold(live)
-            self._clock.sleep(OBEYED)
+            self._clock.sleep(OBEYED_WITHIN)
             self.hold(live)
             lanes = self._stores.lanes.states(live)
             if all(lane.settled for lane in lanes):
@@ -212,12 +219,12 @@ class LanePause:
             )
         raise LanesStalled(f"{live} always has an event half done: see memorybus status")
 
-    def _bring(self, candidate: str, provider: str, there: Numbers) -> None:
+    def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
         """Let a candidate go on to a place and not further."""
-        self.change_plan(candidate, provider, lambda plan: ended(plan, there))
+        self.change_plan(candidate, provider, lambda plan: plan_ending_at(plan, there))
         self.release(candidate)
         self.wait_for_none(
-            lambda: behind(self.numbers(candidate), there),
+            lambda: count_behind(self.numbers(candidate), there),
             f"{candidate} does not come as far as the live instance is",
             mover=candidate,
         )
@@ -246,7 +253,7 @@ class LanePause:
         """
         there = self.numbers(fast)
         self.wait_for_none(
-            lambda: behind(self.numbers(slow), there),
+            lambda: count_behind(self.numbers(slow), there),
             f"{slow} does not come as far as {fast}",
             mover=slow,
         )
@@ -278,7 +285,7 @@ class LanePause:
                 self._lock.keep()
                 self._check_mover(mover, what, now)
                 kept = moment
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
             now = left()
             if now < least:
                 least, since = now, self._clock.monotonic()
@@ -294,6 +301,6 @@ class LanePause:
             )
 
 
-def parked(lanes: list[LaneState]) -> int:
+def count_parked(lanes: list[LaneState]) -> int:
     """Return how many events were put aside."""
     return sum(lane.parked for lane in lanes)

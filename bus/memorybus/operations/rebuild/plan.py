@@ -6,16 +6,27 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted, joined
-from memorybus.operations.copies.freshness import free_name, owner_of, remedy, shared
+from memorybus.operations.copies.counting import (
+    CountRequest,
+    HistoryCount,
+    ReportRead,
+    count_history,
+    join_exclusions,
+)
+from memorybus.operations.copies.freshness import (
+    describe_remedy,
+    describe_shared_state,
+    find_free_name,
+    owner_of,
+)
 from memorybus.operations.copies.generations import (
-    Numbers,
-    check_same,
-    comparable,
-    only_ends,
-    opened,
-    unfinished,
-    until,
+    PartitionNumbers,
+    check_same_request,
+    must_equal,
+    needs_only_finish,
+    plan_without_end,
+    plan_without_interval,
+    unfinished_copy,
 )
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
@@ -58,7 +69,7 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class RebuildPlan(msgspec.Struct, frozen=True):
     """A rebuild that could begin, or go on.
 
     Attributes:
@@ -82,9 +93,9 @@ class Prepared(msgspec.Struct, frozen=True):
     counted: HistoryCount | None = None
 
 
-def prepare(
-    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: Tell | None = None
-) -> Prepared:
+def plan_rebuild(
+    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: ReportRead | None = None
+) -> RebuildPlan:
     """Return what a rebuild would do; change nothing.
 
     Args:
@@ -100,58 +111,67 @@ def prepare(
     """
     provider = wanted.provider
     check_provider(stores, provider)
-    sight = stores.instances.look()
-    live = live_name(provider, sight.live)
+    view = stores.instances.look()
+    live = live_name(provider, view.live)
     heads = {head.partition: head.n for head in stores.history.log.heads()}
-    serves = sight.all.get(live, Instance(name=live, provider=provider))
-    asked = _asked(stores, wanted, serves, free_name(stores, provider, sight), heads, clock)
-    done = only_ends(asked, sight)
-    known = serves if done else unfinished(provider, "rebuild", sight)
-    what = _with_own_state(stores, asked, sight) if known is None else None
+    serves = view.all.get(live, Instance(name=live, provider=provider))
+    asked = _build_record(
+        stores, wanted, serves, find_free_name(stores, provider, view), heads, clock
+    )
+    done = needs_only_finish(asked, view)
+    known = serves if done else unfinished_copy(provider, "rebuild", view)
+    what = _check_own_state(stores, asked, view) if known is None else None
     if known is not None and not done:
-        check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
+        check_same_request(known, asked, f"memorybus rebuild --drop {provider} --execute")
     instance = known or asked
-    return Prepared(
+    return RebuildPlan(
         instance=instance,
         live=live,
         known=known is not None,
         swapped=done,
-        compared=wanted.verify and comparable(instance, serves),
-        kept=_kept(wanted, serves),
+        compared=wanted.verify and must_equal(instance, serves),
+        kept=_inherited_parts(wanted, serves),
         served=provider in stores.roster.serving_jobs(),
-        counted=_counted(stores, instance, what, heads, tell, clock) if tell else None,
+        counted=_count_history(stores, instance, what, heads, tell, clock) if tell else None,
     )
 
 
-def _counted(
+def _count_history(
     stores: Stores,
     copy: Instance,
     what: Described | None,
-    heads: Numbers,
-    tell: Tell,
+    heads: PartitionNumbers,
+    tell: ReportRead,
     clock: Clock,
 ) -> HistoryCount:
     """Return what a new generation takes of the history, and what it leaves out."""
     what = what or described(stores.settings, copy.provider, copy.name, copy.options)
-    taking = Taking(copy.provider, what, copy.plan, heads, by_option=True)
-    return counted(stores, taking, tell, clock)
+    taking = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
+    return count_history(stores, taking, tell, clock)
 
 
-def _with_own_state(stores: Stores, asked: Instance, sight: InstancesView) -> Described:
+def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> Described:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
         ConfigError: it would write where another instance does.
     """
     what = described(stores.settings, asked.provider, asked.name, asked.options)
-    owner = owner_of(what, asked, sight, stores.settings.provider)
+    owner = owner_of(what, asked, view, stores.settings.provider)
     if owner:
-        raise ConfigError(f"{shared(asked, owner)}; {remedy(what, asked.name)}")
+        raise ConfigError(
+            f"{describe_shared_state(asked, owner)}; {describe_remedy(what, asked.name)}"
+        )
     return what
 
 
-def _asked(
-    stores: Stores, wanted: RebuildRequest, live: Instance, name: str, heads: Numbers, clock: Clock
+def _build_record(
+    stores: Stores,
+    wanted: RebuildRequest,
+    live: Instance,
+    name: str,
+    heads: PartitionNumbers,
+    clock: Clock,
 ) -> Instance:
     """Return the record of what is asked: as the live one's, but for what the command changes."""
     options = as_recorded(wanted.options)
@@ -159,7 +179,7 @@ def _asked(
         name=name,
         provider=wanted.provider,
         options=live.options | options,
-        plan=_plan(stores, wanted, live, heads),
+        plan=_build_plan(stores, wanted, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
         made_by=wanted.by,
@@ -174,23 +194,27 @@ def _asked(
     )
 
 
-def _kept(wanted: RebuildRequest, live: Instance) -> tuple[Literal["history", "options"], ...]:
-    history = not wanted.whole and opened(live.plan) != WHOLE
+def _inherited_parts(
+    wanted: RebuildRequest, live: Instance
+) -> tuple[Literal["history", "options"], ...]:
+    history = not wanted.whole and plan_without_end(live.plan) != WHOLE
     options = live.options.keys() - wanted.options.keys()
     return (*(("history",) if history else ()), *(("options",) if options else ()))
 
 
-def _plan(stores: Stores, wanted: RebuildRequest, live: Instance, heads: Numbers) -> Plan:
+def _build_plan(
+    stores: Stores, wanted: RebuildRequest, live: Instance, heads: PartitionNumbers
+) -> Plan:
     """Return what is taken; what the live one left out stays out unless all is asked for."""
-    before = WHOLE if wanted.whole else opened(live.plan)
-    plan = Plan(query=joined(before.query, wanted.query), spans=before.spans)
+    before = WHOLE if wanted.whole else plan_without_end(live.plan)
+    plan = Plan(query=join_exclusions(before.query, wanted.query), spans=before.spans)
     if not wanted.until:
         return plan
     then = numbers_upto(stores.history, wanted.until)
-    return until(plan, then, heads, stores.settings.partitions)
+    return plan_without_interval(plan, then, heads, stores.settings.partitions)
 
 
-def rolled_back_to(stores: Stores, provider: str) -> str:
+def rollback_target(stores: Stores, provider: str) -> str:
     """Return the instance that a rollback would let serve again.
 
     Raises:

@@ -19,17 +19,17 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
-from memorybus.operations.copies.generations import behind, generations, swapped
+from memorybus.operations.copies.generations import count_behind, generations, live_after_swap
 from memorybus.operations.rebuild.comparison import (
     NOT_COMPARED,
-    Compared,
     Comparison,
+    ComparisonResult,
     DifferingKeys,
-    refusal,
-    summary,
+    describe_refusal,
+    summarize,
 )
-from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
-from memorybus.operations.rebuild.plan import Prepared
+from memorybus.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
+from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import described
 from memorybus.recall.purge import purge
@@ -41,13 +41,13 @@ from memorybus.registry.pauses import InstancePause, command_pause, prepared_cop
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
-CLOSE = 500
+NEARLY_FILLED = 500
 """Places of the history that a filled copy may still lack: they take a moment."""
 
 _PARKING_TIME = 5.0
 """Seconds in which the live instance parks what the candidate has parked, if it does so at all."""
 
-Tell = Callable[[str, int, int], Any]
+ReportStep = Callable[[str, int, int], Any]
 """Receives the step that begins or goes on, and how many places of how many are done."""
 
 
@@ -55,7 +55,7 @@ class RebuildDiffers(MemoryBusError):
     """The rebuilt state is not the live one; nothing was swapped."""
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
+class RebuildResult(msgspec.Struct, frozen=True):
     """What was done.
 
     Attributes:
@@ -71,15 +71,15 @@ class Rebuilt(msgspec.Struct, frozen=True):
     provider: str
     live: str
     previous: str
-    compared: Compared | None
+    compared: ComparisonResult | None
     parked: int
     purged: int
     held_ms: int
 
 
 @contextmanager
-def rebuilder(
-    settings: Settings, provider: str, what: str, by: str, tell: Tell
+def open_rebuilder(
+    settings: Settings, provider: str, what: str, by: str, tell: ReportStep
 ) -> "Iterator[Rebuilder]":
     """Give a rebuilder that has the provider's lock for as long as the block lasts.
 
@@ -93,7 +93,7 @@ def rebuilder(
             RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
             Stores(settings, lock) as stores,
         ):
-            stores.check()
+            stores.check_partitions()
             crash = crash_points(settings.crash_at)
             yield Rebuilder(
                 stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
@@ -128,7 +128,7 @@ class Rebuilder:
         purge: Callable[[str], int],
         lock: RebuildLock,
         what: str,
-        tell: Tell,
+        tell: ReportStep,
         clock: Clock,
         crash: CrashPoint = no_crash,
     ) -> None:
@@ -144,14 +144,14 @@ class Rebuilder:
 
     # -- parts that other commands use, too -------------------------------------------------------
 
-    def add(self, copy: Instance) -> None:
+    def add_copy(self, copy: Instance) -> None:
         """Make a copy known; the state of a local one lies where its provider's does."""
         home = self.stores.homes.all().get(copy.provider)
         if home is not None:
             self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
         elif described(self.stores.settings, copy.provider).placement == "local":
             self.stores.homes.move(copy.name, here(self.stores.settings))
-        self.stores.make(copy)
+        self.stores.add_instance(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
         """Return what pauses lanes for a candidate."""
@@ -171,9 +171,9 @@ class Rebuilder:
         pause.open_end(candidate, provider)
         total = sum(pause.heads().values())
         pause.wait_for_none(
-            lambda: behind(pause.numbers(candidate), pause.heads()),
+            lambda: count_behind(pause.numbers(candidate), pause.heads()),
             f"{candidate} is not filled; does a worker serve {provider}?",
-            enough=CLOSE,
+            enough=NEARLY_FILLED,
             mover=candidate,
             tell=lambda left: self._tell("fills", max(0, total - left), total),
         )
@@ -183,7 +183,7 @@ class Rebuilder:
         self._tell("compares", 0, 0)
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
-    def compared_beside(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
+    def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
         """Compare all keys while both instances go on; return how many there are, and which differ.
 
         Raises:
@@ -191,22 +191,22 @@ class Rebuilder:
             InspectionFailed: one cannot be asked.
         """
         pause.wait_until_level(one.second, one.first)
-        return one.whole()
+        return one.compare_all()
 
     # -- the whole --------------------------------------------------------------------------------
 
-    def make(self, found: Prepared, *, check: bool) -> None:
+    def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
         """Make the new generation known if a swap is possible; workers of its provider fill it."""
         if not found.known:
             copy = found.instance
             pause = self.pause(copy.provider, copy.name, copy.made_by)
             self._check_ready(pause, copy.provider, check=check)
-            self.add(copy)
+            self.add_copy(copy)
             self._crash("rebuild.made")
 
     def swap(
         self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
-    ) -> Rebuilt:
+    ) -> RebuildResult:
         """Fill a candidate, compare it, and let it serve.
 
         Args:
@@ -229,26 +229,30 @@ class Rebuilder:
             pause.release(live)  # a command that was killed may have held it
             self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
-            compared = self._meet(pause, provider, live, candidate, check=check, alike=alike)
+            compared = self._compare_and_pause(
+                pause, provider, live, candidate, check=check, alike=alike
+            )
             self._crash("rebuild.verified")
             # Who serves goes on by itself after a kill, so its plan has no end before it serves.
             pause.open_end(candidate, provider)
             self._check_workers(provider)
             back, at = self._what == "rollback", self._clock.now_ms()
-            self._mark(
-                provider, live, lambda known: swapped(known, candidate, at, by, reason, back=back)
+            self._change_live(
+                provider,
+                live,
+                lambda known: live_after_swap(known, candidate, at, by, reason, back=back),
             )
         except BaseException:
             self._resume(pause, provider, live, candidate)
             raise
         self._crash("rebuild.swapped")
-        return self._end(pause, provider, candidate, live, compared)
+        return self._finish_swap(pause, provider, candidate, live, compared)
 
-    def finish(self, provider: str, by: str) -> Rebuilt:
+    def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
         """Do what is left of a swap whose command was killed after it."""
         known = self.stores.instances.live()[provider]
         pause = self.pause(provider, known.instance, by)
-        return self._end(pause, provider, known.instance, known.leaving, None)
+        return self._finish_swap(pause, provider, known.instance, known.leaving, None)
 
     # -- before the swap --------------------------------------------------------------------------
 
@@ -278,7 +282,7 @@ class Rebuilder:
                 f"then give the same command again"
             )
 
-    def _meet(
+    def _compare_and_pause(
         self,
         pause: LanePause,
         provider: str,
@@ -287,12 +291,12 @@ class Rebuilder:
         *,
         check: bool,
         alike: bool,
-    ) -> Compared | None:
+    ) -> ComparisonResult | None:
         """Pause both instances at the same place, and compare them as far as that is possible."""
         one = self.comparison(provider, live, candidate) if alike else None
         try:
-            given = one is not None and one.given
-            keys, left = self.compared_beside(one, pause) if one and given else (0, {})
+            given = one is not None and one.has_digest
+            keys, left = self.compare_while_running(one, pause) if one and given else (0, {})
             if check:
                 self._check_parked(live, candidate)
             self._tell("takes over", 0, 0)
@@ -300,11 +304,11 @@ class Rebuilder:
             self._crash("rebuild.met")
             if one is None:
                 return None
-            compared = summary(keys, one.again(left)) if given else NOT_COMPARED
+            compared = summarize(keys, one.compare_again(left)) if given else NOT_COMPARED
         except InspectionFailed as error:
             raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
         if check and compared.differing:
-            raise RebuildDiffers(refusal(compared, provider, live, candidate))
+            raise RebuildDiffers(describe_refusal(compared, provider, live, candidate))
         return compared
 
     def _pause_both(
@@ -316,7 +320,7 @@ class Rebuilder:
         # Nobody can serve the live instance any more: the candidate comes to the end alone.
         end = pause.heads()
         pause.wait_for_none(
-            lambda: behind(pause.numbers(candidate), end),
+            lambda: count_behind(pause.numbers(candidate), end),
             f"{candidate} does not come to the end of the history",
             mover=candidate,
         )
@@ -330,15 +334,17 @@ class Rebuilder:
             RebuildDiffers: it has.
         """
         lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
-        while (more := parked(lanes.states(candidate)) - parked(lanes.states(live))) > 0:
+        while (
+            more := count_parked(lanes.states(candidate)) - count_parked(lanes.states(live))
+        ) > 0:
             if self._clock.monotonic() > until:
                 raise RebuildDiffers(
                     f"{candidate} has put aside {more} events more than {live}: see memorybus dlq "
                     f"ls --provider {candidate}; to swap all the same: --no-verify"
                 )
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
 
-    def _mark(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
+    def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
         """Change who serves, in one step.
 
         Raises:
@@ -360,20 +366,20 @@ class Rebuilder:
             pause.open_end(candidate, provider)
             pause.release(candidate)
             if known is not None and known.previous == candidate:
-                self._keep(provider, live, candidate)
+                self._keep_for_rollback(provider, live, candidate)
 
     # -- after the swap ---------------------------------------------------------------------------
 
-    def _end(
+    def _finish_swap(
         self,
         pause: LanePause,
         provider: str,
         live: str,
         previous: str,
-        compared: Compared | None,
-    ) -> Rebuilt:
+        compared: ComparisonResult | None,
+    ) -> RebuildResult:
         """Let the new one go on, purge what the old one said, and keep that standing still."""
-        self._hand_on(pause, live, previous)
+        self._carry_over_pause(pause, live, previous)
         held = prepared_copy(self.stores.instances.pauses().get(live)) == live
         if held:
             pause.release(live)
@@ -382,31 +388,31 @@ class Rebuilder:
         if held:
             pause.wait_until_owned(live)
         held_ms = pause.milliseconds
-        self._keep_all(provider, live)
+        self._keep_all_for_rollback(provider, live)
         pause.wait_for_none(
             lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
-        self._mark(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
+        self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
         purged += self._purge(provider)  # answers that the old one gave late
         self._crash("rebuild.ended")
-        aside = parked(self.stores.lanes.states(live))
-        return Rebuilt(provider, live, previous, compared, aside, purged, held_ms)
+        aside = count_parked(self.stores.lanes.states(live))
+        return RebuildResult(provider, live, previous, compared, aside, purged, held_ms)
 
-    def _hand_on(self, pause: LanePause, live: str, previous: str) -> None:
+    def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
         """Keep a provider paused that a person paused, whichever instance serves it now."""
         hold = pause.paused_by_person(previous)
         if hold is not None and not hold.state:
             self.stores.instances.pause(live, hold)
 
-    def _keep(self, provider: str, live: str, previous: str) -> None:
+    def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
         """Let an instance stand still that is kept for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
         hold = InstancePause(reason, "", self._clock.now_ms(), state="kept")
         self.stores.instances.set_pause(previous, hold)
 
-    def _keep_all(self, provider: str, live: str) -> None:
+    def _keep_all_for_rollback(self, provider: str, live: str) -> None:
         """Let all stand still that served once: a rollback that was killed had one go on."""
         for one in generations(provider, self.stores.instances.look()):
             if one.state in ("kept", "unused"):
-                self._keep(provider, live, one.name)
+                self._keep_for_rollback(provider, live, one.name)

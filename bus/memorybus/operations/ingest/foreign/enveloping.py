@@ -12,7 +12,7 @@ from memorybus.agent.session_events import memory_write, turn
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
 from memorybus.ids import derived_id, text_digest
-from memorybus.operations.ingest.foreign.model import Kept, Parsed, Said
+from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
 from memorybus.operations.ingest.ingest import RefusedInput
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import checked_id
@@ -24,7 +24,7 @@ _APART = "\n\n"
 """Between the messages of one side of a turn."""
 
 
-class Owner(msgspec.Struct, frozen=True):
+class ImportOwner(msgspec.Struct, frozen=True):
     """Whose the memories are.
 
     Attributes:
@@ -55,14 +55,16 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
 
-class Enveloped(msgspec.Struct):
+class EnvelopedExport(msgspec.Struct):
     """Events in the order of their times, and what could be none."""
 
     envelopes: list[Envelope] = []
     refused: list[RefusedInput] = []
 
 
-def enveloped(source: str, name: str, found: Parsed, owner: Owner, at: int) -> Enveloped:
+def build_envelopes(
+    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int
+) -> EnvelopedExport:
     """Return the events of what a source holds.
 
     Args:
@@ -72,14 +74,14 @@ def enveloped(source: str, name: str, found: Parsed, owner: Owner, at: int) -> E
         owner: whose it is.
         at: when it happened where the source does not tell, milliseconds.
     """
-    maker = _Maker(source, owner, at)
-    done = Enveloped(refused=list(found.refused))
-    for kept in found.kept:
+    maker = _EnvelopeMaker(source, owner, at)
+    done = EnvelopedExport(refused=list(found.refused))
+    for kept in found.memories:
         try:
-            done.envelopes += maker.memory(kept)
+            done.envelopes += maker.memory_events(kept)
         except EventError as error:
             done.refused.append(RefusedInput(f"{name}: {kept.id}", str(error)))
-    for session, said in _sessions(found.said).items():
+    for session, said in _group_by_session(found.messages).items():
         try:
             done.envelopes += maker.session(session, said)
         except EventError as error:
@@ -88,22 +90,22 @@ def enveloped(source: str, name: str, found: Parsed, owner: Owner, at: int) -> E
     return done
 
 
-class _Maker:
+class _EnvelopeMaker:
     """Makes the events of one source."""
 
-    def __init__(self, source: str, owner: Owner, at: int) -> None:
+    def __init__(self, source: str, owner: ImportOwner, at: int) -> None:
         self._source = source
         self._owner = owner
         self._at = at
 
-    def memory(self, kept: Kept) -> Iterator[Envelope]:
+    def memory_events(self, kept: ForeignMemory) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it has ceased to hold."""
-        kept = self._with_agent(kept)
+        kept = self._with_agent_owner(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
         key = store_key(kept.store, scope)
-        ref = _ref(self._source, kept.session or "memories")
+        ref = _session_ref(self._source, kept.session or "memories")
         at = self._at if kept.at is None else kept.at
-        came = _provenance(self._source, kept)
+        came = _provenance_of(self._source, kept)
         action: WriteAction = "replace" if kept.replaces else "add"
         write = memory_write(action, kept.store, kept.text, kept.replaces, came)
         yield self._envelope(write, key, scope, ref, at, "memory", kept.id, text_digest(kept.text))
@@ -111,27 +113,27 @@ class _Maker:
             gone = memory_write("remove", kept.store, "", kept.text, came)
             yield self._envelope(gone, key, scope, ref, max(kept.until, at), "removal", kept.id)
 
-    def _with_agent(self, kept: Kept) -> Kept:
+    def _with_agent_owner(self, kept: ForeignMemory) -> ForeignMemory:
         """Return a memory about an agent as the agent's own note."""
         if not self._owner.is_agent(kept.user):
             return kept
         return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
 
-    def _spoken(self, one: Said) -> Said:
+    def _with_agent_role(self, one: ForeignMessage) -> ForeignMessage:
         """Return a message of an agent as such."""
         if not self._owner.is_agent(one.user):
             return one
         return msgspec.structs.replace(one, user="", agent=one.user, speaker="assistant")
 
-    def session(self, session: str, said: Sequence[Said]) -> Iterator[Envelope]:
+    def session(self, session: str, said: Sequence[ForeignMessage]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared one, each is of the person who spoke."""
-        said = [self._spoken(one) for one in said]
+        said = [self._with_agent_role(one) for one in said]
         person = next((one.user for one in said if one.user), "")
         agent = next((one.agent for one in said if one.agent), "")
         workspace = next((one.workspace for one in said if one.workspace), "")
         counts: dict[Scope, int] = {}
-        ref = _ref(self._source, session)
-        for messages in _turns(said):
+        ref = _session_ref(self._source, session)
+        for messages in _group_by_turn(said):
             user = messages[0].user or person
             scope = self._owner.scope(self._source, user, agent, workspace)
             key, at = session_key(scope, ref.root), self._time(messages)
@@ -141,9 +143,9 @@ class _Maker:
                 yield self._envelope(began, key, scope, ref, at, "session", session, *whose)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
             own = [one.id for one in messages]
-            yield self._envelope(_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
+            yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
 
-    def _time(self, messages: Sequence[Said]) -> int:
+    def _time(self, messages: Sequence[ForeignMessage]) -> int:
         return next((one.at for one in messages if one.at is not None), self._at)
 
     def _envelope(
@@ -166,20 +168,20 @@ class _Maker:
         )
 
 
-def _ref(source: str, session: str) -> SessionRef:
+def _session_ref(source: str, session: str) -> SessionRef:
     """Return a session under a name that no session of an agent here has."""
     name = checked_id("session_id", f"{source}:{session}")
     return SessionRef(id=name, root=name)
 
 
-def _provenance(source: str, kept: Kept) -> Mapping[str, str]:
+def _provenance_of(source: str, kept: ForeignMemory) -> Mapping[str, str]:
     told = {"origin": "import", "source": source, "source_id": kept.id, "kind": kept.kind}
     return {name: value for name, value in told.items() if value}
 
 
-def _sessions(said: Iterable[Said]) -> Mapping[str, Sequence[Said]]:
+def _group_by_session(said: Iterable[ForeignMessage]) -> Mapping[str, Sequence[ForeignMessage]]:
     """Return messages by session, in the order of their times where all have one."""
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[ForeignMessage]] = {}
     for one in said:
         found.setdefault(one.session, []).append(one)
     for messages in found.values():
@@ -188,9 +190,9 @@ def _sessions(said: Iterable[Said]) -> Mapping[str, Sequence[Said]]:
     return found
 
 
-def _turns(said: Sequence[Said]) -> Iterator[list[Said]]:
+def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessage]]:
     """Part messages before each of a person's; what stands before the first is a turn, too."""
-    group: list[Said] = []
+    group: list[ForeignMessage] = []
     for one in said:
         if one.speaker == "user" and group:
             yield group
@@ -200,11 +202,11 @@ def _turns(said: Sequence[Said]) -> Iterator[list[Said]]:
         yield group
 
 
-def _turn(messages: Sequence[Said], ordinal: int) -> AnyEvent:
+def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
     return turn(
-        _side(messages, "user"),
-        _side(messages, "assistant"),
+        _join_side(messages, "user"),
+        _join_side(messages, "assistant"),
         (),
         ordinal,
         user_name=names.get("user", ""),
@@ -212,5 +214,5 @@ def _turn(messages: Sequence[Said], ordinal: int) -> AnyEvent:
     )
 
 
-def _side(messages: Sequence[Said], speaker: str) -> str:
+def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:
     return _APART.join(one.text for one in messages if one.speaker == speaker)

@@ -7,20 +7,20 @@ memories unless ``top_k`` says more.
 """
 
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("results", "memories")
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the memories of an export.
 
     A memory with an agent and no person is the agent's own.
@@ -28,12 +28,12 @@ def parse(data: bytes, name: str) -> Parsed:
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parsed(records(data, name, LISTS), _memory)
+    return parse_records(read_records(data, name, LISTS), _parse_memory)
 
 
-def _memory(record: Record) -> Found:
+def _parse_memory(record: Record) -> ParsedRecord:
     user, agent = text_of(record, "user_id", default=""), text_of(record, "agent_id", default="")
-    return Kept(
+    return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "memory"),
         at=time_of(record, "updated_at", "created_at"),

@@ -24,7 +24,7 @@ class Record(NamedTuple):
     value: dict[str, Any]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a source remembers: it becomes a write to a memory store.
 
     Attributes:
@@ -54,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message of a conversation: those of a session become turns.
 
     Attributes:
@@ -80,34 +80,36 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class Parsed(msgspec.Struct, kw_only=True):
+class ParsedExport(msgspec.Struct, kw_only=True):
     """What an export holds.
 
     Attributes:
-        kept: what is remembered, in the order of the source.
-        said: messages, in the order of the source.
+        memories: what is remembered, in the order of the source.
+        messages: messages, in the order of the source.
         skipped: records that are left out on purpose: empty ones, and those of no use here.
         refused: records that are not as the source documents them, by place.
     """
 
-    kept: list[Kept] = []
-    said: list[Said] = []
+    memories: list[ForeignMemory] = []
+    messages: list[ForeignMessage] = []
     skipped: int = 0
     refused: list[RefusedInput] = []
 
 
-Found: TypeAlias = Kept | Said | None
+ParsedRecord: TypeAlias = ForeignMemory | ForeignMessage | None
 """What one record is; None if it is left out."""
 
 
-def parsed(records: Iterable[Record], read: Callable[[Record], Found]) -> Parsed:
+def parse_records(
+    records: Iterable[Record], read: Callable[[Record], ParsedRecord]
+) -> ParsedExport:
     """Read every record; one that is refused is named, and the others go on.
 
     Args:
         records: of a source.
         read: what one of them is; raises `ForeignError`.
     """
-    done = Parsed()
+    done = ParsedExport()
     for record in records:
         try:
             found = read(record)
@@ -116,10 +118,10 @@ def parsed(records: Iterable[Record], read: Callable[[Record], Found]) -> Parsed
             continue
         if found is None or not found.text.strip():
             done.skipped += 1
-        elif isinstance(found, Kept):
-            done.kept.append(found)
+        elif isinstance(found, ForeignMemory):
+            done.memories.append(found)
         else:
-            done.said.append(found)
+            done.messages.append(found)
     return done
 
 

@@ -13,7 +13,7 @@ from memorybus.operations.ingest.foreign.model import ForeignError
 TIMEOUT = 60.0
 """Seconds that a service may say nothing."""
 
-LARGEST = 64 << 20
+LARGEST_ANSWER = 64 << 20
 """Bytes of an answer (G10)."""
 
 _SCHEMES = ("http", "https")
@@ -24,7 +24,7 @@ class Fetch(Protocol):
     """Asks a service."""
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def address_query(self) -> Mapping[str, str]:
         """Return the query of the address, which says what is meant there."""
         ...
 
@@ -58,16 +58,16 @@ class Service:
         parts = urlsplit(address)
         if parts.username or parts.password:
             raise ForeignError("put no user or password into the address; a variable has the key")
-        self._given = dict(parse_qsl(parts.query))
+        self._address_query = dict(parse_qsl(parts.query))
         self._address = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
         json_only = {"Accept": "application/json", "Content-Type": "application/json"}
         self._headers = {**json_only, **headers}
         self._opener = urllib.request.build_opener(_NoRedirects())
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def address_query(self) -> Mapping[str, str]:
         """Return the query of the address; see `Fetch`."""
-        return self._given
+        return self._address_query
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ask; see `Fetch`."""
@@ -76,7 +76,7 @@ class Service:
         request = urllib.request.Request(where, data, self._headers)  # noqa: S310  http or https
         try:
             with self._opener.open(request, timeout=TIMEOUT) as answer:
-                value = json.loads(_bounded(answer))
+                value = json.loads(_read_bounded(answer))
         except urllib.error.HTTPError as error:
             with error:
                 raise ForeignError(f"{where} answered {error.code} {error.reason}") from error
@@ -87,10 +87,10 @@ class Service:
         return value
 
 
-def _bounded(answer: IO[bytes]) -> bytes:
-    data = answer.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"more than {LARGEST} bytes")
+def _read_bounded(answer: IO[bytes]) -> bytes:
+    data = answer.read(LARGEST_ANSWER + 1)
+    if len(data) > LARGEST_ANSWER:
+        raise ValueError(f"more than {LARGEST_ANSWER} bytes")
     return data
 
 

@@ -16,11 +16,15 @@ from memorybus.operations.ingest.foreign import (
     mentisdb,
     zep,
 )
-from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
-from memorybus.operations.ingest.foreign.model import ForeignError, Parsed
+from memorybus.operations.ingest.foreign.enveloping import (
+    EnvelopedExport,
+    ImportOwner,
+    build_envelopes,
+)
+from memorybus.operations.ingest.foreign.model import ForeignError, ParsedExport
 from memorybus.operations.ingest.foreign.service import Service
 
-PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
+PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
     "memorybus": kept.parse,
@@ -28,7 +32,7 @@ PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
 """By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
 
 
-def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
+def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExport, int]:
     """Return the events of an exported file, and how many of its records were left out.
 
     Raises:
@@ -39,12 +43,12 @@ def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
     except OSError as error:
         raise ForeignError(f"{path}: {error.strerror or error}") from error
     found = PARSERS[source](data, str(path))
-    return enveloped(source, str(path), found, owner, modified), found.skipped
+    return build_envelopes(source, str(path), found, owner, modified), found.skipped
 
 
 def read_address(
-    source: str, address: str, key: str, owner: Owner, now: int, step: Callable[[], None]
-) -> tuple[Enveloped, int]:
+    source: str, address: str, key: str, owner: ImportOwner, now: int, step: Callable[[], None]
+) -> tuple[EnvelopedExport, int]:
     """Return the events of what a source holds where it runs, and how many records were left out.
 
     Args:
@@ -66,4 +70,4 @@ def read_address(
         step()
         lines.append(msgspec.json.encode(page))
     found = PARSERS[source](b"\n".join(lines) or b"[]", address)
-    return enveloped(source, address, found, owner, now), found.skipped
+    return build_envelopes(source, address, found, owner, now), found.skipped

@@ -10,6 +10,13 @@ from memorybus.operations.ingest.transcripts.model import (
     Transcript,
     TranscriptError,
 )
-from memorybus.operations.ingest.transcripts.reading import parse, read
+from memorybus.operations.ingest.transcripts.reading import parse_transcript, read_transcript
 
-__all__ = ["RecordedSession", "RecordedTurn", "Transcript", "TranscriptError", "parse", "read"]
+__all__ = [
+    "RecordedSession",
+    "RecordedTurn",
+    "Transcript",
+    "TranscriptError",
+    "parse_transcript",
+    "read_transcript",
+]
