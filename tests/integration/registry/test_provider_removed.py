@@ -119,7 +119,7 @@ def test_who_served_before_stands_still(settings: Settings, first: InstancePause
         instances.swap(NAME, None, Live(AFTER, NEXT, leaving=NEXT))
         if first:
             instances.set_pause(NAME, first)
-        work.finish(NAME, "ann")
+        work.finish_killed_swap(NAME, "ann")
         held = instances.pauses()
     assert held.keys() == {NAME, NEXT}
     assert held[NEXT].state == "kept"
