@@ -1,4 +1,4 @@
-"""``memorybus export``: a person's events, or what a provider keeps of a person, as JSON lines."""
+"""``memorybus export``: a person's events, or a provider's memories of a person, as JSON lines."""
 
 import contextlib
 import os
@@ -24,20 +24,21 @@ from memorybus.recall.model import Want
 from memorybus.registry.instances import live_name
 
 NAMED = 1_000
-"""Events that cannot be written and are named each; later ones are only counted (G10)."""
+"""How many events that cannot be written are named; further ones are only counted (G10)."""
 
 
 class ExportResult(msgspec.Struct, kw_only=True):
     """What an export did; its ``--json``.
 
     Attributes:
-        file: where it is; "" for standard output.
-        provider: whose memories were asked for; "" for events.
-        events: events written.
-        memories: memories of a provider written.
-        left_out: ids of events that a line cannot hold unchanged, and why: the first `NAMED`.
-        left_out_events: how many there are.
-        unread: what of the past could not be read, each part with its reason.
+        file: the file that was written; "" for standard output.
+        provider: the provider whose memories were exported; "" for events.
+        events: how many events were written.
+        memories: how many memories of a provider were written.
+        left_out: ids of events that a line cannot hold unchanged, with the reason: the first
+            `NAMED` of them.
+        left_out_events: how many such events there are.
+        unread: the parts of the history that could not be read, each with its reason.
     """
 
     file: str = ""
@@ -50,24 +51,24 @@ class ExportResult(msgspec.Struct, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether nothing is missing in the export."""
         return not (self.left_out_events or self.unread)
 
 
 def read_events(
     settings: Settings, query: Query, since: int | None, until: int | None, unread: list[str]
 ) -> Iterator[Envelope]:
-    """Yield what the history has of a query, in the order in which the log took it.
+    """Yield the events of the history that match a query, in the order of the log.
 
-    Volatile events (`TurnStarted`) are left out, as the archive leaves them out. What is forgotten
-    is not read. Memory does not grow with the history.
+    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones.
+    Memory use does not grow with the history.
 
     Args:
         settings: which log.
-        query: whose events.
+        query: which events.
         since: the earliest time of an event, milliseconds.
         until: the time before which events are wanted, milliseconds.
-        unread: what cannot be read is told here, and the rest is read.
+        unread: gets a text for each part that cannot be read; the rest is read all the same.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
@@ -82,7 +83,7 @@ def read_events(
 def encode_events(
     envelopes: Iterable[Envelope], done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
-    """Yield each event's line with its end, and note in `done` what came of it."""
+    """Yield each event as a line with its end, and count it in `done`."""
     writer = EventLines()
     for envelope in envelopes:
         step()
@@ -100,21 +101,21 @@ def encode_events(
 def read_memories(
     settings: Settings, name: str, query: Query, done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
-    """Yield what an instance of a provider keeps, a line each, as the instance has it now.
+    """Yield the memories that a provider's instance keeps now, each as a line.
 
-    It is asked page by page while its lanes go on: what is written or erased meanwhile may be
-    missing or there twice; pause the provider for an exact picture.
+    The instance is asked page by page while its lanes go on: a memory that is written or erased
+    meanwhile may be missing, or be there twice. Pause the provider for an exact picture.
 
     Args:
         settings: which log.
-        name: a provider, of which the one that serves is asked, or an instance.
-        query: whose: its people, agents and workspaces; everyone's where it names none.
-        done: counts them.
-        step: called for each.
+        name: a provider, of which the live instance is asked, or an instance.
+        query: the people, agents and workspaces; everyone's memories where it names none.
+        done: counts the memories.
+        step: called for each memory.
 
     Raises:
-        ConfigError: nobody knows the name, or the provider cannot say what it keeps.
-        InspectionFailed: it cannot be asked.
+        ConfigError: the name is unknown, or the provider cannot list what it keeps.
+        InspectionFailed: the instance cannot be asked.
     """
     with Stores(settings) as stores:
         stores.check_partitions()
@@ -130,7 +131,7 @@ def read_memories(
 
 
 def _each_owner(query: Query) -> Iterator[Want]:
-    """Yield each person with each agent in each workspace; None where a query names none."""
+    """Yield all combinations of a query's people, agents and workspaces; None where it has none."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
             for workspace in query.workspaces or (None,):
@@ -152,9 +153,9 @@ def _read_kept(
 
 
 def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file that is there whole or not at all, and that only its user can read.
+    """Write a file completely or not at all, readable only for its user.
 
-    What was there under its name stays until then, also if this is interrupted.
+    An older file of that name stays until the new one is complete, even if this is interrupted.
 
     Raises:
         OSError: it cannot be written.

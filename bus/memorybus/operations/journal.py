@@ -1,4 +1,4 @@
-"""The history as people read it: all partitions in the order in which Redis took the events."""
+"""Reads the history for people: all partitions, in the order in which Redis took the events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,14 +17,14 @@ from memorybus.text.display import event_name
 
 PAGE = 500
 FOLLOW_WAIT = 1.0
-"""Seconds a follower blocks before it looks again; bounds how long Ctrl-C takes."""
+"""Seconds that a follower blocks before it looks again; bounds how long Ctrl-C takes."""
 
 
 CANARY_SCOPE = "doctor"
 """Agent and user of the canaries that `memorybus doctor` publishes."""
 
 CANARY_PREFIX = "doctor:"
-"""How their sessions' ids begin."""
+"""How the ids of the canaries' sessions begin."""
 
 
 class EventSelection(msgspec.Struct, frozen=True):
@@ -32,8 +32,9 @@ class EventSelection(msgspec.Struct, frozen=True):
 
     Attributes:
         session: the session, or the root of its lineage.
-        type: the event's type tag, in any case; UnknownEvent for all that we do not know.
-        canaries: with those of `memorybus doctor`; a session asked for by name is shown anyway.
+        type: the event's type tag, in any case; UnknownEvent for all unknown types.
+        canaries: whether canaries of `memorybus doctor` are included; a session that is named is
+            included anyway.
     """
 
     session: str | None = None
@@ -41,7 +42,7 @@ class EventSelection(msgspec.Struct, frozen=True):
     canaries: bool = False
 
     def query(self) -> Query:
-        """Return what asks the history for no less than what passes."""
+        """Return a query for the history that finds at least every wanted event."""
         lineages = (self.session,) if self.session else ()
         if self.type is None:
             return Query(lineages=lineages)
@@ -50,7 +51,7 @@ class EventSelection(msgspec.Struct, frozen=True):
         return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
 
     def wants(self, event: LoggedEvent) -> bool:
-        """Say whether an event passes."""
+        """Say whether an event is wanted."""
         envelope = event.envelope
         if self.session is None:
             here = self.canaries or not is_canary(envelope)
@@ -65,14 +66,14 @@ def _type_names(envelope: Envelope) -> tuple[str, ...]:
 
 
 def is_canary(envelope: Envelope) -> bool:
-    """Say whether `memorybus doctor` published an event to see it arrive."""
+    """Say whether an event is a canary of `memorybus doctor`."""
     scope = envelope.scope
     ours = scope.agent == scope.user == CANARY_SCOPE
     return ours and envelope.session.id.startswith(CANARY_PREFIX)
 
 
 def open_history(settings: Settings) -> History:
-    """Return the history to look at: another partition count would show half. Writes nothing.
+    """Return the history after checking its partition count. Writes nothing.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
@@ -85,7 +86,7 @@ def open_history(settings: Settings) -> History:
 def scan_events(
     history: History, wanted: EventSelection, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
-    """Return every event that passes, in the order of their entries' times.
+    """Return every wanted event, in the order in which Redis took them.
 
     Args:
         history: archive and log.
@@ -103,13 +104,13 @@ def newest_events(
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,
 ) -> list[LoggedEvent]:
-    """Return the newest events that pass, newest last; reads back no further than it must.
+    """Return the newest wanted events, newest last; read back no further than necessary.
 
     Args:
         history: archive and log.
         wanted: which events.
-        limit: at most so many.
-        heads: the ends from which it reads back; the present ones if None.
+        limit: how many events at most.
+        heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, what cannot be read is told here, and the rest is read.
     """
     found = history.newest(wanted.query(), heads, damage=unread)
@@ -117,7 +118,7 @@ def newest_events(
 
 
 def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
-    """Return one event, whoever's it is: an operator asks.
+    """Return one event by its id, whoever it belongs to: only operators may ask.
 
     Args:
         history: archive and log.
@@ -125,7 +126,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
         unread: if given, what cannot be read is told here, and the rest is read.
 
     Raises:
-        MissingEvent: history holds none of this id.
+        MissingEvent: the history holds no event of this id.
     """
     wanted = Query(ids=(event_id,))
     found = next(iter(history.newest(wanted, damage=unread)), None)
@@ -138,19 +139,19 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
 
 
 class ReadPositions:
-    """How far each partition has been read."""
+    """How far each partition has been read: the entry behind which reading goes on."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
-        """Begin behind these entries."""
+        """Begin behind these entries, by partition."""
         self.after = dict(ends)
 
     @classmethod
     def behind_heads(cls, heads: Iterable[Head]) -> "ReadPositions":
-        """Begin behind the ends of partitions."""
+        """Begin at the present ends of the partitions."""
         return cls({head.partition: head.entry or START for head in heads})
 
     def note_read(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
-        """Pass `events` on and note the places behind the known ones."""
+        """Pass `events` on, and note their positions as read."""
         for event in events:
             position = event.position
             if moment(position.entry) > moment(self.after[position.partition]):
@@ -159,11 +160,11 @@ class ReadPositions:
 
 
 def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
-    """Return events as they come, for ever, from behind `places`."""
+    """Yield new events for ever as they come, beginning behind `places`."""
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
-        places.after |= news  # also past an entry that is not ours
+        places.after |= news  # also past entries that memorybus did not write
         yield from places.note_read(sorted(fresh, key=_log_order))
 
 

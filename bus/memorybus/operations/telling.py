@@ -1,4 +1,4 @@
-"""Whether people are told: one test notice by each channel of the settings."""
+"""Tries the notifications: sends one test notice by each channel of the settings."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,8 @@ class NoticeResult(msgspec.Struct, frozen=True):
 
     Attributes:
         channel: "webhook" or "command".
-        ok: whether it was taken.
-        error: why not; hostile text. "" if it was.
+        ok: whether the channel took it.
+        error: why it did not; hostile text. "" if it did.
         seconds: how long that took.
     """
 
@@ -36,7 +36,7 @@ def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Noti
     """Send a test notice by each channel, one after another; yield what became of it.
 
     Raises:
-        ConfigError: no channel is configured, or one not in full.
+        ConfigError: no channel is configured, or one is configured incompletely.
     """
     channels = channels_of(settings)
     if not channels:

@@ -1,4 +1,4 @@
-"""``memorybus up``: the embedded Redis and a worker as one process tree that stops whole."""
+"""``memorybus up``: runs the embedded Redis and workers as one process tree that stops together."""
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,17 +28,17 @@ class AlreadyUp(MemoryBusError):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Everything runs.
+    """The report that everything runs.
 
     Attributes:
         ready: always true; marks the line in ``--json``.
         redis: the URL, without a password.
-        embedded: whether the server is ours; false if a `url` is configured.
-        adopted: whether the embedded server ran before us and will outlive us.
-        server_pid: the embedded server's process, None if there is none.
-        worker: the worker's id; the first one's, if there are several.
+        embedded: whether Redis is the embedded server; false if a `url` is configured.
+        adopted: whether the embedded server ran before this command and will outlive it.
+        server_pid: the embedded server's process; None if there is none.
+        worker: the first worker's id.
         worker_pid: the process that starts the workers, and starts those again that die.
-        workers: the ids of all.
+        workers: the ids of all workers.
         metrics: where metrics are served; "" for nowhere.
     """
 
@@ -54,12 +54,12 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
-    """Who watches over the workers ended by itself; another is started after `delay` seconds.
+    """The workers' supervisor ended by itself; another one is started after `delay` seconds.
 
     Attributes:
-        exit_code: its own.
+        exit_code: of the supervisor.
         delay: seconds until the next one is started.
-        reason: why, if it could say so.
+        reason: why it ended; "" if it could not say.
     """
 
     exit_code: int
@@ -68,7 +68,7 @@ class WorkerDied(msgspec.Struct, frozen=True):
 
 
 class ServerRestarted(msgspec.Struct, frozen=True):
-    """The embedded server had gone and was started again; its log is on disk."""
+    """The embedded server had ended and was started again; its log is on disk."""
 
     pid: int
 
@@ -80,12 +80,12 @@ ReportNews = Callable[[News], None]
 def run(
     settings: Settings, command: Sequence[str], tell: ReportNews, clock: Clock = SYSTEM
 ) -> None:
-    """Serve until a signal unwinds the stack; everything started here is stopped on the way out.
+    """Serve until a signal unwinds the stack; then stop everything that was started here.
 
     Args:
         settings: with a `url`, no server is started.
         command: the worker's command line.
-        tell: is told what happens.
+        tell: receives what happens.
         clock: time, injected.
 
     Raises:
@@ -107,7 +107,7 @@ def run(
 def _look_after(
     settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: ReportNews
 ) -> None:
-    """Look after the supervisor once, and tell what became of it.
+    """Look after the supervisor once, and report what happened to it.
 
     Raises:
         MemoryBusError: one of `HOPELESS`, as the supervisor reported it.
@@ -122,7 +122,7 @@ def _look_after(
     if isinstance(death.why, HOPELESS):
         raise death.why
     if death.child is not None:
-        # Imported here, since it takes the Redis client: most of what this process would weigh.
+        # Imported here because it loads the Redis client, most of the memory of this process.
         from memorybus.registry.reclaim import reclaim_lanes
         from memorybus.registry.roster import worker_id
 
@@ -132,10 +132,10 @@ def _look_after(
 
 @contextmanager
 def hold_up_lock(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory's ``up`` lock; the kernel drops it with the process.
+    """Hold the data directory's ``up`` lock; the kernel releases it when the process ends.
 
     Raises:
-        AlreadyUp: somebody holds it.
+        AlreadyUp: another process holds it.
     """
     private.directory(data_dir)
     lock = FileLock(data_dir / "up.lock", mode=private.FILE)
@@ -153,7 +153,7 @@ def hold_up_lock(data_dir: Path) -> Iterator[None]:
 
 
 class _Server:
-    """The embedded server, kept alive; nothing at all where a URL is configured."""
+    """The embedded server, kept alive; does nothing where a URL is configured."""
 
     def __init__(self, settings: Settings) -> None:
         self.embedded = None if settings.url else EmbeddedRedis(settings)
@@ -170,7 +170,7 @@ class _Server:
                 self.embedded.stop()
 
     def revive(self) -> bool:
-        """Start the server again if it has gone; say whether that was needed."""
+        """Start the server again if it has ended; return whether that was needed."""
         if self.embedded is None or is_listening(self.embedded.socket):
             return False
         self.stop()

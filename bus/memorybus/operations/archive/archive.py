@@ -1,4 +1,4 @@
-"""What ``memorybus archive`` does: list, check, write a part elsewhere."""
+"""What ``memorybus archive`` does: list segments, check them, export some of them."""
 
 from collections.abc import Callable
 
@@ -35,11 +35,11 @@ class ListedSegment(msgspec.Struct, frozen=True):
 
 
 def open_archive(settings: Settings) -> Archive:
-    """Return the archive of the log that the settings mean.
+    """Return the archive of the log that the settings name.
 
     Raises:
-        ArchiveUnavailable: the log is not born yet, or its archive lies on another host.
-        LogUnavailable: no answer.
+        ArchiveUnavailable: the log does not exist yet, or its archive lies on another host.
+        LogUnavailable: Redis does not answer.
     """
     archive = archive_of(connect_redis(settings), settings)
     if archive is None:
@@ -48,7 +48,7 @@ def open_archive(settings: Settings) -> Archive:
 
 
 def missing_log_error(settings: Settings) -> ArchiveUnavailable:
-    """Return the error that there is no log where the settings say."""
+    """Return the error which says that there is no log where the settings point."""
     return ArchiveUnavailable(
         f"there is no log in the namespace {settings.namespace!r} of {redacted(settings.redis_url)}"
         f": nothing was ever published there, and nothing is archived; if that is not what you "
@@ -78,7 +78,7 @@ def _describe_segment(one: Segment) -> ListedSegment:
 
 
 def check_archive(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
-    """Return what was found of every file, and what Redis knows of that is in none.
+    """Check every file; report also what Redis counts as sealed although no file holds it.
 
     Args:
         settings: where the log is.
@@ -86,9 +86,9 @@ def check_archive(settings: Settings, archive: Archive, step: Step) -> list[File
         step: called for each file.
 
     Raises:
-        LogUnavailable: no answer.
+        LogUnavailable: Redis does not answer.
     """
-    views = views_of(settings)  # first: meanwhile more may be sealed
+    views = views_of(settings)  # read first: more may be sealed while the files are checked
     found = []
     for report in archive.verify(range(settings.partitions)):
         found.append(report)
@@ -97,7 +97,7 @@ def check_archive(settings: Settings, archive: Archive, step: Step) -> list[File
     for partition, view in views.items():
         end = archive.end(partition)
         lost = behind(partition, view, end.n if end else 0)
-        if lost is not None and partition not in damaged:  # a damaged manifest is named already
+        if lost is not None and partition not in damaged:  # a damaged manifest is reported already
             found.append(lost)
     return found
 
@@ -105,14 +105,14 @@ def check_archive(settings: Settings, archive: Archive, step: Step) -> list[File
 def export_archive(
     settings: Settings, source: Archive, target: Archive, query: Query, step: Step
 ) -> int:
-    """Write the sealed part of a log elsewhere, and check it; return its events.
+    """Write the sealed part of a log into another archive and check it; return how many events.
 
-    What the query or a tombstone leaves out keeps its row, without content and owner.
+    An event that the query or a tombstone leaves out keeps its row, without content and owner.
 
     Raises:
-        ConfigError: there is an archive of this log already.
-        ArchiveUnavailable: the source lacks what was sealed.
-        ArchiveDamaged: a segment cannot be read, or what was written cannot be read back.
+        ConfigError: the target holds an archive of this log already.
+        ArchiveUnavailable: the source lacks a part that was sealed.
+        ArchiveDamaged: a segment cannot be read, or a written one cannot be read back.
     """
     partitions = range(settings.partitions)
     if any(target.segments(p) for p in partitions):

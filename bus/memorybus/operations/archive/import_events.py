@@ -40,12 +40,12 @@ def _partitions_of(home: Path) -> list[int]:
 def import_archive(
     settings: Settings, directory: Path, query: Query, step: Callable[[], None], *, execute: bool
 ) -> ImportResult:
-    """Publish the events of an archive that this log never had, in their order.
+    """Publish those events of an archive that this log never had, in their order.
 
     Raises:
-        ArchiveDamaged: a part of it cannot be read; what came before stays published.
-        ArchiveUnavailable: this log's own archive cannot be asked for what it has.
-        LogStalled: the log takes nothing; the rest is published by the next run.
+        ArchiveDamaged: a part of it cannot be read; the events before that part stay published.
+        ArchiveUnavailable: this log's own archive cannot say which events it has.
+        LogStalled: the log accepts nothing; the next run publishes the rest.
     """
     envelopes = _read_envelopes(find_archives(directory), query)
     return publish_new(settings, envelopes, step, execute=execute)

@@ -1,4 +1,4 @@
-"""Copies as an operator sees them, and how one is dropped."""
+"""Lists copies as an operator sees them, and drops one."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,25 +13,25 @@ from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
 
 _PATIENCE = 20.0
-"""Seconds for which a dropped copy's end is waited for."""
+"""Seconds to wait until a dropped copy is removed."""
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy.
+    """A copy of a provider.
 
     Attributes:
-        name: its own.
+        name: the copy's name.
         provider: what it is a copy of.
-        purpose: what made it: ``replay``, ``rebuild``, ``verify``.
+        purpose: which command made it: ``replay``, ``rebuild``, ``verify``.
         state: ``filling``, ``done``, ``following`` (its plan has no end), ``live``, ``paused``,
             ``dropped``.
-        done: places of the history that it has passed.
-        total: those that its plan has; None if it has no end.
-        parked: events put aside.
-        home: where its state lies, None for a shared one.
-        made_at: when (ISO 8601).
-        made_by: who.
-        reason: why.
+        done: positions of the history that it has passed.
+        total: positions in its plan; None if the plan has no end.
+        parked: events that it has parked.
+        home: where its state lies; None for a shared state.
+        made_at: when it was made (ISO 8601).
+        made_by: who made it.
+        reason: why it was made.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 def list_copies(stores: Stores) -> list[Copy]:
-    """Return the copies there are, by name.
+    """Return all copies, by name.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -104,7 +104,7 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
     """Return the copy that would be dropped.
 
     Raises:
-        ConfigError: there is none of that name, or it is live, or a rebuild's.
+        ConfigError: no copy has that name, or it is live, or it belongs to a rebuild.
     """
     found = {one.name: one for one in list_copies(stores)}
     if name not in found:
@@ -119,10 +119,10 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
 
 
 def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
-    """Mark a copy as dropped, and wait until a worker has removed it, ours or another.
+    """Mark a copy as dropped, and wait until a worker, ours or another, has removed it.
 
     Returns:
-        What its removal waits for; "" if it is gone.
+        What its removal still waits for, in words; "" if the copy is gone.
     """
     mark_dropped(stores, copy.name)
     if elsewhere(stores.homes.all().get(copy.name), stores.settings) is None:
@@ -132,7 +132,7 @@ def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
 
 
 def mark_dropped(stores: Stores, name: str) -> None:
-    """Have a copy removed by a worker; once is as good as twice."""
+    """Mark a copy as dropped, so that a worker removes it; repeating this changes nothing."""
     while (known := stores.instances.get(name)) is not None and not known.dropped:
         stores.instances.change(known, msgspec.structs.replace(known, dropped=True))
 
@@ -140,16 +140,16 @@ def mark_dropped(stores: Stores, name: str) -> None:
 def await_removal(
     stores: Stores, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
 ) -> dict[str, str]:
-    """Wait until workers have removed dropped copies, for as long as one is there to do so.
+    """Wait until workers have removed dropped copies, as long as a worker is alive that can.
 
     Args:
         stores: the stores.
         names: the copies.
         clock: time.
-        ours: a worker of our own that does so, if any.
+        ours: the command's own worker that removes one, if any.
 
     Returns:
-        The copies that are still there, and what their removal waits for.
+        The copies that are still there, each with what its removal waits for, in words.
     """
     homes, until = stores.homes.all(), clock.monotonic() + _PATIENCE
     while True:

@@ -1,4 +1,4 @@
-"""What a copy would take of the history, what it would leave out, and by which option: counted."""
+"""Counts what a copy would take of the history, what it would leave out, and by which option."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.description import Described
 
 TOP = 10
-"""Order keys that a plan names, those with the most events."""
+"""How many order keys a count names: those with the most events."""
 
 _PAGE = 2_000
 
@@ -29,18 +29,19 @@ _OPTIONS = (
 )
 
 ReportRead = Callable[[int, int], None]
-"""Receives how many events are read, and of how many."""
+"""Receives how many events are read, and how many there are."""
 
 
 class CountRequest(msgspec.Struct, frozen=True):
-    """A copy that would take a part of the history.
+    """What is to be counted: the part of the history that a copy would take.
 
     Attributes:
-        provider: of which.
-        what: what it would be.
-        plan: what it takes.
-        ends: the last number of each partition that lies before it.
-        by_option: whether what its plan leaves out is counted by the option that does so.
+        provider: the provider of which the copy would be.
+        what: the description of the copy.
+        plan: what the copy takes.
+        ends: by partition, the last number that is counted.
+        by_option: whether an event that the plan leaves out is counted under the option of the
+            rebuild that leaves it out.
     """
 
     provider: str
@@ -51,20 +52,20 @@ class CountRequest(msgspec.Struct, frozen=True):
 
 
 class HistoryCount(msgspec.Struct, frozen=True):
-    """What lies before a copy, read through its plan.
+    """How much of the history a copy takes by its plan.
 
     Attributes:
-        events: those that it takes.
-        without_effect: those of them that its provider does nothing with.
-        left_out: the others, by the first reason that holds: ``volatile``, ``filtered``,
-            ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world,
-            in place of ``filtered`` each option of a rebuild: ``until``, ``except_session``,
-            ``except_user``, ``except_agent``, ``except_origin``, also with 0.
-        types: those that it takes, by type.
-        keys: the order keys with the most of them.
-        distinct_keys: how many order keys there are.
-        bytes: the size of what it takes, encoded.
-        seconds: how long reading it took here.
+        events: events that it takes.
+        without_effect: events among them with which its provider does nothing.
+        left_out: the other events, by the first reason that applies: ``volatile``, ``filtered``,
+            ``retention``, ``forgotten``, or ``outside`` for calls of tools that act on the world.
+            A rebuild has, in place of ``filtered``, each of its options, also with 0: ``until``,
+            ``except_session``, ``except_user``, ``except_agent``, ``except_origin``.
+        types: the events that it takes, by type.
+        keys: the order keys with the most of these events.
+        distinct_keys: how many order keys these events have.
+        bytes: the encoded size of these events.
+        seconds: how long it took to read them here.
     """
 
     events: int
@@ -77,18 +78,18 @@ class HistoryCount(msgspec.Struct, frozen=True):
     seconds: float
 
     def applied_count(self, parked: int) -> int:
-        """Return how many events a copy has applied that has passed all, and put some aside."""
+        """Return how many events a copy has applied once it has passed all and parked some."""
         return self.events - parked
 
 
 def count_history(
     stores: Stores, taking: CountRequest, tell: ReportRead, clock: Clock
 ) -> HistoryCount:
-    """Read what a copy takes, as its lanes will.
+    """Read the history as a copy's lanes will, and count what it takes and leaves out.
 
     Args:
         stores: the stores.
-        taking: the copy, and its part.
+        taking: the copy and its plan.
         tell: receives how many events are read.
         clock: time.
 
@@ -122,7 +123,7 @@ def count_history(
 
 
 def _read_pages(stores: Stores, taking: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
-    """Yield what lies before a copy; whole where each option shall be asked."""
+    """Yield the history up to its ends, through the plan; unfiltered if counted by option."""
     plan = WHOLE if taking.by_option else taking.plan
     for partition, end in taking.ends.items():
         entry, n = START, 0
@@ -149,10 +150,10 @@ def _type_name(event: LoggedEvent) -> str:
 
 
 class ExclusionOptions:
-    """Finds the option of a rebuild that leaves an event out.
+    """The options of a rebuild that exclude events; finds the one that excludes an event.
 
     Attributes:
-        options: those that the plan has, in the order in which they are asked.
+        options: the options that the plan uses, in the order in which they are tried.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -166,7 +167,7 @@ class ExclusionOptions:
         self.options = (*((UNTIL,) if plan.spans else ()), *self._queries)
 
     def option_excluding(self, event: LoggedEvent) -> str:
-        """Return the first option that leaves an event out, "" if none does."""
+        """Return the first option that excludes an event; "" if none does."""
         where = event.position
         if not self._plan.takes(where.partition, where.n):
             return UNTIL
@@ -177,7 +178,7 @@ class ExclusionOptions:
 
 
 def join_exclusions(query: Query, more: Query) -> Query:
-    """Return a query that leaves out what either of two does."""
+    """Return a query that excludes whatever either of two queries excludes."""
     words = {
         field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))
         for _, field in _OPTIONS

@@ -1,4 +1,4 @@
-"""Filling a copy: a worker of the command's own beside those that run, and how far it is."""
+"""Filling a copy: the command's own worker beside the running ones, and the copy's progress."""
 
 from collections.abc import Iterator
 from types import TracebackType
@@ -21,10 +21,10 @@ from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 LOOK_EVERY = 0.2
-"""Seconds between looks."""
+"""Seconds between two looks at a copy's progress."""
 
 _PATIENCE = 30.0
-"""Seconds for which a command waits for a Redis that is away."""
+"""Seconds that a command waits while Redis is away."""
 
 
 class CopyGone(MemoryBusError):
@@ -32,21 +32,21 @@ class CopyGone(MemoryBusError):
 
 
 class CopyPaused(MemoryBusError):
-    """A person paused a copy that is being filled."""
+    """Somebody paused a copy while it was filled."""
 
 
 class NobodyServes(MemoryBusError):
-    """A copy's state lies elsewhere, and no worker there is alive."""
+    """A copy's state lies on another host, and no worker is alive there."""
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
-    """How far a copy is.
+    """How far a copy is filled.
 
     Attributes:
-        done: places of the history that it has passed, left out ones included.
-        total: those that its plan has.
-        parked: events put aside.
-        rate: places a second, since we look.
+        done: positions of the history that it has passed, including those it leaves out.
+        total: positions in its plan.
+        parked: events that it has parked.
+        rate: positions a second, since the command began to look.
         eta: seconds that remain at this rate; None if nothing moves.
     """
 
@@ -58,15 +58,15 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether it has all."""
+        """Whether the copy has passed its whole plan."""
         return self.done >= self.total
 
 
 class LocalWorker:
-    """A child process that serves one copy; if it dies another one takes its place.
+    """A child process that serves one copy; if it dies, another one takes its place.
 
     Args:
-        settings: the child's, too.
+        settings: of this process and of the child.
         name: the copy.
         clock: time.
     """
@@ -79,7 +79,7 @@ class LocalWorker:
         self._keeping = keeping(lambda: started(command, settings), clock)
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the child."""
         self._keeper = self._keeping.__enter__()
         self.watch()
         return self
@@ -90,15 +90,15 @@ class LocalWorker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it: its lanes are given up in order."""
+        """End the child, which gives its lanes up in order."""
         self._keeping.__exit__(kind, error, trace)
 
     def watch(self) -> None:
-        """Start another if it has died; its lanes are freed first.
+        """Start another child if the last one has died, after freeing the dead one's lanes.
 
         Raises:
-            MemoryBusError: it said why it ended: another would end of that, too.
-            OSError: it cannot be started.
+            MemoryBusError: the reason that the child reported; another child would end the same.
+            OSError: no child can be started.
         """
         with signals.deferred():
             death = self._keeper.look()
@@ -116,19 +116,19 @@ def follow_progress(
     worker: LocalWorker | None,
     clock: Clock = SYSTEM,
 ) -> Iterator[CopyProgress]:
-    """Yield how far a copy is, until it has all.
+    """Yield a copy's progress until it has passed its whole plan.
 
     Args:
         stores: the stores.
         instance: the copy.
-        worker: ours; it is started again if it dies.
+        worker: the command's own worker, which is started again if it dies; None for none.
         clock: time.
 
     Raises:
         CopyGone: somebody dropped it.
         CopyPaused: somebody paused it.
-        LogUnavailable: Redis is away, and does not come back soon.
-        MemoryBusError: our worker cannot serve it.
+        LogUnavailable: Redis is away for longer than the command waits.
+        MemoryBusError: the command's worker cannot serve the copy.
     """
     begun, first = clock.monotonic(), None
     seen_at = begun
@@ -166,7 +166,7 @@ def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
 
 
 def measure_progress(stores: Stores, instance: Instance) -> tuple[int, int, int]:
-    """Return how many places of its plan a copy has passed, of how many, and what is parked."""
+    """Return how many positions of its plan a copy has passed, of how many, and what it parked."""
     lanes = stores.lanes.states(instance.name)
     ends = instance.plan.ends(stores.settings.partitions).values()
     done = sum(min(lane.n, end) for lane, end in zip(lanes, ends, strict=True))

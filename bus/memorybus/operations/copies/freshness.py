@@ -1,4 +1,4 @@
-"""Whether a copy's state would be its own: in an empty place where nobody else writes (G8)."""
+"""Checks that a copy would have a state of its own, empty and written by nobody else (G8)."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -10,17 +10,17 @@ from memorybus.registry.description import Described
 from memorybus.registry.instances import Instance, InstancesView, Purpose
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""The settings' tables of options, by instance."""
+"""The tables of provider options in the settings, by instance."""
 
 
 def owner_of(what: Described, copy: Instance, view: InstancesView, tables: Tables) -> str:
     """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
-        what: what the copy would be.
+        what: the description of the copy.
         copy: its record.
-        view: the others; a dropped one counts as long as its record is there.
-        tables: what the settings say of each.
+        view: all instances; a dropped one counts as long as its record exists.
+        tables: the options of each in the settings.
     """
     if what.by_home:
         return ""
@@ -35,7 +35,7 @@ def owner_of(what: Described, copy: Instance, view: InstancesView, tables: Table
 
 
 def place_of(what: Described, one: Instance, tables: Tables) -> tuple[str, ...]:
-    """Return where an instance's shared state is, by the options that say so; pure."""
+    """Return the values of the options that say where an instance's shared state is; pure."""
     return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
 
 
@@ -44,18 +44,18 @@ def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def describe_place(what: Described, one: Instance, tables: Tables) -> str:
-    """Return the options that say where a state is, as the command line writes them; pure."""
+    """Return the options that say where a state is, as a command line has them; pure."""
     texts = zip(what.place, place_of(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 
 def describe_shared_state(copy: Instance, owner: str) -> str:
-    """Return what a person reads whose copy would write into another's state."""
+    """Return the message for a copy that would write into another instance's state."""
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
 def describe_remedy(what: Described, name: str) -> str:
-    """Return how a copy called `name` gets a state of its own."""
+    """Return, in words, how a copy called `name` gets a state of its own."""
     options = " or ".join(f"--set {option}=…" for option in what.place if option in what.tunable)
     if not options and what.place:
         listed = " or ".join(f"{option} = …" for option in what.place)
@@ -71,9 +71,10 @@ def describe_remedy(what: Described, name: str) -> str:
 def find_free_name(
     stores: Stores, provider: str, view: InstancesView, purpose: Purpose = "rebuild"
 ) -> str:
-    """Return a name for the next generation, or for a copy to compare with, that is not in use.
+    """Return an unused name for the next generation, or for a copy to compare with.
 
-    A Redis that was lost knows none of the generations whose files are still there.
+    Names are also looked for on disk: after a loss of Redis, generations that it no longer knows
+    may still have files there.
     """
     base, _, first = next_name(provider, view, purpose).rpartition("@")
     names = (f"{base}@{number}" for number in count(int(first)))
@@ -81,9 +82,9 @@ def find_free_name(
 
 
 def describe_leftovers(stores: Stores, name: str) -> str:
-    """Return in words what is there of an instance already; "" if nothing is.
+    """Return, in words, what already exists under an instance's name; "" if nothing does.
 
-    Of the files only those in this data directory are seen.
+    Only files in this data directory are looked at.
     """
     if name in stores.settings.providers or name in stores.roster.providers():
         return "it is a provider of its own"

@@ -1,8 +1,8 @@
-"""Generations of a provider: which there are, and what a rebuild still has to do. Pure.
+"""Generations of a provider: which exist, their states, and their plans. Pure.
 
 A generation is a copy that a rebuild made, called ``<provider>@<number>``; the first is the
-instance of the settings itself. One is live; the one before is kept, standing still, until it is
-dropped.
+instance of the settings itself. One generation is live. The one before it is kept, with its lanes
+paused, until it is dropped.
 """
 
 import re
@@ -34,14 +34,15 @@ class Generation(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        provider: of which.
+        provider: the provider of which it is a generation.
         state: ``live``, ``kept`` (for a rollback), ``filling``, ``unused`` or ``dropped``.
         query: which events it takes; empty for all.
-        until_then: whether it is of an earlier time: what came between is not in it.
-        options: what differs from the provider's.
-        made_at: when (milliseconds); 0 for the first.
-        made_by: who.
-        reason: why.
+        until_then: whether it goes back to an earlier time: it lacks the events between that time
+            and its making.
+        options: the options in which it differs from the provider.
+        made_at: when it was made (milliseconds); 0 for the first.
+        made_by: who made it.
+        reason: why it was made.
     """
 
     name: str
@@ -93,10 +94,10 @@ def _state(
 
 
 def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> str:
-    """Return the provider that an instance is of; pure.
+    """Return the provider that an instance belongs to; pure.
 
     Raises:
-        ConfigError: it is none, or was dropped.
+        ConfigError: there is no such instance, or it was dropped.
     """
     every = {name: Instance(name=name, provider=name) for name in configured} | dict(view.all)
     known = {name: one for name, one in every.items() if not is_dropped(name, view)}
@@ -108,7 +109,7 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
 
 
 def is_dropped(name: str, view: InstancesView) -> bool:
-    """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
+    """Say whether an instance was dropped; a copy is marked, the first generation is paused so."""
     one, hold, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:
         return True
@@ -142,13 +143,13 @@ def next_name(provider: str, view: InstancesView, purpose: Purpose = "rebuild") 
 
 
 def unfinished_copy(provider: str, purpose: Purpose, view: InstancesView) -> Instance | None:
-    """Return the newest copy that a command of this purpose was still at work on, if any."""
+    """Return the newest copy that a command of this purpose has not finished, if there is one."""
     found = [one for one in copies_never_live(provider, purpose, view) if not one.dropped]
     return max(found, key=number_of, default=None)
 
 
 def copies_never_live(provider: str, purpose: Purpose, view: InstancesView) -> list[Instance]:
-    """Return the copies that never served: newer than the live one, and the one that is kept."""
+    """Return the copies that never served: those newer than the live and the kept generation."""
     known = view.live.get(provider)
     floor = max(_number_in(known.instance), _number_in(known.previous)) if known else 0
     return [
@@ -161,10 +162,10 @@ def copies_never_live(provider: str, purpose: Purpose, view: InstancesView) -> l
 
 
 def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
-    """Make sure that what was begun is what is asked.
+    """Make sure that an unfinished copy was begun with the same request.
 
     Raises:
-        ConfigError: it is another; `drop` is the command that removes it.
+        ConfigError: it was begun with another request; `drop` is the command that removes it.
     """
     if known.asked is None or known.asked != asked.asked:
         if known.asked and asked.asked and known.asked.live != asked.asked.live:
@@ -181,7 +182,7 @@ def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
 def plan_without_interval(
     plan: Plan, then: PartitionNumbers, heads: PartitionNumbers, partitions: int
 ) -> Plan:
-    """Return the plan of a state of an earlier time that lives on: up to then, and from now on."""
+    """Return a plan without the events between a moment and now."""
     spans = {
         p: (*_spans_up_to(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
         for p in range(partitions)
@@ -190,26 +191,26 @@ def plan_without_interval(
 
 
 def plan_up_to(plan: Plan, then: PartitionNumbers, partitions: int) -> Plan:
-    """Return what a plan takes up to a moment."""
+    """Return a plan that takes what another takes, but only up to a moment."""
     spans = {p: _spans_up_to(plan, p, then.get(p, 0)) for p in range(partitions)}
     return msgspec.structs.replace(plan, spans=spans)
 
 
 def _spans_up_to(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
-    """Return what a plan takes of a partition up to a number, as spans; never none."""
+    """Return what a plan takes of a partition up to a number, as at least one span."""
     taken = [span for span in _spans(plan, partition) if span.first <= n]
     cut = (Span(s.first, n if s.last is None else min(s.last, n)) for s in taken)
     return tuple(cut) or (Span(1, 0),)
 
 
 def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
-    """Return a plan that ends at these numbers."""
+    """Return a plan that ends at these numbers of the partitions."""
     spans = {p: (*_spans(plan, p)[:-1], _last_span(plan, p, n)) for p, n in at.items()}
     return msgspec.structs.replace(plan, spans=spans)
 
 
 def plan_without_end(plan: Plan) -> Plan:
-    """Return a plan without an end: what it took whole it takes whole again."""
+    """Return a plan without an end; one that then takes everything has no spans."""
     spans = {
         p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
         for p, found in plan.spans.items()
@@ -227,25 +228,25 @@ def _last_span(plan: Plan, partition: int, n: int) -> Span:
 
 
 def must_equal(one: Instance, live: Instance) -> bool:
-    """Say whether a copy's state must equal the live one's: the same, made alike."""
+    """Say whether a copy's state must equal the live one's: it has the same options and plan."""
     return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
 
 
 def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
-    """Return how many numbers one is behind another, over all partitions."""
+    """Return by how many events one lags behind another, over all partitions."""
     return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
 def live_after_swap(
     known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False
 ) -> Live:
-    """Return the entry that lets another instance serve, and remembers the one before."""
+    """Return the entry that makes another instance live, and remembers the one before it."""
     last = known.instance
     return Live(to, last, at, by, reason, leaving=last, back=back, numbered=known.numbered)
 
 
 def live_after_drop(known: Live, gone: Collection[str]) -> Live:
-    """Return the entry after a drop: nobody goes back to these, or has a number of theirs again."""
+    """Return the entry after a drop: nobody can roll back to these, or reuse their numbers."""
     return msgspec.structs.replace(
         known,
         previous="" if known.previous in gone else known.previous,
@@ -254,19 +255,22 @@ def live_after_drop(known: Live, gone: Collection[str]) -> Live:
 
 
 def unfinished_swap(provider: str, view: InstancesView) -> str:
-    """Return the live instance, if a command was killed after the swap and before its end."""
+    """Return the live instance if the command that swapped it in was killed; else ""."""
     known = view.live.get(provider)
     return known.instance if known is not None and known.leaving else ""
 
 
 def command_to_finish_swap(provider: str, view: InstancesView) -> str:
-    """Return the command that ends a swap which was cut short, and does nothing else."""
+    """Return the command line that only finishes a swap which was cut short."""
     back = "--rollback " if view.live[provider].back else ""
     return f"memorybus rebuild {back}{provider} --execute"
 
 
 def needs_only_finish(asked: Instance, view: InstancesView) -> bool:
-    """Say whether nothing but the end of a swap is missing: it is asked again, or nothing else."""
+    """Say whether a request has only to finish a swap which was cut short.
+
+    So it is if it repeats the request of that swap, or asks for nothing in particular.
+    """
     entry = view.live.get(asked.provider)
     if entry is None or not entry.leaving or entry.back or asked.asked is None:
         return False

@@ -1,4 +1,4 @@
-"""``memorybus replay``: which part of the history goes into a copy, and how the copy is made."""
+"""``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,24 +35,24 @@ from memorybus.registry.instances import CopyRequest, Instance, as_recorded
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
 
 _MOMENT = 0.5
-"""Seconds in which a command that has made a copy's lanes writes its record, too."""
+"""Seconds within which a command that has made a copy's lanes also writes the copy's record."""
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay is asked to do.
+    """The request for a replay.
 
     Attributes:
         provider: the instance of the settings whose kind and options the copy has.
         into: the copy's name.
         query: which events; its lineages need not be resolved.
         since: the first moment (see `memorybus.operations.moments`); "" for the beginning.
-        until: the last one; "" for now.
-        rate: events a second at most, from now on; 0.0 for as fast as it goes, None for what it
-            was begun with.
-        options: what differs from the provider's.
-        force: also into a target that is not empty.
-        reason: why.
-        by: who.
+        until: the last moment; "" for now.
+        rate: events a second at most, from now on; 0.0 for no limit, None for the rate with which
+            the copy was begun.
+        options: the options in which the copy differs from the provider.
+        force: whether the target may already hold something.
+        reason: why the copy is made.
+        by: who asks for it.
     """
 
     provider: str
@@ -72,14 +72,14 @@ class ReplayPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         instance: the copy's record, as it is or would be.
-        known: whether there is one already: the same command goes on.
+        known: whether the record exists already: then the same command goes on with it.
         kind: the provider behind it.
-        delivery: its class (G4).
+        delivery: its delivery class (G4).
         placement: "local" or "shared".
         home: where a local copy's state will lie.
-        here: whether we can fill it ourselves.
-        counted: what it takes.
-        least_seconds: how long it takes at least: by the rate, or by reading alone.
+        here: whether a worker on this host can fill it.
+        counted: what it takes of the history.
+        least_seconds: the least time that it takes, by the rate or by the time to read alone.
     """
 
     instance: Instance
@@ -104,10 +104,10 @@ def plan_replay(
 
     Args:
         stores: the stores.
-        wanted: what is asked.
-        tell: receives how many events are read, and of how many.
+        wanted: the request.
+        tell: receives how many events are read, and how many there are.
         clock: time.
-        describe: finds out what the copy would be.
+        describe: returns the description of the copy.
 
     Raises:
         ConfigError: the provider or a moment is unknown, or the target is live or not empty.
@@ -140,7 +140,7 @@ def plan_replay(
 def _find_or_build_record(
     stores: Stores, wanted: ReplayRequest, what: Described, clock: Clock
 ) -> tuple[bool, Instance]:
-    """Return whether the copy is known already, and its record as it is or would be."""
+    """Return whether the copy exists already, and its record as it is or would be."""
     known = stores.instances.get(wanted.into)
     asked = _build_instance(stores, wanted, clock)
     if known is None and not wanted.force:
@@ -160,10 +160,12 @@ def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
 def _find_concurrent_copy(
     stores: Stores, copy: Instance, what: Described, clock: Clock
 ) -> Instance | None:
-    """Return the record of a copy that another command is just making; its lanes come first.
+    """Return the record of a copy that another command is making right now, or None.
+
+    That command makes the copy's lanes first and its record a moment later.
 
     Raises:
-        ConfigError: there is none, and the target is not empty.
+        ConfigError: there is no such command, and the target is not empty.
     """
     try:
         _check_empty(stores, copy, what)
@@ -177,10 +179,10 @@ def _find_concurrent_copy(
 
 
 def _check_empty(stores: Stores, copy: Instance, what: Described) -> None:
-    """Refuse a target that is not empty.
+    """Make sure that the target is empty.
 
     Raises:
-        ConfigError: it is not empty.
+        ConfigError: it is not.
     """
     owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     if owner:
@@ -231,10 +233,10 @@ def _recorded_moment(moment: str) -> str:
 def spans_between(
     settings: Settings, history: History, since: str, until: str
 ) -> dict[int, tuple[Span, ...]]:
-    """Return the numbers of every partition from one moment to another, "" being either end.
+    """Return the numbers of every partition between two moments; "" stands for either end.
 
     Raises:
-        ConfigError: a moment that nobody can read, or an event that is not there.
+        ConfigError: a moment cannot be read, or names an event that does not exist.
     """
     heads = {head.partition: head.n for head in history.log.heads()}
     first = numbers_before(history, since) if since else {}
@@ -246,10 +248,10 @@ def spans_between(
 
 
 def _check_resumable(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
-    """Return the record that is there, if it is of the same replay, with the rate that is asked.
+    """Return the existing record, with the requested rate, if it is of the same replay.
 
     Raises:
-        ConfigError: it is another's.
+        ConfigError: it is the record of something else.
     """
     advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --execute"
     if known.purpose != "replay":
@@ -267,10 +269,10 @@ def _with_rate(known: Instance, rate: float) -> Instance:
 
 
 def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> ReplayPlan:
-    """Make the copy known, or its new rate; every worker of its provider fills it from now on.
+    """Record the copy, or its new rate; from now on every worker of its provider fills it.
 
     Returns:
-        The plan; that of the copy which the same command made meanwhile, if one did.
+        The plan; if the same command made the copy meanwhile elsewhere, the plan of that copy.
 
     Raises:
         ConfigError: a copy of that name with another plan was made meanwhile.
@@ -281,7 +283,7 @@ def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> Rep
         return plan
     if plan.home is not None:
         home = plan.home if plan.home.place else here(stores.settings)
-        stores.homes.move(plan.instance.name, home)  # before it is served anywhere
+        stores.homes.move(plan.instance.name, home)  # before any worker serves it
     try:
         stores.add_instance(plan.instance)
     except ConfigError:
@@ -295,7 +297,7 @@ def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> Rep
 
 
 def _write_rate(stores: Stores, copy: Instance) -> None:
-    """Write a copy's rate; the workers that fill it keep to it from then on."""
+    """Write a copy's rate, which the workers that fill it obey from then on."""
     while (known := stores.instances.get(copy.name)) is not None:
         now = _with_rate(known, copy.plan.rate)
         if now == known or stores.instances.change(known, now):

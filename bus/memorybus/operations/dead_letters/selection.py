@@ -1,4 +1,4 @@
-"""Which dead letters an operator means, and what an action on them does; pure."""
+"""Selects the dead letters that an operator names, and says what an action on them does; pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,18 +16,18 @@ Action = Literal["retry", "discard", "edit"]
 
 
 class NoSuchLetter(MemoryBusError):
-    """The selection means no dead letter, or more than one event."""
+    """The selection finds no dead letter, or more than one event."""
 
 
 class LetterSelection(msgspec.Struct, frozen=True):
-    """Which dead letters are meant; exactly one of the first four says so.
+    """Which dead letters an operator selects; exactly one of the first four fields is given.
 
     Attributes:
         event: an event's id, or the beginning of one.
         key: an order key.
         error: an error group's short id.
-        everything: all of them.
-        provider: of this instance only.
+        everything: whether all dead letters are selected.
+        provider: only those of this instance; None for those of all.
     """
 
     event: str | None = None
@@ -42,11 +42,11 @@ class KeyPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         provider: the instance.
-        partition: the lane's.
+        partition: the lane's partition.
         key: the order key.
-        events: how many are retried, discarded or edited.
-        then: how many others of the key are applied after that, in order.
-        wait: how many go on waiting.
+        events: how many events are retried, discarded or edited.
+        then: how many other events of the key are applied after that, in order.
+        wait: how many events go on waiting.
     """
 
     provider: str
@@ -63,8 +63,8 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     Attributes:
         action: what to do.
         reason: why.
-        operator: who.
-        at: when (ms).
+        operator: who decided.
+        at: when (milliseconds).
         event: the fields of the edited event.
     """
 
@@ -76,11 +76,11 @@ class OperatorDecision(msgspec.Struct, frozen=True):
 
 
 def select_letters(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
-    """Return the letters that are meant.
+    """Return the selected letters.
 
     Raises:
-        ConfigError: not exactly one way to select.
-        NoSuchLetter: none is meant, or the event's id is not clear.
+        ConfigError: not exactly one way to select is given.
+        NoSuchLetter: no letter is selected, or the event's id is ambiguous.
     """
     ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
     if sum(way is not None for way in ways) != 1:
@@ -97,7 +97,7 @@ def select_letters(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dea
 
 
 def _describe_selection(wanted: LetterSelection) -> str:
-    """Return in words what a selection asked for."""
+    """Return a selection in words."""
     ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
     (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
     return f"{said} at {wanted.provider}" if wanted.provider else said
@@ -113,10 +113,10 @@ def _is_selected(wanted: LetterSelection, dead: Dead) -> bool:
 
 
 def _check_one_event(event: str, found: Sequence[Dead]) -> None:
-    """Check that an id means one event of one provider.
+    """Check that an id selects one event of one provider.
 
     Raises:
-        NoSuchLetter: it does not.
+        NoSuchLetter: it selects several.
     """
     ids = sorted({dead.stored.letter.event_id for dead in found})
     if len(ids) > 1:
@@ -138,7 +138,7 @@ def plan_keys(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -
     Args:
         action: what to do.
         letters: all dead letters of the providers, in order.
-        chosen: some of them.
+        chosen: those among them that are selected.
     """
     meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
     touched = {dead.under for dead in chosen}
@@ -161,7 +161,7 @@ def _plan_key(action: Action, under: tuple[str, int, str], marks: Sequence[bool]
 def build_requests(
     decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
-    """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
+    """Yield the requests to the owners of the lanes, by provider; a retry is of whole keys."""
     ordered = sorted(chosen, key=attrgetter("lane"))
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
         letters = [dead.stored.letter for dead in deads]
@@ -188,9 +188,9 @@ class ActionResult(msgspec.Struct, frozen=True):
     """What became of the keys that an action touched.
 
     Attributes:
-        settled: how many of their dead letters are gone.
-        left: how many wait now.
-        refused: what was refused again.
+        settled: how many of their dead letters are settled.
+        left: how many dead letters wait now.
+        refused: the dead letters that were refused again.
     """
 
     settled: int
@@ -201,7 +201,7 @@ class ActionResult(msgspec.Struct, frozen=True):
 def compare_letters(
     steps: Sequence[KeyPlan], before: Iterable[Dead], after: Iterable[Dead]
 ) -> ActionResult:
-    """Return what became of dead letters between two looks at them."""
+    """Return what became of dead letters between two reads of them."""
     touched = {(step.provider, step.partition, step.key) for step in steps}
     was = {(d.lane, d.stored.id): d for d in before if d.under in touched}
     now = {(d.lane, d.stored.id): d for d in after if d.under in touched}
@@ -214,5 +214,5 @@ def compare_letters(
 
 
 def count_by_key(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
-    """Count what waits under each key, its first included."""
+    """Count the dead letters under each key, including the first."""
     return Counter(dead.under for dead in letters)

@@ -1,4 +1,4 @@
-"""Wait, within bounds, until the lanes' owners have done what an operator asked."""
+"""Waits, within bounds, until the lanes' owners have carried an operator's requests out."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,15 +9,15 @@ from memorybus.dead_letters.queue import DeadLetters, Lane
 from memorybus.dead_letters.requests import LetterRequest
 
 POLL = 0.2
-"""Seconds between two looks."""
+"""Seconds between two reads."""
 
 
 class WaitResult(msgspec.Struct, frozen=True):
     """How waiting ended.
 
     Attributes:
-        left: requests that are not carried out.
-        unowned: whether none of their lanes had an owner for as long as one may be without.
+        left: how many requests are not carried out.
+        unowned: whether waiting ended because none of their lanes had an owner for too long.
     """
 
     left: int
@@ -36,15 +36,15 @@ def await_requests(
     """Wait until requests are carried out, for `timeout` seconds at most.
 
     Args:
-        desk: where they were written.
+        desk: the dead letters, to which the requests were sent.
         asked: the requests by provider.
         clock: time.
         timeout: seconds.
-        ownerless: seconds after which lanes that nobody owned all the time are given up.
-        progress: told how many dead letters the lanes have.
+        ownerless: seconds without any owner of these lanes after which waiting ends.
+        progress: receives how many dead letters the lanes have.
 
     Raises:
-        LogUnavailable: Redis is away; what was asked stays.
+        LogUnavailable: Redis is away; the requests stay.
     """
     begun = owned_at = clock.monotonic()
     while left := _pending_lanes(desk, asked):

@@ -27,7 +27,7 @@ from memorybus.registry.description import Described
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
-"""Seconds that anything may take."""
+"""Seconds that each step may take."""
 
 LOOK_EVERY = 0.005
 _HELP = "try `memorybus doctor`"
@@ -40,7 +40,7 @@ class DemoFailed(MemoryBusError):
 
 
 class PlayStep(msgspec.Struct, frozen=True):
-    """Something an agent publishes; which of the texts there are depends on the event."""
+    """Something an agent publishes; the event determines which of the texts are set."""
 
     event: Literal["turn", "memory", "branch", "switch", "compress", "delegate", "end"]
     user: str = ""
@@ -81,17 +81,17 @@ class DemoResult(msgspec.Struct, frozen=True):
     """What the demo did.
 
     Attributes:
-        published: events.
-        applied: events by provider.
+        published: how many events were published.
+        applied: how many events each provider applied.
         caught_up: seconds from the last event until a provider had applied all, by provider.
-        recalled: the block that answers the question.
-        silent: providers without a line in it.
-        left: what could not be erased of the demo where it lies outside of it, by provider.
-        seconds: what the whole demo took.
+        recalled: the memory block that answers the question.
+        silent: providers without a line in this block.
+        left: memories of the demo that could not be erased in outside backends, by provider.
+        seconds: how long the whole demo took.
         publish: seconds that a turn or memory write took (median).
-        catch_up: seconds from the last event until all providers have applied all.
-        answer: seconds for the question; the first one starts the processes that answer.
-        again: seconds for the same question, now warm (median).
+        catch_up: seconds from the last event until all providers had applied all.
+        answer: seconds for the question; it also starts the processes that answer.
+        again: seconds for the same question, now warm.
     """
 
     published: int
@@ -108,21 +108,21 @@ class DemoResult(msgspec.Struct, frozen=True):
 
 
 ShowStep = Callable[[str, PlayStep], None]
-"""Is told each step that was published, and in which session."""
+"""Receives the session and the step, for each step that was published."""
 
 ShowProgress = Callable[[int, Mapping[str, int]], None]
-"""Is told how many events are published, and how many each provider has applied."""
+"""Receives how many events are published, and how many each provider has applied."""
 
 
 class DemoProviders(msgspec.Struct, frozen=True):
-    """Which providers play along.
+    """The providers that take part in the demo.
 
     Attributes:
         names: the instances.
         tables: their kinds and options.
-        secrets_file: of the person's settings.
-        user: whose memories the demo makes: nobody's.
-        made: what is made on a server for the demo alone, by provider.
+        secrets_file: the secrets file of the user's settings.
+        user: the invented person whose memories the demo makes.
+        made: what the demo creates on a server for itself alone, by provider.
     """
 
     names: tuple[str, ...] = PROVIDERS
@@ -133,30 +133,32 @@ class DemoProviders(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """Those that may keep something outside of the demo's directory."""
+        """The providers that may keep something outside of the demo's directory."""
         kinds = {name: self.tables.get(name, {}).get("kind", name) for name in self.names}
         return tuple(name for name, kind in kinds.items() if kind not in PROVIDERS)
 
 
 PACKAGED: Final = DemoProviders()
-"""The two of the package, which need nothing."""
+"""The two providers of the package that need no service."""
 
 
 def choose_providers(
     settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
 ) -> DemoProviders:
-    """Return providers of a person's settings, or of a kind that is called so.
+    """Return the named providers: instances of the user's settings, or else kinds.
 
-    The demo's person gets a name of its own then, since a server may have others. Where a server
-    also keeps checkpoints, the demo gets a place of its own: they belong to another log.
+    The demo's person then gets a unique name, since the server may hold real people. Where a server
+    also keeps checkpoints, the demo gets a place of its own there: those checkpoints belong to
+    another log.
 
     Args:
-        settings: of the person.
-        names: the instances; the two of the package if none.
-        make_mark: of the names.
+        settings: the user's settings.
+        names: the instances; none for the two of the package.
+        make_mark: makes the unique part of names.
 
     Raises:
-        MissingProvider, ConfigError: one cannot be made here, or not apart from the person's.
+        MissingProvider, ConfigError: a provider cannot be made here, or not separately from the
+            user's own.
     """
     if not names:
         return PACKAGED
@@ -176,10 +178,10 @@ def choose_providers(
 
 
 def _own_place_options(what: Described, name: str, mark: str) -> dict[str, str]:
-    """Return the options that keep a demo's checkpoints from those of the person's own log.
+    """Return the options that separate a demo's checkpoints from those of the user's own log.
 
     Raises:
-        ConfigError: no option says where they are.
+        ConfigError: no option says where checkpoints are.
     """
     if what.delivery != "transactional" or what.by_home:
         return {}
@@ -201,13 +203,13 @@ def run_demo(
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
     Args:
-        show, progress: see there.
+        show, progress: receive what happens; see `ShowStep` and `ShowProgress`.
         pause: seconds between steps, so that people can follow.
         clock: time, injected.
-        providers: who plays along.
+        providers: the providers that take part.
 
     Raises:
-        MemoryBusError: something did not work; says what.
+        MemoryBusError: something did not work; the message says what.
     """
     begun = clock.monotonic()
     left: dict[str, tuple[str, ...]] = {}
@@ -266,7 +268,11 @@ def _open_session(bus: MemoryBus, name: str, providers: DemoProviders) -> Sessio
 def _await_applied(
     bus: MemoryBus, count: int, progress: ShowProgress, clock: Clock
 ) -> tuple[int, dict[str, int], dict[str, float]]:
-    """Wait until all providers have applied every event; return how many, and when each had."""
+    """Wait until all providers have applied every event.
+
+    Returns:
+        How many events were published, how many each provider applied, and the seconds until each
+        provider had applied all."""
     begun = clock.monotonic()
     if not bus.flush("logged", timeout=PATIENCE):
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
@@ -287,7 +293,7 @@ def _await_applied(
 
 @contextmanager
 def _started_system(providers: DemoProviders) -> Iterator[Settings]:
-    """Yield the settings of a fresh system: temporary directory, Redis."""
+    """Yield the settings of a fresh system with a temporary directory and a Redis of its own."""
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
         settings = load(
@@ -310,7 +316,7 @@ def _started_system(providers: DemoProviders) -> Iterator[Settings]:
 
 @contextmanager
 def _running_worker(settings: Settings) -> Iterator[None]:
-    """Run one worker."""
+    """Run one worker while the block lasts."""
     command = worker_command(settings.providers, jobs=1, with_parent=True)
     with running(command, settings, directory=settings.data_dir) as worker:
         if worker.report() is None:
@@ -322,7 +328,7 @@ def _running_worker(settings: Settings) -> Iterator[None]:
 
 
 def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
-    """Erase the demo's memories where they outlast its directory; return what is left of them."""
+    """Erase the demo's memories in backends that outlive its directory; return what is left."""
     if not providers.outside:
         return {}
     with signals.deferred():

@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor --deep`: one event into every backend, and its memory back."""
+"""The canary of `memorybus doctor --deep`: an event that every backend remembers and recalls."""
 
 import msgspec
 
@@ -19,8 +19,8 @@ class CanaryRecall(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
-        logged: Redis took its event.
-        recalled: a provider applied it and remembered it.
+        logged: whether Redis took its event.
+        recalled: whether a provider applied the event and recalled its text.
         seconds: how long that took.
     """
 
@@ -30,12 +30,12 @@ class CanaryRecall(msgspec.Struct, frozen=True):
 
 
 def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall:
-    """Write a unique word to the canaries' store, recall it, remove it again.
+    """Write a unique word to the canaries' store, recall it, and remove it again.
 
-    The word is removed also if this is interrupted: the removal waits in the spool then.
+    The word is removed even if this is interrupted; the removal then waits in the spool.
 
     Raises:
-        MemoryBusError: nothing can be published, or nobody answers recalls.
+        MemoryBusError: nothing can be published, or no worker answers recalls.
     """
     begun = clock.monotonic()
     logged = recalled = False

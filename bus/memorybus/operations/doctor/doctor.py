@@ -1,6 +1,6 @@
-"""``memorybus doctor``: what could be wrong, each with its remedy, and one real canary.
+"""``memorybus doctor``: runs all checks, each with its remedy, and sends a canary.
 
-Every check is independent: one that fails does not hide the others.
+The checks are independent: one that fails does not hide the others.
 """
 
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ NEEDED = ("redis", "eviction policy", "log")
 def examine(
     settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id, *, deep: bool = False
 ) -> Iterator[Check]:
-    """Run every check, in order, giving each result as it is known.
+    """Run every check in order, and yield each result as soon as it is known.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        make_id: names the canary.
+        make_id: makes the canary's word.
         deep: write the canary's word into every provider, recall it, and remove it.
     """
     yield host.check_python()
     yield run_guarded("server binary", START, lambda: host.check_server_binary(settings))
     spool = host.check_spool(settings)
     yield spool
-    # If nothing can be written here, that is the remedy of all that follows.
+    # If nothing can be written here, making room or rights is the remedy of all later checks, too.
     start = spool.fix or START
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
@@ -58,7 +58,7 @@ def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) ->
 
 
 def start_advice(settings: Settings, start: str) -> str:
-    """Return what to do if Redis does not answer: `start` starts the embedded server alone."""
+    """Return what to do if Redis does not answer; `start` helps only with the embedded server."""
     if settings.url:
         return f"start the Redis at {redacted(settings.url)}, or tell memorybus another url"
     return start

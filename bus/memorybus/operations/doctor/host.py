@@ -27,7 +27,7 @@ _NAMED = 3
 
 
 def check_python() -> Check:
-    """Show the interpreter; an unsupported one cannot install the package."""
+    """Show the interpreter; this cannot fail, since the package does not install on an old one."""
     shown = ".".join(map(str, sys.version_info[:3]))
     return Check(name="python", ok=True, found=f"{shown} ({platform.python_implementation()})")
 
@@ -66,7 +66,7 @@ def _try_write(place: Path) -> None:
 
 
 def check_other_spools(settings: Settings) -> Check:
-    """Check that no event waits here for another Redis or namespace than the configured one."""
+    """Check that no event waits on this host for a Redis or namespace that is not configured."""
     places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
     counts = {
         place: _count_waiting(settings, place) for place in places if place != settings.spool_dir
@@ -84,7 +84,7 @@ def check_other_spools(settings: Settings) -> Check:
 
 
 def _count_waiting(settings: Settings, place: Path) -> int:
-    """Count a directory's unsent events; only our own Redis can say which it has already."""
+    """Count a directory's unsent events, without those that our own Redis has already."""
     namespace, _, where = place.name.rpartition("-")
     if settings.spool_dir.name.endswith(f"-{where}"):
         with suppress(MemoryBusError):
@@ -94,7 +94,7 @@ def _count_waiting(settings: Settings, place: Path) -> int:
 
 
 def check_privacy(settings: Settings) -> Check:
-    """Check that no other user of this machine can read the memories; links are not followed."""
+    """Check that no other user of this machine can read the memories; ignore symbolic links."""
     roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
     found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
     if not found:
@@ -115,7 +115,9 @@ def _local_archive(settings: Settings) -> Path | None:
 
 
 def _readable_by_others(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield what others may read, with its mode, also in closed directories: a copy is open."""
+    """Yield the files that others may read, with their modes, even inside closed directories.
+
+    A copy of such a file elsewhere would be readable."""
     for path in (root, *sorted(root.rglob("*"))):
         with suppress(FileNotFoundError):  # others write and delete meanwhile
             known = path.lstat()

@@ -1,4 +1,4 @@
-"""The doctor's checks of the log: its Redis, its keys, whether it is whole, archived, has room."""
+"""The doctor's checks of the log: its Redis, its keys, completeness, archive, memory and disk."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),
 }
-"""Alarms by check. Eviction and durability have checks of their own, which also say how it is."""
+"""Alarms by check. Eviction and durability have checks of their own, which name the setting."""
 
 
 def check_redis(settings: Settings, start: str) -> Iterator[Check]:
@@ -30,7 +30,7 @@ def check_redis(settings: Settings, start: str) -> Iterator[Check]:
 
     Args:
         settings: see `Settings`.
-        start: the remedy if it does not answer.
+        start: the remedy if Redis does not answer.
     """
     log = EventLog(connect_redis(settings), settings)
     try:
@@ -97,7 +97,7 @@ def check_log(settings: Settings) -> Iterator[Check]:
 
 
 def build_checks(health: LogHealth) -> Iterator[Check]:
-    """Yield the checks of one look, in order: a critical alarm fails its check, a warning warns."""
+    """Yield the checks of a health reading, in order: a critical alarm fails its check."""
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
@@ -114,7 +114,7 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
 
 
 def _archive_findings(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
-    """Return the findings about the archive: an alarm mostly says why nothing is trimmed."""
+    """Return the archive's findings; an alarm, if there is one, explains why nothing is trimmed."""
     untrimmed = list(services.untrimmed(health.archive))
     if health.archive.hindered:
         return [*alarms, *untrimmed]

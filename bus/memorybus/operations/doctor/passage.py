@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor`: an event that lanes pass, and of which no backend is told."""
+"""The canary of `memorybus doctor`: an event that lanes pass without calling a backend."""
 
 from contextlib import suppress
 
@@ -26,10 +26,10 @@ class CanaryPassage(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
-        logged: Redis took its event.
+        logged: whether Redis took its event.
         waits: the providers whose lanes did not pass it in time.
         seconds: how long that took.
-        outdated: whether it was not sent, since a worker is of a release that would park it.
+        outdated: whether it was not sent, because a worker's release is too old and would park it.
     """
 
     logged: bool
@@ -39,12 +39,12 @@ class CanaryPassage(msgspec.Struct, frozen=True):
 
 
 def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
-    """Publish a canary, and wait until every provider's lane has passed it; note that it has.
+    """Publish a canary, wait until every provider's lane has passed it, and note the time of that.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        word: names its session: another one meets another lane.
+        word: part of its session's id, and so of its partition.
 
     Raises:
         MemoryBusError: nothing can be published, or Redis is away.
@@ -80,7 +80,7 @@ def check_passage(passage: CanaryPassage) -> Check:
 
 
 def _publish_canary(settings: Settings, word: str) -> int | None:
-    """Publish it; return its partition, None if Redis did not take it in time."""
+    """Publish the canary; return its partition, None if Redis did not take it in time."""
     scope = Scope(agent=CANARY_SCOPE, user=CANARY_SCOPE)
     name = CANARY_PREFIX + word
     key = session_key(scope, name)
@@ -91,7 +91,7 @@ def _publish_canary(settings: Settings, word: str) -> int | None:
 
 
 def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
-    """Wait for the lanes of a partition; return the providers that did not come so far in time."""
+    """Wait for the lanes of a partition; return the providers that did not pass it in time."""
     deadline = clock.monotonic() + PASSED_WITHIN
     while (waits := monitor.short_of(place)) and clock.monotonic() < deadline:
         clock.sleep(LOOK_EVERY)
@@ -99,7 +99,7 @@ def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
 
 
 def _note_passage(settings: Settings, clock: Clock) -> None:
-    """Note when it came through; where that cannot be written, it has come through all the same."""
+    """Note when the canary came through; a note that cannot be written is no failure of it."""
     redis = connect_redis(settings)
     with suppress(LogError):
         note(redis, Keys(settings.namespace), clock.now_ms())

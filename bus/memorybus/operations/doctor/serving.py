@@ -32,13 +32,13 @@ from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.rebuild_lock import at_work
 
 MOVES_WITHIN = 3.0
-"""Seconds in which a backlog has to become smaller to count as being worked on."""
+"""Seconds within which a backlog must shrink to count as being worked on."""
 
 LOOK_EVERY = 0.1
 
 
 def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
-    """Run a check; return a failed one, with this remedy, if it cannot be made."""
+    """Run a check; if it raises, return a failed one with this remedy."""
     try:
         return check()
     except (MemoryBusError, OSError) as error:
@@ -46,7 +46,7 @@ def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
 
 
 def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
-    """Check all that serves the log, in order."""
+    """Check everything that serves the log, in order."""
     try:
         status = read_status(settings)
     except MemoryBusError as error:
@@ -82,13 +82,13 @@ def check_providers(status: Status, configured: Sequence[str]) -> Check:
 
 
 def check_notes(found: Sequence[ListedProvider]) -> Check:
-    """Show what instances want people to know; nothing is wrong with that."""
+    """Show the notes that instances give for people; this never fails."""
     said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
     return Check(name="notes", ok=True, found=said or "no provider has any")
 
 
 def check_health(settings: Settings, clock: Clock) -> Check:
-    """Ask the instances that serve how their backends are, where a worker can be asked.
+    """Ask the live instances for the health of their backends, where a worker can answer.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -107,7 +107,7 @@ def check_health(settings: Settings, clock: Clock) -> Check:
 
 
 def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Live]) -> str:
-    """Return why an instance could not serve, "" if it is well."""
+    """Return why an instance is not healthy; "" if it is."""
     try:
         return InstanceInspector(settings, clock).health(name, live_name(name, live))
     except InspectionFailed as error:
@@ -118,7 +118,7 @@ def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping
 
 
 def check_backlog(settings: Settings, status: Status, clock: Clock) -> Check:
-    """Check that whoever is behind catches up; waits up to `MOVES_WITHIN` if somebody is."""
+    """Check that providers with a backlog catch up; wait up to `MOVES_WITHIN` if one has any."""
     behind = [one for one in status.providers if one.backlog and (one.lanes_owned or one.failing)]
     behind = [one for one in behind if not one.paused]
     stuck = behind
@@ -136,7 +136,7 @@ def check_backlog(settings: Settings, status: Status, clock: Clock) -> Check:
 def find_unmoved(
     before: Iterable[ProviderStatus], after: Iterable[ProviderStatus]
 ) -> list[ProviderStatus]:
-    """Return those of `before` that have applied nothing since and are as far behind."""
+    """Return those of `before` that have applied nothing since and whose backlog did not shrink."""
     now = {one.name: one for one in after}
     return [
         one
@@ -151,7 +151,7 @@ def find_unmoved(
 
 
 def check_copies(settings: Settings) -> Check:
-    """Check that memorybus made every entry of the copies' hash.
+    """Check that memorybus itself wrote every entry of the copies' hash.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -177,7 +177,7 @@ def check_copies(settings: Settings) -> Check:
 
 
 def check_rebuilds(settings: Settings) -> Check:
-    """Check that no rebuild or verification was killed and left something behind.
+    """Check that no killed rebuild or verification left something behind.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -191,7 +191,7 @@ def check_rebuilds(settings: Settings) -> Check:
 
 
 def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
-    """Check what commands left, but for the providers that a living one works on; pure."""
+    """Check what killed commands left, but for providers on which a live command works; pure."""
     held = sorted(name for name, hold in view.pauses.items() if prepared_copy(hold))
     left = [name for name in held if _provider_of(name, view) not in busy]
     if left:
@@ -201,7 +201,7 @@ def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
 
 
 def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
-    """Return the check of instances that a killed command holds; it fails if agents lack one."""
+    """Return the check of instances that a killed command left paused; a live one fails it."""
     serving = [n for n in left if live_name(_provider_of(n, view), view.live) == n]
     named = "; ".join(f"{name}: {view.pauses[name].reason}" for name in left)
     return Check(
@@ -214,7 +214,7 @@ def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
 
 
 def _unfinished_work(view: InstancesView, busy: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield what killed commands did not end, and what to do about it."""
+    """Yield what killed commands did not finish, and what to do about it."""
     for name in sorted(_all_providers(view) - set(busy)):
         begun = unfinished_copy(name, "rebuild", view)
         if unfinished_swap(name, view):

@@ -1,12 +1,15 @@
-"""Events searched, newest first, a page at a time: by words, session, person, type and time.
+"""Searches events, newest first, a page at a time: by words, session, person, type and time.
 
-A search reads back from the end, or from where another one stopped, as far as it must: until a page
-is full, until `since`, or to the beginning. What it costs is what it looks at. In the log that is
-every event on its way, of which one that is not meant is read no further than its header; in the
-archive the manifests pass over segments that have nothing of a session or a type, or are too young.
-So the newest events of a person who is here today, and a search of the last hours, cost the same
-however long the history is; a session of long ago costs what the log still holds, and its own
-segments; words that nobody said cost the whole history, which is why a search can be stopped.
+A search reads backward from the end of the history, or from where another search stopped. It reads
+until a page is full, until `since`, or to the beginning. It costs as much as it reads:
+
+- In the log it reads every event on its way; of an event that cannot match, only the header.
+- In the archive the manifests let it skip segments that hold nothing of a session or a type, and
+  segments that are too young.
+
+So the cost of finding the newest events of an active person, or those of the last hours, does not
+depend on the length of the history. An old session costs what the log still holds, and its own
+segments. Words that nobody said cost the whole history, which is why a search can be stopped.
 """
 
 import re
@@ -24,27 +27,28 @@ from memorybus.operations.journal import EventSelection
 from memorybus.query.query import Query
 
 SKEW_MS = 3_600_000
-"""How far a producer's clock may be ahead of Redis's: what is searched since a time is looked for
-among events that came so much earlier, too."""
+"""How far a producer's clock may be ahead of Redis's, milliseconds. A search since a time also
+looks at events that entered the log so much earlier."""
 
 ASK_EVERY = 64
-"""Events between two questions whether it is enough."""
+"""After so many events a search asks again whether it shall stop."""
 
 _MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events are searched; what is empty or None does not matter.
+    """What is searched for; a field that is empty or None restricts nothing.
 
     Attributes:
-        id: the event of this id.
-        words: all of them, in the texts of the event; a word with blanks is a phrase.
-        session: in which session, whoever's it is.
-        user: whose.
+        id: the event's id.
+        words: words that the texts of the event must all contain; one with blanks is a phrase.
+        session: the event's session, whoever it belongs to.
+        user: the person to whom the event belongs.
         type: the event's type tag, in any case.
         since: the earliest time of the event, milliseconds.
-        until: the time before which it happened, milliseconds.
-        canaries: with those of `memorybus doctor`; what is asked for by name is shown anyway.
+        until: the time before which the event happened, milliseconds.
+        canaries: whether events of `memorybus doctor` are found, too; they always are if an id or
+            a session is given.
     """
 
     id: str | None = None
@@ -57,12 +61,12 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     canaries: bool = False
 
     def selection(self) -> EventSelection:
-        """Return what decides by type, and whether canaries are shown."""
+        """Return the part of the request about types and canaries."""
         named = self.session is not None or self.id is not None
         return EventSelection(type=self.type, canaries=self.canaries or named)
 
     def query(self) -> Query:
-        """Return what asks the history for no less than what passes."""
+        """Return a query for the history that finds at least every event that matches."""
         return msgspec.structs.replace(
             self.selection().query(),
             ids=(self.id,) if self.id else (),
@@ -73,19 +77,19 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def never_enough(_: "EventSearch") -> bool:
-    """Say that it is not enough."""
+    """Let a search go on."""
     return False
 
 
 class EventSearch:
-    """One search, which can be stopped and gone on with. Use from one thread.
+    """One search, which can be stopped and continued later. Use from one thread.
 
     Attributes:
         found: the events so far, newest first.
         looked: how many events it has looked at.
-        reached: how far back it is: when the last of these entered the log, milliseconds.
-        mark: where it stopped; None at the beginning of what is searched.
-        unread: what of the past could not be read.
+        reached: when the last of these entered the log, milliseconds.
+        mark: where the search stopped; None if it reached the beginning.
+        unread: the parts of the history that could not be read, in words.
     """
 
     def __init__(
@@ -99,9 +103,9 @@ class EventSearch:
 
         Args:
             history: archive and log.
-            wanted: which events.
-            before: where an earlier search stopped; None for the end.
-            enough: asked every `ASK_EVERY` events whether to stop; it may also show progress.
+            wanted: what to search for.
+            before: where an earlier search stopped; None for the end of the history.
+            enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.
         """
         self._history = history
         self._wanted = wanted
@@ -114,7 +118,7 @@ class EventSearch:
         self.unread: list[str] = []
 
     def run(self, limit: int) -> None:
-        """Search until `limit` events are found, it is enough, or nothing is left.
+        """Search until `limit` events are found, `enough` says so, or nothing is left.
 
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
@@ -140,15 +144,15 @@ class EventSearch:
 
 
 def format_mark(mark: Mark | None) -> str | None:
-    """Return where a search stopped as commands and links name it."""
+    """Return the text that commands and links use for where a search stopped."""
     return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
 
 
 def parse_mark(text: str | None) -> Mark | None:
-    """Return where a search stopped.
+    """Return where a search stopped, from its text; None for an empty one.
 
     Raises:
-        ConfigError: nobody can read it.
+        ConfigError: the text cannot be read.
     """
     found = _MARK.fullmatch(text or "")
     if text and not found:

@@ -1,7 +1,7 @@
-"""Looks through what providers keep: of whom, and what, page by page.
+"""Lists the people of whom providers keep memories, and these memories, page by page.
 
-The providers themselves are asked, where their state is (`jobs.inspect`): nobody else knows what
-they keep, and no second index of people is kept anywhere.
+The providers themselves are asked, where their state is (`jobs.inspect`), because only they know
+what they keep: there is no second index of people.
 """
 
 import heapq
@@ -18,20 +18,20 @@ from memorybus.recall.model import Want
 from memorybus.registry.instances import live_name
 
 PAGE = 50
-"""People, and memories, of a page."""
+"""How many people, or memories, a page holds."""
 
 OwnerNames = tuple[str, str, str]
 """Agent, person and workspace."""
 
 
 class BrowsableProvider(msgspec.Struct, frozen=True):
-    """A provider that keeps memories.
+    """A provider whose memories can perhaps be browsed.
 
     Attributes:
         provider: its name.
-        instance: the instance that serves it.
-        exports: whether it can say what it keeps of somebody.
-        served: whether a live worker can be asked.
+        instance: its live instance.
+        exports: whether it can list what it keeps of somebody.
+        served: whether a live worker can answer for it.
     """
 
     provider: str
@@ -41,13 +41,13 @@ class BrowsableProvider(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Somebody of whom something is kept.
+    """An owner of memories.
 
     Attributes:
         agent: the agent.
         user: the person.
         workspace: the project; "" for none.
-        memories: how many each provider keeps; None if it does not count them.
+        memories: how many memories each provider keeps of them; None if it does not count.
     """
 
     agent: str
@@ -65,9 +65,9 @@ class People(msgspec.Struct, frozen=True):
     """A page of people.
 
     Attributes:
-        people: by agent, person and workspace.
-        more: whether there are others behind them.
-        silent: the providers that cannot say, with the reason.
+        people: in the order of agent, person and workspace.
+        more: whether there are others after them.
+        silent: the providers that cannot list people, each with the reason.
     """
 
     people: tuple[Person, ...]
@@ -80,14 +80,14 @@ class KeptMemory(msgspec.Struct, frozen=True):
 
     Attributes:
         text: verbatim: hostile data.
-        agent, user, workspace: whose.
-        kind: what it is, in its provider's word.
-        session: where it comes from.
-        at: when, milliseconds; 0 if unknown.
+        agent, user, workspace: its owner.
+        kind: what it is, as its provider names it.
+        session: the session it comes from.
+        at: its time, milliseconds; 0 if unknown.
         speaker: who said it.
         event: id of the event that brought it; "" if its provider does not know.
-        until: when something newer took its place, milliseconds; 0 if it holds.
-        name: what its provider's tools call it; "" if they have no name for it.
+        until: when something newer replaced it, milliseconds; 0 if it still holds.
+        name: its name for the provider's tools; "" if it has none.
     """
 
     text: str
@@ -107,10 +107,10 @@ class Memories(msgspec.Struct, frozen=True):
     """A page of what one provider keeps of somebody.
 
     Attributes:
-        provider: whose.
-        memories: in the provider's order.
-        skipped: how many stand before them.
-        more: whether there are others behind them.
+        provider: the provider.
+        memories: the memories in the provider's order.
+        skipped: how many memories come before them.
+        more: whether there are others after them.
     """
 
     provider: str
@@ -120,7 +120,7 @@ class Memories(msgspec.Struct, frozen=True):
 
 
 def list_providers(settings: Settings) -> list[BrowsableProvider]:
-    """Return the providers that agents know, in the order of recall.
+    """Return the registered providers, in the order of recall.
 
     Raises:
         LogError: Redis is away, or the log is another one.
@@ -136,7 +136,7 @@ def list_providers(settings: Settings) -> list[BrowsableProvider]:
 
 
 def first_browsable(settings: Settings) -> str:
-    """Return the first provider that can be asked what it keeps.
+    """Return the first provider that can list what it keeps.
 
     Raises:
         NoWorker: no worker serves one.
@@ -146,7 +146,7 @@ def first_browsable(settings: Settings) -> str:
 
 
 def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
-    """Return the first of some providers that can be asked what it keeps; pure.
+    """Return the first of these providers that can list what it keeps; pure.
 
     Raises:
         NoWorker: no worker serves one.
@@ -167,13 +167,13 @@ def list_people(
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> People:
-    """Return of whom something is kept, as those providers say that can tell.
+    """Return the people of whom providers keep something, as far as providers can tell.
 
     Args:
         settings: which bus.
-        after: only who stands behind this one.
-        holding: only whose names hold this text, in any case.
-        most: at most so many.
+        after: only people after this one.
+        holding: only people whose names contain this text, in any case.
+        most: how many at most.
         clock: time.
 
     Raises:
@@ -208,7 +208,7 @@ def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
 
 
 def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
-    """Return the people of several providers in one order, each once; pure."""
+    """Merge the sorted people of several providers, each person once; pure."""
     people: list[Person] = []
     for one in heapq.merge(*found.values(), key=lambda person: person.owner):
         if people and people[-1].owner == one.owner:
@@ -233,15 +233,16 @@ def list_memories(
 
     Args:
         settings: which bus.
-        provider: its name; the instance that serves it is asked.
-        whose: of whom; only its agent, user and workspace are looked at, None for everyone's.
-        skip: so many that were seen before.
-        holding: only what holds this text, in any case, or came by the event of this id.
-        most: at most so many.
+        provider: the provider's name; its live instance is asked.
+        whose: the owner; only agent, user and workspace are used, and None stands for everyone's.
+        skip: how many memories to skip.
+        holding: only memories that contain this text, in any case, or come from the event of
+            this id.
+        most: how many at most.
         clock: time.
 
     Raises:
-        ConfigError: there is no such provider, or it cannot say what it keeps.
+        ConfigError: there is no such provider, or it cannot list what it keeps.
         InspectionFailed: it cannot be asked.
         LogError: Redis is away.
     """

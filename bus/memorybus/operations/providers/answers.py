@@ -1,4 +1,4 @@
-"""What a person or a script answers for an option, as a value of its schema. Pure."""
+"""Turns what a person or a script answers for an option into a value of its schema. Pure."""
 
 import re
 import tomllib
@@ -17,12 +17,12 @@ _UNSAFE = re.compile(r"[^A-Z0-9]+")
 
 
 def parse_answer(field: OptionField, text: str) -> Any:
-    """Return the value that a text stands for.
+    """Return the value of an answer.
 
     A choice may be given by its number in the list, from 1.
 
     Raises:
-        ConfigError: it is none; the message says what is wanted, and repeats no secret.
+        ConfigError: the answer is not valid; the message says what is, and repeats no secret.
     """
     if field.secret:
         return _parse_variable(field, text)
@@ -82,6 +82,6 @@ def _parse_list(text: str) -> list[Any]:
 
 
 def default_variable(instance: str, field: OptionField) -> str:
-    """Return the environment variable that a secret of an instance is kept under by default."""
+    """Return the default name of the environment variable for a secret of an instance."""
     words = _UNSAFE.sub("_", f"{instance}_{_ENDS.sub('', field.key)}".upper()).strip("_")
     return words if is_variable(words) else f"MB_{words}"

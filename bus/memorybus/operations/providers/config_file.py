@@ -1,4 +1,4 @@
-"""``memorybus.toml`` edited as a person would: comments and order stay, and it is written whole."""
+"""Edits ``memorybus.toml`` as a person would: comments and order stay; a write is atomic."""
 
 import difflib
 import os
@@ -18,12 +18,12 @@ from memorybus.errors import ConfigError
 
 
 class FileEdit(msgspec.Struct, frozen=True):
-    """A change that could be written now.
+    """A change of a file that is not written yet.
 
     Attributes:
         path: the file.
-        before: its text; "" if there is none.
-        after: its text then.
+        before: its text now; "" if the file does not exist.
+        after: its text with the change.
     """
 
     path: str
@@ -45,10 +45,10 @@ class FileEdit(msgspec.Struct, frozen=True):
 
 
 def edit_to_add(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> FileEdit:
-    """Return the edit that adds an instance, last in the order of recall.
+    """Return the edit that adds an instance, as the last in the order of recall.
 
     Raises:
-        ConfigError: the file cannot be read, or there is an instance of that name.
+        ConfigError: the file cannot be read, or the name is in use.
     """
     if name in settings.providers:
         raise ConfigError(f"{name!r} is a provider instance already; see: memorybus provider ls")
@@ -77,7 +77,7 @@ def edit_to_set_up(
 ) -> FileEdit:
     """Return the edit that gives an instance these options, and adds it if it is new.
 
-    What else stands in its table stays, and so do its comments and its order.
+    Other entries of its table, comments and the order stay.
 
     Raises:
         ConfigError: the file cannot be read, or the instance is of another kind.
@@ -101,7 +101,7 @@ def edit_to_set_up(
 
 
 def edit_secrets(path: Path, variables: Mapping[str, str]) -> FileEdit:
-    """Return the edit that puts variables into a secrets file; its diff is for nobody's eyes.
+    """Return the edit that writes variables into a secrets file; its diff must not be shown.
 
     Raises:
         ConfigError: the file cannot be read, or others may read it.
@@ -114,13 +114,13 @@ def edit_secrets(path: Path, variables: Mapping[str, str]) -> FileEdit:
 
 
 def secrets_path(settings: Settings) -> Path:
-    """Return where secrets are kept: the file that is named, or the one beside the settings."""
+    """Return the secrets file: the one that the settings name, or else the one beside them."""
     named = settings.secrets_file
     return Path(named).expanduser() if named else _settings_path().with_name(SECRETS_NAME)
 
 
 def edit_to_remove(settings: Settings, name: str) -> FileEdit:
-    """Return the edit that takes an instance out: from the list, and its table.
+    """Return the edit that removes an instance from the list of providers, and its table.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -153,7 +153,7 @@ def _write_provider_list(document: tomlkit.TOMLDocument, names: list[str]) -> No
     """Write the list of providers; in place if there is one, so that its comments stay."""
     known = document.get("providers")
     if known is None:
-        document["providers"] = names  # before the first table
+        document["providers"] = names  # tomlkit puts it before the first table
         return
     for name in [one for one in known if one not in names]:
         known.remove(name)
@@ -163,10 +163,10 @@ def _write_provider_list(document: tomlkit.TOMLDocument, names: list[str]) -> No
 
 
 def settings_after(edit: FileEdit, **given: Any) -> Settings:
-    """Return the settings that the edited file gives.
+    """Return the settings that an edit would result in.
 
     Raises:
-        ConfigError: it would not be valid.
+        ConfigError: they would not be valid.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / FILE_NAME
@@ -175,10 +175,10 @@ def settings_after(edit: FileEdit, **given: Any) -> Settings:
 
 
 def write_edit(edit: FileEdit) -> None:
-    """Write the file whole or not at all.
+    """Write an edited file, completely or not at all.
 
     Raises:
-        ConfigError: it has changed since it was read.
+        ConfigError: the file has changed since it was read.
         OSError: it cannot be written.
     """
     path = Path(edit.path)

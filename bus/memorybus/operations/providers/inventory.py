@@ -1,4 +1,4 @@
-"""Provider instances as an operator sees them: what they are, where they live, how far they are."""
+"""Provider instances as an operator sees them: kind, home, lanes and backlog."""
 
 from collections.abc import Sequence
 
@@ -20,17 +20,17 @@ class ListedProvider(msgspec.Struct, frozen=True):
     Attributes:
         name: the instance.
         kind: the provider behind it.
-        delivery: its class (G4); None if no worker ever served it.
-        placement: "local" or "shared"; None likewise.
-        home: where the state lies of the one that serves; None for a shared one, and before a
-            worker claimed one.
-        here: whether that is this data directory; None without a home.
-        lanes: how many it has.
-        lanes_owned: how many a live worker owns.
-        backlog: events it has not passed.
+        delivery: its delivery class (G4); None if no worker ever served it.
+        placement: "local" or "shared"; None if no worker ever served it.
+        home: where the state of its live instance lies; None if that is shared, or if no worker
+            has claimed a home yet.
+        here: whether the home is this data directory; None without a home.
+        lanes: how many lanes it has.
+        lanes_owned: how many of them a live worker owns.
+        backlog: how many events it has not passed.
         note: what its provider wants people to know.
         paused: why its lanes are paused; empty if they are not.
-        live: the copy that serves agents in its place; empty if itself.
+        live: the copy that serves agents in its place; empty if it serves them itself.
     """
 
     name: str
@@ -77,7 +77,7 @@ def _describe_instance(
     ours: Home,
 ) -> ListedProvider:
     if info is not None and info.placement != "local":
-        home = None  # it was local once
+        home = None  # left over from when it was local
     return ListedProvider(
         name=status.name,
         kind=info.kind if info else settings.provider_kind(status.name),

@@ -1,4 +1,4 @@
-"""A provider's lanes one by one, as operators look at them; it changes nothing."""
+"""Shows the lanes of a provider's instance one by one; it changes nothing."""
 
 import msgspec
 
@@ -11,17 +11,17 @@ from memorybus.registry.lanes import LaneOwner
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
 _LETTERS_PER_LANE = 3
-"""Dead letters that are looked at in each lane."""
+"""How many dead letters are read in each lane."""
 
 
 class LaneView(msgspec.Struct, frozen=True):
     """A lane.
 
     Attributes:
-        name: its partition's: ``p07``.
+        name: its partition's name: ``p07``.
         state: "stands still", "paused", "no owner", "behind" or "up to date".
-        figures: how far it is.
-        owner: who works on it.
+        figures: its progress.
+        owner: the worker that owns it.
     """
 
     name: str
@@ -35,8 +35,9 @@ class LanesView(msgspec.Struct, frozen=True):
 
     Attributes:
         lanes: by partition.
-        hold: why they stand still on somebody's word; None if they do not.
-        failing: some of its dead letters: those that were refused, not those behind them.
+        hold: the pause of the instance; None if it is not paused.
+        failing: some of its dead letters that were refused; those that wait behind them are not
+            among them.
     """
 
     lanes: list[LaneView]
@@ -45,12 +46,12 @@ class LanesView(msgspec.Struct, frozen=True):
 
 
 def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
-    """Look at the lanes of an instance.
+    """Return the lanes of an instance.
 
     Args:
         settings: where the log is.
         name: the instance.
-        figures: of its lanes by partition, from a look.
+        figures: the progress of its lanes, by partition.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -67,7 +68,7 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
 
 
 def lane_state(lane: LaneFigures, *, held: bool) -> str:
-    """Return in a word how a lane does; pure."""
+    """Return a lane's state in words; pure."""
     if lane.halted:
         return "stands still"
     if held:

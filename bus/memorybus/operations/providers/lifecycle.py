@@ -1,4 +1,4 @@
-"""``memorybus provider add|pause|resume``: instances are added, pause, and go on."""
+"""``memorybus provider add|pause|resume``: adds, pauses and resumes instances."""
 
 import contextlib
 from collections.abc import Mapping
@@ -28,15 +28,15 @@ class Addition(msgspec.Struct, frozen=True):
     """An instance that could be added.
 
     Attributes:
-        name: its own.
+        name: its name.
         kind: the provider behind it.
-        delivery: its class (G4).
+        delivery: its delivery class (G4).
         placement: "local" or "shared".
         file: the settings file.
-        diff: what changes in it.
+        diff: what changes in that file.
         since: where in the history it begins: ``beginning``, ``now``, or a moment.
-        known_lanes: lanes of that name that Redis still knows: it goes on where these are.
-        executed: whether it was done.
+        known_lanes: how many lanes of that name Redis still knows; the instance continues them.
+        executed: whether it was added, not only planned.
     """
 
     name: str
@@ -57,15 +57,15 @@ def plan_addition(
 
     Args:
         settings: where the bus is.
-        edit: of the settings file.
+        edit: the edit of the settings file.
         name: the instance.
         since: where in the history it begins.
-        given: settings that the command line names.
+        given: settings from the command line.
 
     Raises:
-        ConfigError: it cannot be added so.
-        MissingProvider: its kind is not known or not available here.
-        LogUnavailable: Redis is away, and `since` is no word.
+        ConfigError: it cannot be added like this.
+        MissingProvider: its kind is unknown or not available here.
+        LogUnavailable: Redis is away, and `since` is not the beginning.
     """
     check_name(name)
     then = config_file.settings_after(edit, **given)
@@ -95,7 +95,7 @@ def _check_unused(name: str, since: str, known: int) -> None:
 
 
 def _count_used_lanes(stores: Stores, name: str) -> int:
-    """Count the lanes of a name on which somebody works, or has worked."""
+    """Count the lanes of an instance that have an owner, or on which work was done."""
     lanes = stores.lanes.states(name)
     return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
 
@@ -103,12 +103,12 @@ def _count_used_lanes(stores: Stores, name: str) -> int:
 def add_provider(
     settings: Settings, edit: FileEdit, what: Addition, by: str, clock: Clock = SYSTEM
 ) -> Addition:
-    """Write the settings, and note where the instance begins; running workers do not read them.
+    """Record where the instance begins, and write the settings; running workers do not reread them.
 
     Raises:
-        ConfigError: the file was changed meanwhile, a copy is called so, or workers still serve one
-            of that name that was removed.
-        OSError: it cannot be written.
+        ConfigError: the file was changed meanwhile, a copy has the name, or workers still serve a
+            removed instance of that name.
+        OSError: the file cannot be written.
         LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
     with Stores(settings) as stores:
@@ -121,20 +121,23 @@ def add_provider(
 
 
 def _register_new(stores: Stores, name: str) -> None:
-    """Note that its lanes are new; without Redis a ``lookup`` one is asked for the whole past."""
+    """Record that the instance's lanes are new; do nothing without Redis.
+
+    Without that record, a ``lookup`` provider is asked about every event of the past.
+    """
     with contextlib.suppress(LogUnavailable):
         _check_free(stores, name)
         if not _count_used_lanes(stores, name):
-            stores.instances.remove(name)  # the plan of an addition that could not be ended
+            stores.instances.remove(name)  # the plan of an addition that was not finished
         stores.lanes.bear(name)
         _release_removed(stores, name)
 
 
 def _check_free(stores: Stores, name: str) -> None:
-    """Make sure that the new instance is not taken for another.
+    """Make sure that the new instance cannot be mistaken for another.
 
     Raises:
-        ConfigError: it is called as a copy is, or workers would go on as the removed one.
+        ConfigError: a copy has its name, or workers still serve a removed instance of that name.
     """
     one = stores.instances.get(name)
     if one is not None and one.is_copy:
@@ -153,20 +156,20 @@ def _is_removed(stores: Stores, name: str) -> bool:
 
 
 def _release_removed(stores: Stores, name: str) -> None:
-    """Let an instance that was removed begin as a new one: it serves itself, and is not held."""
+    """Let a removed instance begin as a new one: make it live, and end its pause."""
     _serve_itself(stores, name)
     if _is_removed(stores, name):
         stores.instances.resume(name)
 
 
 def _serve_itself(stores: Stores, name: str) -> None:
-    """Let a provider serve itself, if the generation that served it was removed."""
+    """Make a provider's own instance live if the generation that served it was removed."""
     if live_name(name, stores.instances.live()) != _resolve(stores, name):
         stores.instances.unserve(name)
 
 
 def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
-    """Note a plan under the instance's own name: what comes before it is passed without a call."""
+    """Record a plan under the instance's name; its lanes pass earlier events without a call."""
     since = "" if what.since == NOW else what.since
     found = spans_between(stores.settings, stores.history, since, "")
     heads = {p: one[0].last or 0 for p, one in found.items()}
@@ -189,10 +192,10 @@ def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -
 
 
 def resolve_instance(stores: Stores, name: str) -> str:
-    """Return the instance that a name means, of those that somebody knows.
+    """Return the instance that a known name stands for: a provider's live one, or itself.
 
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: the name is unknown.
         LogUnavailable: Redis is away.
     """
     check_instance(stores, name)
@@ -200,22 +203,22 @@ def resolve_instance(stores: Stores, name: str) -> str:
 
 
 def _resolve(stores: Stores, name: str) -> str:
-    """Return the instance that a name means: the one that serves it, or itself if that is gone."""
+    """Return the live instance of a name, or the name itself if that instance is gone."""
     live = live_name(name, stores.instances.live())
     return name if stores.instances.get(live) is None else live
 
 
 class PauseResult(msgspec.Struct, frozen=True):
-    """An instance whose lanes stand still, or go on.
+    """The result of pausing or resuming an instance.
 
     Attributes:
         name: the instance.
-        paused: whether its lanes shall stand still from now on.
-        changed: whether that is news.
-        reason: why they stand, or stood, still.
-        backlog: events that wait for it.
+        paused: whether its lanes are paused from now on.
+        changed: whether they were not so before.
+        reason: why they are, or were, paused.
+        backlog: how many events wait for it.
         serves: the provider that was named, if the instance is a generation that serves it.
-        executed: whether it was done.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -228,10 +231,10 @@ class PauseResult(msgspec.Struct, frozen=True):
 
 
 def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
-    """Return what `pause` would do; change nothing.
+    """Return what `pause_instance` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
@@ -242,10 +245,10 @@ def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
 
 
 def plan_resume(stores: Stores, name: str) -> PauseResult:
-    """Return what `resume` would do; change nothing.
+    """Return what `resume_instance` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance, or it shall stand still.
+        ConfigError: the instance is unknown, or must stay paused.
         LogUnavailable: Redis is away.
     """
     view, live = stores.instances.look(), _resolve(stores, name)
@@ -261,12 +264,12 @@ def plan_resume(stores: Stores, name: str) -> PauseResult:
 def pause_instance(
     stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
 ) -> PauseResult:
-    """Let an instance's lanes stand still; its recalls go on.
+    """Pause an instance's lanes; its recalls go on.
 
-    A provider's name means the generation that serves it, unless that was removed.
+    A provider's name stands for its live generation, unless that was removed.
 
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
@@ -276,13 +279,14 @@ def pause_instance(
 
 
 def resume_instance(stores: Stores, name: str) -> PauseResult:
-    """Let an instance's lanes go on.
+    """Resume an instance's lanes.
 
-    A provider's name means the generation that serves it; one that was removed serves no more from
-    now on. What a command holds goes on when that has ended, or at once if it was killed.
+    A provider's name stands for its live generation; if that was removed, the provider's own
+    instance becomes live. Lanes that a command paused resume when the command ends, or at once if
+    it was killed.
 
     Raises:
-        ConfigError: nobody knows it, or it shall stand still: it does not serve any more.
+        ConfigError: the instance is unknown, or must stay paused because it no longer serves.
         LogUnavailable: Redis is away.
     """
     _serve_itself(stores, name)
@@ -302,10 +306,10 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
 
 
 def _check_can_resume(name: str, view: InstancesView) -> None:
-    """Make sure that an instance has something to do.
+    """Make sure that an instance may be resumed.
 
     Raises:
-        ConfigError: it was dropped, or it is a generation that serves no more.
+        ConfigError: it was dropped, or is a generation that no longer serves.
     """
     one = view.all.get(name, Instance(name=name, provider=name))
     states = {known.name: known.state for known in generations(one.provider, view)}

@@ -1,7 +1,7 @@
-"""``memorybus provider setup``: instances put into the settings once they are seen to work.
+"""``memorybus provider setup``: writes instances into the settings after trying that they work.
 
-The dialogue is the surface's. Here is what it decides upon: what there is, what would be written,
-whether that works, and the writing, of which nothing is done by halves.
+The dialogue belongs to the surface. This module offers what the dialogue needs: the options of a
+kind, the files as they would be, settings for a trial, and the writing of each file as a whole.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,12 +37,12 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class SetupAnswers(msgspec.Struct, frozen=True):
-    """What was answered for an instance.
+    """The answers for an instance.
 
     Attributes:
         target: the instance.
-        options: what is to stand in its table; others stay as they are.
-        secrets: values by their environment variables, for the secrets file alone.
+        options: the options to write into its table; others stay as they are.
+        secrets: the values of environment variables, which go only into the secrets file.
     """
 
     target: Target
@@ -51,17 +51,19 @@ class SetupAnswers(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Name the secrets without their values."""
-        return f"Wish({self.target}, options: {sorted(self.options)}, {sorted(self.secrets)})"
+        return (
+            f"SetupAnswers({self.target}, options: {sorted(self.options)}, {sorted(self.secrets)})"
+        )
 
 
 class SetupDraft(msgspec.Struct, frozen=True):
-    """What would be written.
+    """The edits of both files for an instance, not written yet.
 
     Attributes:
         target: the instance.
         is_new: whether the settings do not name it yet.
-        edit: of memorybus.toml.
-        secrets: of the secrets file.
+        edit: the edit of memorybus.toml.
+        secrets: the edit of the secrets file.
     """
 
     target: Target
@@ -71,7 +73,7 @@ class SetupDraft(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Show no text of a secrets file."""
-        return f"Draft({self.target}, {self.edit.path}, {self.secrets.path})"
+        return f"SetupDraft({self.target}, {self.edit.path}, {self.secrets.path})"
 
     @property
     def changes(self) -> bool:
@@ -80,10 +82,10 @@ class SetupDraft(msgspec.Struct, frozen=True):
 
 
 def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
-    """Return what words mean: an instance there is, ``KIND``, or ``NAME=KIND``.
+    """Return the instances that arguments name: a configured one, ``KIND``, or ``NAME=KIND``.
 
     Raises:
-        ConfigError: a name that no instance may have, or one twice.
+        ConfigError: a name is not valid, or given twice.
     """
     found = [_parse_target(settings, word) for word in words]
     names = [one.name for one in found]
@@ -102,10 +104,10 @@ def _parse_target(settings: Settings, word: str) -> Target:
 
 
 def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
-    """Return what the kinds of these instances promise, by kind, and the limits of their calls.
+    """Return the descriptions and options of these instances' kinds, with limits, by kind.
 
     Raises:
-        MissingProvider: one of them is not there, or what it needs is not installed.
+        MissingProvider: a kind does not exist, or what it needs is not installed.
     """
     kinds = [one.kind for one in wanted]
     found = {one.kind: with_limits(one) for one in offered(settings, kinds)}
@@ -116,7 +118,7 @@ def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindO
 
 
 def draft_setup(settings: Settings, wish: SetupAnswers) -> SetupDraft:
-    """Return what would be written; nothing is.
+    """Return the edits that the answers need; write nothing.
 
     Raises:
         ConfigError: a file cannot be read, or the instance is of another kind.
@@ -129,7 +131,7 @@ def draft_setup(settings: Settings, wish: SetupAnswers) -> SetupDraft:
 
 @contextmanager
 def trial_settings(what: SetupDraft, given: Mapping[str, Any]) -> Iterator[Settings]:
-    """Give the settings as they would be, with a private copy of the secrets, for a trial.
+    """Yield the settings as they would be, with a private copy of the secrets, for a trial.
 
     Raises:
         ConfigError: they would not be valid.
@@ -141,10 +143,10 @@ def trial_settings(what: SetupDraft, given: Mapping[str, Any]) -> Iterator[Setti
 
 
 def check_draft(then: Settings, what: SetupDraft) -> None:
-    """Make sure that the instance could be made.
+    """Make sure that the instance can be made with these settings.
 
     Raises:
-        ConfigError, MissingProvider: it cannot, or the environment says which providers there are.
+        ConfigError, MissingProvider: it cannot, or the environment overrides the providers.
     """
     if what.target.name not in then.providers:
         raise ConfigError(
@@ -155,11 +157,11 @@ def check_draft(then: Settings, what: SetupDraft) -> None:
 
 
 def write_draft(settings: Settings, what: SetupDraft, by: str, given: Mapping[str, Any]) -> None:
-    """Write the secrets, then the settings, each whole.
+    """Write the secrets, then the settings, each file as a whole.
 
     Raises:
-        ConfigError: a file was changed meanwhile, or the name is a copy's.
-        OSError: it cannot be written.
+        ConfigError: a file was changed meanwhile, or a copy has the name.
+        OSError: a file cannot be written.
     """
     if what.secrets.before != what.secrets.after:
         config_file.write_edit(what.secrets)

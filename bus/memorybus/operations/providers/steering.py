@@ -1,4 +1,4 @@
-"""``memorybus provider set|retry-now``: what workers do with a provider, changed while they run."""
+"""``memorybus provider set|retry-now``: changes limits and retries while workers run."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -21,14 +21,14 @@ from memorybus.registry.steering import RetryWish, Tuned, Tuning
 
 
 class LimitsChange(msgspec.Struct, frozen=True):
-    """Limits of a provider's calls that would hold, or hold now.
+    """A change of the limits of a provider's calls.
 
     Attributes:
         name: the provider.
-        configured: what the settings of this command say; 0 is no bound.
-        before: what held instead of that.
-        after: what holds instead of it now.
-        executed: whether it was done.
+        configured: the limits in the settings of this command; 0 is no limit.
+        before: the limits that overrode these until now.
+        after: the limits that override them from now on.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -41,17 +41,16 @@ class LimitsChange(msgspec.Struct, frozen=True):
 def plan_limits(
     stores: Stores, name: str, changes: Mapping[str, Any], *, reset: bool = False
 ) -> LimitsChange:
-    """Return what other limits would mean; change nothing.
+    """Return what a change of limits would do; change nothing.
 
     Args:
-        stores: of the log.
+        stores: the stores.
         name: the provider.
-        changes: limits by name; "" for that of the settings.
-        reset: whether all are those of the settings again.
+        changes: limits by name; "" returns to the limit of the settings.
+        reset: whether all limits return to those of the settings.
 
     Raises:
-        ConfigError: nobody knows the provider, it makes no calls that are bounded, or there is no
-            such limit.
+        ConfigError: the provider is unknown, its calls have no limits, or there is no such limit.
         LogUnavailable: Redis is away.
     """
     check_provider(stores, name)
@@ -79,7 +78,7 @@ def _parse_tuning(asked: Mapping[str, Any]) -> Tuning:
 def set_limits(
     stores: Stores, what: LimitsChange, reason: str, by: str, clock: Clock = SYSTEM
 ) -> LimitsChange:
-    """Let other limits hold, until somebody changes them again; workers obey within a heartbeat.
+    """Change the limits until they are changed again; workers obey within a heartbeat.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -90,16 +89,16 @@ def set_limits(
 
 
 class RetryNow(msgspec.Struct, frozen=True):
-    """What waits for another try of an instance.
+    """A retry of everything that waits for another try at an instance.
 
     Attributes:
         name: the instance.
         serves: the provider that was named, if the instance is a generation that serves it.
         failing: how its calls fail; "" if they do not.
-        backlog: events that wait for it.
-        parked: dead letters that are applied again, too; 0 if that was not asked for.
+        backlog: how many events wait for it.
+        parked: how many dead letters are applied again, too; 0 if that was not asked for.
         workers: how many workers serve it now.
-        executed: whether it was done.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -112,10 +111,10 @@ class RetryNow(msgspec.Struct, frozen=True):
 
 
 def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
-    """Return what would be tried again at once; change nothing.
+    """Return what `retry_now` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
@@ -139,13 +138,13 @@ def _is_status_of(status: ProviderStatus, instance: str) -> bool:
 def retry_now(
     stores: Stores, what: RetryNow, by: str, *, clock: Clock = SYSTEM, ids: NewId = new_id
 ) -> RetryNow:
-    """Let workers go on at once with what waits for another try; with dead letters, if planned.
+    """Let workers try at once what waits for another try, and dead letters if that is planned.
 
-    Twice is as good as once: a try that is under way goes on.
+    This may be repeated: a try that is under way goes on.
 
     Raises:
         LogUnavailable: Redis is away.
-        TooManyRequests: more dead letters than may be asked for at once.
+        TooManyRequests: there are more dead letters than may be requested at once.
     """
     stores.steering.retry(what.name, RetryWish(ids(), by, clock.now_ms()))
     if what.parked:

@@ -1,4 +1,4 @@
-"""A rebuild, a rollback, a drop as a whole: each goes on with what was begun, and ends it."""
+"""A whole rebuild, rollback or drop: each continues what a killed command began, and ends it."""
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
@@ -11,10 +11,10 @@ from memorybus.operations.rebuild.rebuild import Rebuilder, RebuildResult
 
 
 def rebuild(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
-    """Make a generation, fill and compare it, and let it serve.
+    """Make a generation, fill and compare it, and make it live.
 
     Raises:
-        ConfigError: see `plan.prepare`; or nobody would fill it.
+        ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
         MemoryBusError: see `Rebuilder.swap`.
     """
     found = plan.plan_rebuild(work.stores, wanted, SYSTEM)
@@ -35,10 +35,10 @@ def rebuild(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
 
 
 def roll_back(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
-    """Bring the generation before up to date, and let it serve again.
+    """Bring the previous generation up to date, and make it live again.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no previous generation.
         MemoryBusError: see `Rebuilder.swap`.
     """
     to = plan.rollback_target(work.stores, wanted.provider)
@@ -49,13 +49,13 @@ def roll_back(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
 
 
 def drop(work: Rebuilder, wanted: RebuildRequest) -> Drop:
-    """Remove what was begun; if nothing was, all that do not serve; raises as `drop.drop` does."""
+    """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
     what = generation_drop.plan_drop(work.stores, wanted.provider)
     return generation_drop.drop_generations(work, what, wanted.by, SYSTEM)
 
 
 def describe_unserved(provider: str) -> str:
-    """Return what to do where no worker fills what is made."""
+    """Return the message for a provider whose generation no worker would fill."""
     return (
         f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
         f"memorybus up (or memorybus worker), then the same command again"
@@ -63,7 +63,7 @@ def describe_unserved(provider: str) -> str:
 
 
 def _finish_killed_swap(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult | None:
-    """Do what is left of a swap whose command was killed after it, if there is one."""
+    """Finish the swap of a command that was killed after it; return None if there is none."""
     if not unfinished_swap(wanted.provider, work.stores.instances.look()):
         return None
     return work.finish_killed_swap(wanted.provider, wanted.by)

@@ -1,4 +1,4 @@
-"""``memorybus diff`` shows what two instances of a provider would recall, side by side."""
+"""``memorybus diff``: shows what two instances of a provider would recall, side by side."""
 
 from collections.abc import Sequence
 
@@ -44,12 +44,12 @@ def compare_recalls(
     """Ask both instances every query, and return what they recall.
 
     Args:
-        inspector: asks them.
-        instances: each with its provider before it.
-        wants: what is asked.
+        inspector: asks the instances.
+        instances: the two instances, each as provider and name.
+        wants: the queries.
 
     Raises:
-        InspectionFailed: one cannot be asked.
+        InspectionFailed: an instance cannot be asked.
     """
     found = []
     for want in wants:

@@ -1,4 +1,4 @@
-"""``memorybus rebuild --drop`` removes generations that do not serve, with their state."""
+"""``memorybus rebuild --drop``: removes generations that are not live, with their state."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,16 +27,16 @@ from memorybus.registry.pauses import InstancePause
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """What is dropped.
+    """What would be dropped, or was.
 
     Attributes:
-        provider: whose generations.
-        live: the one that serves; it stays.
-        dropped: the names of those that go; afterwards, of those that are gone.
-        remaining: those that are still there, though marked.
-        waits: what the removal of these waits for, in words.
-        kept: the one before, for a rollback, if it stays; else "".
-        shared: where the state is, by name, of those whose state is in a backend and stays there.
+        provider: the provider of these generations.
+        live: the live generation, which stays.
+        dropped: the names of the generations to drop; afterwards, of those that are removed.
+        remaining: the generations that are marked but not removed yet.
+        waits: what their removal waits for, in words.
+        kept: the previous generation, if it stays for a rollback; else "".
+        shared: where the states are, by name, that lie in a backend and stay there.
     """
 
     provider: str
@@ -51,10 +51,10 @@ class Drop(msgspec.Struct, frozen=True):
 def plan_drop(stores: Stores, provider: str) -> Drop:
     """Return what would be dropped; change nothing.
 
-    That is what was begun and never served; if nothing was, all generations but the live one.
+    These are the generations that never served; if there are none, all but the live one.
 
     Raises:
-        ConfigError: nobody knows the provider, there is nothing to drop, or a swap is not ended.
+        ConfigError: the provider is unknown, there is nothing to drop, or a swap is unfinished.
     """
     view = stores.instances.look()
     if unfinished_swap(provider, view):
@@ -63,7 +63,7 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
         )
     found = generations(provider, view)
     live = live_name(provider, view.live)
-    # What is marked already counts, too, so that the same command twice drops nothing more.
+    # Generations that are marked already count, so that the same command twice drops no others.
     names = tuple(one.name for one in copies_never_live(provider, "rebuild", view)) or tuple(
         one.name for one in found if one.name != live and _has_anything(stores, one)
     )
@@ -81,7 +81,7 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
 def _shared_places(
     stores: Stores, provider: str, names: Sequence[str], view: InstancesView
 ) -> dict[str, str]:
-    """Return where shared states are, by instance; nothing if the provider is not known here."""
+    """Return where shared states are, by instance; empty if the provider is not available here."""
     with suppress(MemoryBusError):
         what = described(stores.settings, provider)
         if not what.by_home:
@@ -98,20 +98,20 @@ def _has_anything(stores: Stores, one: Generation) -> bool:
 
 
 def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
-    """Drop generations; a rollback to them is not possible afterwards.
+    """Drop generations; afterwards a rollback to them is impossible.
 
     Args:
-        work: has the provider's lock.
-        what: see `droppable`.
-        by: who does it.
+        work: the rebuilder, which has the provider's lock.
+        what: see `plan_drop`.
+        by: who drops them.
         clock: time.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; the command has to be repeated.
         ConfigError: the first generation's state lies elsewhere.
-        LanesStalled: somebody goes on working on the first generation; nothing is dropped.
-        OSError: its state cannot be deleted; do it again.
-        MemoryBusError: another command swapped; what serves now is not dropped.
+        LanesStalled: a worker keeps lanes of the first generation; nothing is dropped.
+        OSError: its state cannot be deleted; the command has to be repeated.
+        MemoryBusError: another command swapped meanwhile; nothing is dropped.
     """
     stores, first = work.stores, what.provider
     _exclude_from_swaps(work, what, by)
@@ -126,10 +126,10 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
 
 
 def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
-    """Make sure that no command rolls back, or swaps, to a generation that goes.
+    """Make sure that no command can make a generation live that is to be dropped.
 
     Raises:
-        LanesStalled: somebody works on the first generation, which is among them.
+        LanesStalled: a worker keeps lanes of the first generation, which is to be dropped.
     """
     first = what.provider
     pause = work.pause(first, first, by)
@@ -137,7 +137,7 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
         if first in what.dropped:
             _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
-                pause.hold_before_deletion(first)  # somebody resumed it
+                pause.hold_before_deletion(first)  # its lasting pause was ended
             else:
                 pause.hold(first)
         _forget_generations(work.stores, what)
@@ -165,10 +165,10 @@ def _check_state_is_here(stores: Stores, first: str) -> None:
 
 
 def _drop_first(stores: Stores, what: Drop, clock: Clock) -> None:
-    """Delete the state of the instance of the settings; it stands still from now on.
+    """Delete the state of the instance of the settings, which stays paused from now on.
 
-    Its lanes go last: while they are there, the same command does what is left. It stays in the
-    settings, because the generation that serves has its kind and options.
+    Its lanes are removed last: while they exist, the same command finishes the rest. The instance
+    stays in the settings, because the live generation takes its kind and options from there.
     """
     reason = f"dropped: {what.live} serves {what.provider}"
     stores.instances.set_pause(

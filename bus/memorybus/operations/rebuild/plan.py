@@ -1,4 +1,4 @@
-"""What a rebuild would do: which generation it makes, of which part of the history."""
+"""Plans a rebuild: which generation it makes, and of which part of the history."""
 
 from typing import Any, Literal
 
@@ -46,17 +46,17 @@ from memorybus.registry.instances import (
 
 
 class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebuild is asked to do; all else is as the live one's plan and options say.
+    """The request for a rebuild; everything else is as in the live instance's plan and options.
 
     Attributes:
-        provider: whose state is built again.
+        provider: the provider whose state is built again.
         query: which events are left out.
         until: the last moment of the past that is taken; "" for all of it.
-        whole: take the whole history, also what the live one leaves out.
-        options: what differs from the provider's.
-        verify: whether the new state must equal the live one, where it can be compared.
-        reason: why.
-        by: who.
+        whole: whether to take the whole history, including what the live instance leaves out.
+        options: the options in which the generation differs from the provider.
+        verify: whether the new state must equal the live one, where the two can be compared.
+        reason: why it is built again.
+        by: who asks for it.
     """
 
     provider: str
@@ -75,12 +75,12 @@ class RebuildPlan(msgspec.Struct, frozen=True):
     Attributes:
         instance: the new generation's record, as it is or would be.
         live: the instance that serves now.
-        known: whether it was begun already.
-        swapped: whether it serves already, and only the end is missing.
+        known: whether the generation was begun already.
+        swapped: whether it is live already, and only the end of the swap is missing.
         compared: whether the new state must equal the live one.
-        kept: what is taken over of the live one: what it leaves out (``history``), its options.
+        kept: what it inherits from the live instance: what that leaves out (``history``), options.
         served: whether a live worker serves the provider.
-        counted: what it takes of the history, and what it leaves out; None if nobody asked.
+        counted: what it takes of the history, and what it leaves out; None if not requested.
     """
 
     instance: Instance
@@ -100,13 +100,13 @@ def plan_rebuild(
 
     Args:
         stores: the stores.
-        wanted: what is asked.
+        wanted: the request.
         clock: time.
-        tell: if given, what the rebuild takes is counted; receives how many events are read.
+        tell: if given, the history is counted, and this receives how many events are read.
 
     Raises:
-        ConfigError: the provider or the moment is unknown, a copy would not be fresh, or another
-            rebuild is not finished.
+        ConfigError: the provider or the moment is unknown, the generation would share another's
+            state, or another rebuild is not finished.
         LogError, ArchiveError: the history cannot be read.
     """
     provider = wanted.provider
@@ -151,10 +151,10 @@ def _count_history(
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> Described:
-    """Return what a copy would be, which would have a state of its own.
+    """Return a copy's description after checking that it would have a state of its own.
 
     Raises:
-        ConfigError: it would write where another instance does.
+        ConfigError: it would write into the state of another instance.
     """
     what = described(stores.settings, asked.provider, asked.name, asked.options)
     owner = owner_of(what, asked, view, stores.settings.provider)
@@ -173,7 +173,7 @@ def _build_record(
     heads: PartitionNumbers,
     clock: Clock,
 ) -> Instance:
-    """Return the record of what is asked: as the live one's, but for what the command changes."""
+    """Return the record for a request: the live instance's, with the changes of the request."""
     options = as_recorded(wanted.options)
     return Instance(
         name=name,
@@ -205,7 +205,7 @@ def _inherited_parts(
 def _build_plan(
     stores: Stores, wanted: RebuildRequest, live: Instance, heads: PartitionNumbers
 ) -> Plan:
-    """Return what is taken; what the live one left out stays out unless all is asked for."""
+    """Return the plan; what the live instance left out stays out unless `whole` is requested."""
     before = WHOLE if wanted.whole else plan_without_end(live.plan)
     plan = Plan(query=join_exclusions(before.query, wanted.query), spans=before.spans)
     if not wanted.until:
@@ -215,7 +215,7 @@ def _build_plan(
 
 
 def rollback_target(stores: Stores, provider: str) -> str:
-    """Return the instance that a rollback would let serve again.
+    """Return the instance that a rollback would make live again.
 
     Raises:
         ConfigError: there is none.
@@ -224,5 +224,6 @@ def rollback_target(stores: Stores, provider: str) -> str:
     known: Live | None = stores.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
-    is_back = known.leaving and known.back  # its command was killed: only the end is missing
+    # If the command of a rollback was killed after its swap, only the end of that is missing.
+    is_back = known.leaving and known.back
     return known.instance if is_back else known.previous

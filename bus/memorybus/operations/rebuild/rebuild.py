@@ -1,11 +1,11 @@
-"""``memorybus rebuild``: a generation is filled beside the live one, compared, and swapped (G8).
+"""``memorybus rebuild``: fills a generation beside the live one, compares and swaps them (G8).
 
-The live instance serves while the candidate is filled. Then the lanes of both pause for a moment:
-the candidate comes to exactly the live one's place, what still differs is compared, the candidate
-serves from then on. Publishing and recall go on meanwhile.
+The live instance serves while the candidate is filled. Then the lanes of both pause for a moment.
+The candidate is brought to exactly the position of the live instance, the keys that still differ
+are compared, and the candidate becomes live. Publishing and recall go on all the time.
 
-Each step may be repeated: after a kill the same command goes on. A hold that a killed command left
-on the instance that serves is taken away by the workers.
+Each step may be repeated: after a kill, the same command goes on. If a killed command left the live
+instance paused, the workers resume it.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,30 +42,30 @@ from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
 NEARLY_FILLED = 500
-"""Places of the history that a filled copy may still lack: they take a moment."""
+"""How many events a copy may lack and count as filled: they take only a moment."""
 
 _PARKING_TIME = 5.0
-"""Seconds in which the live instance parks what the candidate has parked, if it does so at all."""
+"""Seconds to wait until the live instance parks, too, what the candidate has parked."""
 
 ReportStep = Callable[[str, int, int], Any]
-"""Receives the step that begins or goes on, and how many places of how many are done."""
+"""Receives the step that begins or goes on, and how many events of how many are done."""
 
 
 class RebuildDiffers(MemoryBusError):
-    """The rebuilt state is not the live one; nothing was swapped."""
+    """The rebuilt state differs from the live one; nothing was swapped."""
 
 
 class RebuildResult(msgspec.Struct, frozen=True):
-    """What was done.
+    """What a rebuild or rollback did.
 
     Attributes:
-        provider: whose state.
+        provider: the provider whose state it is.
         live: the instance that serves now.
-        previous: the one before; it is kept for a rollback, and its lanes stand still.
-        compared: how the two states compared; None if they were not.
-        parked: events that the new one put aside.
-        purged: warm results that went.
-        held_ms: for how long the provider's lanes paused; 0 if nobody served them anyway.
+        previous: the instance before it, kept for a rollback with its lanes paused.
+        compared: the comparison of the two states; None if they were not compared.
+        parked: how many events the new instance has parked.
+        purged: how many warm results were removed.
+        held_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
     """
 
     provider: str
@@ -81,7 +81,7 @@ class RebuildResult(msgspec.Struct, frozen=True):
 def open_rebuilder(
     settings: Settings, provider: str, what: str, by: str, tell: ReportStep
 ) -> "Iterator[Rebuilder]":
-    """Give a rebuilder that has the provider's lock for as long as the block lasts.
+    """Yield a rebuilder that has the provider's lock as long as the block lasts.
 
     Raises:
         RebuildRuns: another command has it.
@@ -103,21 +103,21 @@ def open_rebuilder(
 
 
 class Rebuilder:
-    """Carries a swap out, or goes on with one. Belongs to one thread.
+    """Carries a swap out, or continues one. Belongs to one thread.
 
     Passes the crash points ``rebuild.made``, ``.filled``, ``.met``, ``.verified``, ``.swapped``,
     ``.purged`` and ``.ended``.
 
     Attributes:
         stores: the stores.
-        inspector: looks into instances.
+        inspector: asks instances about their state.
 
     Args:
         stores: the stores.
         purge: deletes a provider's warm results, and returns how many there were.
-        lock: taken for the provider.
-        what: the command, in a word: ``rebuild`` or ``rollback``.
-        tell: receives how far it is.
+        lock: the provider's lock, already taken.
+        what: the command: ``rebuild`` or ``rollback``.
+        tell: receives the progress.
         clock: time.
         crash: crash points of fault tests.
     """
@@ -145,7 +145,7 @@ class Rebuilder:
     # -- parts that other commands use, too -------------------------------------------------------
 
     def add_copy(self, copy: Instance) -> None:
-        """Make a copy known; the state of a local one lies where its provider's does."""
+        """Record a copy; the state of a local one lies where its provider's state does."""
         home = self.stores.homes.all().get(copy.provider)
         if home is not None:
             self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
@@ -154,15 +154,15 @@ class Rebuilder:
         self.stores.add_instance(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
-        """Return what pauses lanes for a candidate."""
+        """Return the object that pauses lanes for a candidate."""
         why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
         return LanePause(self.stores, self._lock, why, self._clock)
 
     def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
-        """Wait until a copy has nearly all that the history holds.
+        """Let workers fill a copy, and wait until it has nearly all of the history.
 
         Raises:
-            LanesStalled: nothing moves.
+            LanesStalled: the copy does not advance.
         """
         pause.release(candidate)
         hold = pause.paused_by_person(candidate)
@@ -187,8 +187,8 @@ class Rebuilder:
         """Compare all keys while both instances go on; return how many there are, and which differ.
 
         Raises:
-            LanesStalled: the second does not come as far as the first.
-            InspectionFailed: one cannot be asked.
+            LanesStalled: the second does not reach the position of the first.
+            InspectionFailed: an instance cannot be asked.
         """
         pause.wait_until_level(one.second, one.first)
         return one.compare_all()
@@ -196,7 +196,7 @@ class Rebuilder:
     # -- the whole --------------------------------------------------------------------------------
 
     def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
-        """Make the new generation known if a swap is possible; workers of its provider fill it."""
+        """Record the new generation if a swap is possible; its provider's workers then fill it."""
         if not found.known:
             copy = found.instance
             pause = self.pause(copy.provider, copy.name, copy.made_by)
@@ -207,33 +207,35 @@ class Rebuilder:
     def swap(
         self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
     ) -> RebuildResult:
-        """Fill a candidate, compare it, and let it serve.
+        """Fill a candidate, compare it, and make it live.
 
         Args:
-            candidate: the instance.
-            provider: of which.
-            by: who wants it.
+            candidate: the instance that becomes live.
+            provider: its provider.
+            by: who asks for it.
             reason: why.
-            check: refuse a state that is not as it should be, and wait for a live one that lags.
-            alike: the state must equal the live one's.
+            check: whether to refuse a state that differs or has parked more, and to wait for a live
+                instance that lags.
+            alike: whether the state must equal the live one's.
 
         Raises:
-            LanesStalled: lanes do not come to where they should.
-            RebuildDiffers: the states are not the same.
-            MemoryBusError: something else; in every case the live one goes on as before.
+            LanesStalled: lanes do not reach the position they should.
+            RebuildDiffers: the states differ.
+            MemoryBusError: something else; in every case the live instance goes on as before.
         """
         live = live_name(provider, self.stores.instances.live())
         pause = self.pause(provider, candidate, by)
         try:
             self._check_ready(pause, provider, check=check)
-            pause.release(live)  # a command that was killed may have held it
+            pause.release(live)  # a killed command may have paused it
             self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
             compared = self._compare_and_pause(
                 pause, provider, live, candidate, check=check, alike=alike
             )
             self._crash("rebuild.verified")
-            # Who serves goes on by itself after a kill, so its plan has no end before it serves.
+            # After a kill, workers resume the live instance by themselves: so the candidate's plan
+            # must have no end before it becomes live.
             pause.open_end(candidate, provider)
             self._check_workers(provider)
             back, at = self._what == "rollback", self._clock.now_ms()
@@ -249,7 +251,7 @@ class Rebuilder:
         return self._finish_swap(pause, provider, candidate, live, compared)
 
     def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
-        """Do what is left of a swap whose command was killed after it."""
+        """Do what is left of a swap whose command was killed after the swap itself."""
         known = self.stores.instances.live()[provider]
         pause = self.pause(provider, known.instance, by)
         return self._finish_swap(pause, provider, known.instance, known.leaving, None)
@@ -257,10 +259,10 @@ class Rebuilder:
     # -- before the swap --------------------------------------------------------------------------
 
     def _check_ready(self, pause: LanePause, provider: str, *, check: bool) -> None:
-        """Make sure, as far as can be seen, that a swap is possible.
+        """Make sure, as far as this can be known before, that a swap is possible.
 
         Raises:
-            LanesStalled: the live instance must have all there is, lacks something, and is paused.
+            LanesStalled: the live instance has to catch up first, but is paused.
             MemoryBusError: see `_check_workers`.
         """
         self._check_workers(provider)
@@ -268,10 +270,10 @@ class Rebuilder:
             pause.check_complete(live_name(provider, self.stores.instances.live()))
 
     def _check_workers(self, provider: str) -> None:
-        """Make sure that every worker of the provider knows what a swap is.
+        """Make sure that every worker of the provider can handle a swap.
 
         Raises:
-            MemoryBusError: one does not, and would go on with the generation before.
+            MemoryBusError: an older one cannot, and would go on with the previous generation.
         """
         workers = self.stores.roster.alive()
         old = [one.id for one in workers if provider in one.providers and not one.swaps]
@@ -292,7 +294,7 @@ class Rebuilder:
         check: bool,
         alike: bool,
     ) -> ComparisonResult | None:
-        """Pause both instances at the same place, and compare them as far as that is possible."""
+        """Pause both instances at the same position, and compare them as far as possible."""
         one = self.comparison(provider, live, candidate) if alike else None
         try:
             given = one is not None and one.has_digest
@@ -317,7 +319,7 @@ class Rebuilder:
         if check or not pause.is_unserved(live):
             pause.meet(candidate, live, provider)
             return
-        # Nobody can serve the live instance any more: the candidate comes to the end alone.
+        # No worker can serve the live instance: the candidate goes to the end of history alone.
         end = pause.heads()
         pause.wait_for_none(
             lambda: count_behind(pause.numbers(candidate), end),
@@ -328,10 +330,10 @@ class Rebuilder:
         pause.hold(candidate)
 
     def _check_parked(self, live: str, candidate: str) -> None:
-        """Refuse a candidate that has parked events which the live one applies.
+        """Refuse a candidate that has parked more events than the live instance.
 
         Raises:
-            RebuildDiffers: it has.
+            RebuildDiffers: it has parked more.
         """
         lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
         while (
@@ -345,7 +347,7 @@ class Rebuilder:
             self._clock.sleep(LOOK_EVERY)
 
     def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
-        """Change who serves, in one step.
+        """Change the entry of the live instance atomically.
 
         Raises:
             MemoryBusError: another command swapped meanwhile.
@@ -357,11 +359,11 @@ class Rebuilder:
             raise MemoryBusError(f"somebody else swapped {provider} meanwhile; begin again")
 
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
-        """Let both go on as before; without Redis, workers and the same command do so."""
+        """Resume both as before; if Redis is away, workers or the same command do so later."""
         with suppress(MemoryBusError):
             known = self.stores.instances.live().get(provider)
             if live_name(provider, {provider: known} if known else {}) != live:
-                return  # the candidate serves already: the same command ends the swap
+                return  # the candidate is live already: the same command finishes the swap
             pause.release(live)
             pause.open_end(candidate, provider)
             pause.release(candidate)
@@ -378,7 +380,7 @@ class Rebuilder:
         previous: str,
         compared: ComparisonResult | None,
     ) -> RebuildResult:
-        """Let the new one go on, purge what the old one said, and keep that standing still."""
+        """Resume the new instance, purge the old one's results, and keep the old one paused."""
         self._carry_over_pause(pause, live, previous)
         held = prepared_copy(self.stores.instances.pauses().get(live)) == live
         if held:
@@ -394,25 +396,25 @@ class Rebuilder:
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
         self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
-        purged += self._purge(provider)  # answers that the old one gave late
+        purged += self._purge(provider)  # answers that the old instance gave late
         self._crash("rebuild.ended")
         aside = count_parked(self.stores.lanes.states(live))
         return RebuildResult(provider, live, previous, compared, aside, purged, held_ms)
 
     def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
-        """Keep a provider paused that a person paused, whichever instance serves it now."""
+        """Pause the new live instance, too, if a person paused the provider."""
         hold = pause.paused_by_person(previous)
         if hold is not None and not hold.state:
             self.stores.instances.pause(live, hold)
 
     def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
-        """Let an instance stand still that is kept for a rollback."""
+        """Keep an instance paused for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
         hold = InstancePause(reason, "", self._clock.now_ms(), state="kept")
         self.stores.instances.set_pause(previous, hold)
 
     def _keep_all_for_rollback(self, provider: str, live: str) -> None:
-        """Let all stand still that served once: a rollback that was killed had one go on."""
+        """Keep all earlier generations paused: a killed rollback may have resumed one."""
         for one in generations(provider, self.stores.instances.look()):
             if one.state in ("kept", "unused"):
                 self._keep_for_rollback(provider, live, one.name)

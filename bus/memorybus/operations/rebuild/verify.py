@@ -1,4 +1,4 @@
-"""``memorybus verify`` compares the live state with the history, by digest or event by event."""
+"""``memorybus verify``: compares the live state with the history, by digest or event by event."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -26,21 +26,21 @@ from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, live_name
 
 PAGE = 500
-"""Events that are asked for at once."""
+"""How many events are asked for at once."""
 
 
 class CannotVerify(MemoryBusError):
-    """Neither can a copy be compared with the live state, nor can that be asked for events."""
+    """No copy can be compared with the live state, which cannot be asked for events either."""
 
 
 class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be verified.
+    """The request for a verification.
 
     Attributes:
-        provider: whose live state.
-        until: compare with the state of that moment; "" for now.
-        sample: ask for this many events at most, spread over the history; 0 for all of them.
-        by: who asks.
+        provider: the provider whose live state is verified.
+        until: the moment with whose state it is compared; "" for now.
+        sample: how many events to ask for at most, spread over the history; 0 for all of them.
+        by: who asks for it.
     """
 
     provider: str
@@ -50,21 +50,20 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyResult(msgspec.Struct, frozen=True):
-    """What was found.
+    """The result of a verification.
 
     Attributes:
-        provider: whose state.
-        live: the instance that was looked into.
+        provider: the provider whose live state was verified.
+        live: its live instance.
         how: ``digest``: compared with a copy that was filled from the history; ``events``: asked
             for events by their ids.
         ok: whether nothing differs or is missing.
-        compared: the keys of the digests; None for ``events``.
-        asked: events that were asked for.
-        missing: how many of them are lost: neither there nor parked, nor discarded by an operator.
-        named: the first of those.
-        parked: events that were put aside, for ``events`` of those asked for: these are not there,
-            and waited for.
-        discarded: how many of those asked for an operator gave up for this instance.
+        compared: the comparison of the digests; None for ``events``.
+        asked: how many events were asked for.
+        missing: how many of them are lost: neither there, nor parked, nor discarded by an operator.
+        named: the first of the lost events.
+        parked: how many events are parked; for ``events``, how many of those asked for.
+        discarded: how many of those asked for an operator discarded for this instance.
     """
 
     provider: str
@@ -83,9 +82,9 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
     """Compare the live state with the history.
 
     Raises:
-        CannotVerify: the provider offers no way to.
-        LanesStalled: lanes do not come to where they should.
-        ConfigError: nobody knows the provider, or the moment.
+        CannotVerify: the provider offers no way to do so.
+        LanesStalled: lanes do not reach the position they should.
+        ConfigError: the provider or the moment is unknown.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
     provider = wanted.provider
@@ -109,7 +108,7 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
 
 
 def _reason_against_copy(stores: Stores, copy: Instance) -> str:
-    """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
+    """Return why no copy may be filled: it would write into an existing state; "" if it may."""
     what = described(stores.settings, copy.provider, copy.name, copy.options)
     owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     return describe_shared_state(copy, owner) if owner else ""
@@ -142,7 +141,7 @@ def _verify_by_digest(
 def _compare_with_moment(
     work: Rebuilder, pause: LanePause, live: str, copy: Instance
 ) -> ComparisonResult:
-    """Compare with the state of a moment: the copy ends there by its plan."""
+    """Compare with the state of a moment, at which the copy's plan ends."""
     ends = copy.plan.ends(work.stores.settings.partitions)
     pause.wait_for_none(
         lambda: count_behind(pause.numbers(copy.name), ends),
@@ -154,7 +153,7 @@ def _compare_with_moment(
 def _compare_with_now(
     work: Rebuilder, pause: LanePause, live: str, copy: Instance
 ) -> ComparisonResult:
-    """Compare with the state of now; the live lanes pause only if a key differs meanwhile."""
+    """Compare with the present state; the live lanes pause only if a key differs before."""
     work.fill(pause, copy.name, copy.provider)
     one = work.comparison(copy.provider, live, copy.name)
     keys, left = work.compare_while_running(one, pause)
@@ -165,13 +164,13 @@ def _compare_with_now(
 
 
 def _abandoned_copies(stores: Stores, provider: str) -> list[str]:
-    """Return the copies of verifications that were killed."""
+    """Return the copies that killed verifications left behind."""
     copies = stores.instances.all().values()
     return [one.name for one in copies if (one.provider, one.purpose) == (provider, "verify")]
 
 
 def _build_copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
-    """Return the record of a copy that takes what the live one took."""
+    """Return the record of a copy with the live instance's plan and options."""
     view = stores.instances.look()
     known = view.all.get(live, Instance(name=live, provider=wanted.provider))
     plan = plan_without_end(known.plan)
@@ -202,18 +201,19 @@ def _verify_by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Veri
         then = numbers_upto(stores.history, wanted.until)
         upto = {p: min(n, then.get(p, 0)) for p, n in upto.items()}
     stride = max(1, sum(upto.values()) // wanted.sample) if wanted.sample else 1
-    aside = _parked_ids(stores, live)  # after its lanes: what they passed is applied, or here
+    # Read after the lanes: an event that they have passed is applied, or parked by now.
+    parked_ids = _parked_ids(stores, live)
     there, waiting, missing = 0, 0, list[str]()
     events = _select_events(stores, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
             found = work.inspector.known(provider, live, page)
             there += found.there
-            waiting += sum(one in aside for one in found.missing)
-            missing += (one for one in found.missing if one not in aside)
+            waiting += sum(one in parked_ids for one in found.missing)
+            missing += (one for one in found.missing if one not in parked_ids)
             page = page[len(page) - found.unasked :]
-    given_up = _discarded_ids(stores, live) if missing else set()
-    lost = [one for one in missing if one not in given_up]
+    discarded = _discarded_ids(stores, live) if missing else set()
+    lost = [one for one in missing if one not in discarded]
     return VerifyResult(
         provider,
         live,
@@ -228,7 +228,7 @@ def _verify_by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Veri
 
 
 def _parked_ids(stores: Stores, live: str) -> set[str]:
-    """Return the ids of the events that an instance put aside."""
+    """Return the ids of the events that an instance has parked."""
     letters = DeadLetters(stores.settings)
     try:
         return {dead.stored.letter.event_id for dead in letters.letters([live])}
@@ -237,7 +237,7 @@ def _parked_ids(stores: Stores, live: str) -> set[str]:
 
 
 def _discarded_ids(stores: Stores, live: str) -> set[str]:
-    """Return the ids of the events that operators gave up for an instance."""
+    """Return the ids of the events that operators discarded for an instance."""
     decided = stores.history.scan(Query(types=(DeadLetterResolved.__name__,)))
     events = (one.envelope.event for one in decided)
     return {

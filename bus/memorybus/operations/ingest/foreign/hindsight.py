@@ -24,8 +24,8 @@ _DERIVED = "observation"
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the facts of an export.
 
-    Observations are left out: Hindsight makes them of facts that come, too. A bank is not a person:
-    a memory whose ``metadata`` has a ``user_id`` is that person's.
+    Observations are left out: Hindsight makes them from facts that the export has, too. A bank is
+    no person: a memory belongs to the ``user_id`` in its ``metadata``, if there is one.
 
     Raises:
         ForeignError: the file cannot be read.
@@ -38,14 +38,14 @@ def _parse_fact(record: Record) -> ParsedRecord:
     if kind == _DERIVED:
         return None
     at = time_of(record, "mentioned_at", "date", "occurred_start")
-    told = record.value.get("metadata")
+    metadata = record.value.get("metadata")
     return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "text"),
         at=at,
         until=_until_of(record, at),
-        user=_metadata_text(told, "user_id"),
-        agent=_metadata_text(told, "agent_id"),
+        user=_metadata_text(metadata, "user_id"),
+        agent=_metadata_text(metadata, "agent_id"),
         session=text_of(record, "document_id", default=""),
         kind=kind,
     )
@@ -57,6 +57,6 @@ def _until_of(record: Record, at: int | None) -> int | None:
     return time_of(record, "invalidated_at", "updated_at") or at or 0
 
 
-def _metadata_text(told: object, name: str) -> str:
-    value = told.get(name) if isinstance(told, dict) else None
+def _metadata_text(metadata: object, name: str) -> str:
+    value = metadata.get(name) if isinstance(metadata, dict) else None
     return value if isinstance(value, str) else ""

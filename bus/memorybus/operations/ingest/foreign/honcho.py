@@ -4,7 +4,7 @@ Read in honcho-ai 2.7.0 (``honcho/api_types.py``): ``MessageResponse`` has ``id`
 ``peer_id``, ``session_id``, ``created_at``; ``ConclusionResponse`` has ``id``, ``content``,
 ``observer_id``, ``observed_id``, ``session_id``, ``created_at``. A page of either is ``{"items":
 […], "page", "size", "total", "pages"}`` (``honcho/pagination.py``). Honcho has no export of its
-own: a file has such pages, or their items, in any mixture.
+own: a file holds such pages, or their items, in any mixture.
 """
 
 from memorybus.operations.ingest.foreign.model import (
@@ -25,7 +25,7 @@ LISTS = ("items", "messages", "conclusions")
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the messages and the conclusions of an export.
 
-    Honcho's peers have no roles: whoever is not known as an agent counts as a person.
+    Honcho's peers have no roles: a peer that is not known as an agent counts as a person.
 
     Raises:
         ForeignError: the file cannot be read.

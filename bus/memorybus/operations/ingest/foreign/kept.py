@@ -1,8 +1,8 @@
-"""What a provider keeps, as ``memorybus export --provider`` writes it: a `StoredMemory` a line.
+"""The memories of a provider, as ``memorybus export --provider`` writes them: one on each line.
 
-So what a backend knew before the bus gets to every provider. ``text`` alone is always there;
+With this, every provider gets what a backend knew before the bus. Only ``text`` is always present;
 ``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event`` and
-``until`` are where the provider knows them.
+``until`` are present where the provider knows them (`StoredMemory`).
 """
 
 from memorybus.ids import text_digest
@@ -27,8 +27,9 @@ _NAME = "speaker"
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the memories of an export.
 
-    What a side of a conversation said becomes turns again, all else a memory. Names of speakers are
-    left out: they come with what was said. Two people's sessions of one id stay two.
+    Memories that are messages of a conversation become turns again; all others become memories.
+    Records of speakers' names are left out, since messages carry the names. Sessions of two people
+    with the same id stay separate.
 
     Raises:
         ForeignError: the file cannot be read.
@@ -53,9 +54,9 @@ def _parse_message(record: Record, speaker: Speaker, session: str) -> ForeignMes
     agent, user, workspace = (
         text_of(record, n, default="") for n in ("agent", "user", "workspace")
     )
-    came = text_of(record, "event", default=f"{at}:{text_digest(text)}")
+    source_id = text_of(record, "event", default=f"{at}:{text_digest(text)}")
     return ForeignMessage(
-        id=f"{speaker}:{came}",
+        id=f"{speaker}:{source_id}",
         speaker=speaker,
         text=text,
         session="/".join(filter(None, (agent, workspace, user, session))),

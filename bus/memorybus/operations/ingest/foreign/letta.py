@@ -4,8 +4,8 @@ Read in letta 0.16.8, the last server (``letta/schemas/agent_file.py``): ``{"age
 "block_ids", "messages": [{"id", "role", "content", "tool_calls", "name", "created_at"}]}],
 "blocks": [{"id", "label", "value"}], "created_at"}``. A person's message may be packed as JSON
 (``letta/system.py``, ``package_user_message``), and an answer may be the argument of the tool
-``send_message``. Ids in the file are its own (``message-0``). Passages of archival memory are not
-in it.
+``send_message``. Ids in the file hold only in it (``message-0``). Passages of archival
+memory are not in the file.
 """
 
 import json
@@ -33,7 +33,7 @@ _PACKED = "user_message"
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the conversations and the memory blocks of the agents in a file.
 
-    The block ``human`` is the person's, all others are the agent's own notes. System and tool
+    The block ``human`` belongs to the person; all others are the agent's own notes. System and tool
     messages, heartbeats and alerts are left out.
 
     Raises:
@@ -52,11 +52,11 @@ def _records_of(whole: dict[str, Any], name: str) -> Iterator[Record]:
     """Yield blocks and messages, each with its agent's name and the file's time."""
     blocks = {one["id"]: one for one in _objects_of(whole, "blocks", name) if "id" in one}
     for agent in _objects_of(whole, "agents", name):
-        told = {"agent": agent.get("name"), "file_time": whole.get("created_at")}
+        common = {"agent": agent.get("name"), "file_time": whole.get("created_at")}
         for known in agent.get("block_ids") or ():
-            yield Record(f"{name}: block {known}", blocks.get(known, {}) | told)
+            yield Record(f"{name}: block {known}", blocks.get(known, {}) | common)
         for message in _objects_of(agent, "messages", name):
-            yield Record(f"{name}: message {message.get('id')}", message | told)
+            yield Record(f"{name}: message {message.get('id')}", message | common)
 
 
 def _objects_of(whole: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _content(record: Record) -> str:
 
 
 def _unpack(text: str) -> str:
-    """Return what a person said of a packed message; nothing of a heartbeat and the like."""
+    """Return the person's text of a packed message; "" for a heartbeat and the like."""
     packed = _json_object(text)
     if packed is None or not isinstance(packed.get("type"), str):
         return text
@@ -117,7 +117,7 @@ def _unpack(text: str) -> str:
 
 
 def _answer(record: Record) -> str:
-    """Return what the agent said by its tool for that; "" if it used none."""
+    """Return what the agent said through the tool `send_message`; "" if it did not use it."""
     for call in record.value.get("tool_calls") or ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and function.get("name") == _ANSWER:

@@ -1,4 +1,4 @@
-"""Sources that can be read where they run: which pages there are, in the shape of an export.
+"""Sources that can be read from their running service: yields pages in the shape of an export.
 
 Hindsight: ``GET {bank}/memories/list?limit&offset`` (client 1.1.0, ``memory_api.py``), the address
 being ``http://…/v1/default/banks/BANK``. Honcho: ``POST {workspace}/sessions/list``,
@@ -24,23 +24,23 @@ PAGE_SIZE = 100
 """Records of a page."""
 
 MEM0_LIMIT = 1_000_000
-"""Memories that are asked of Mem0, which has no pages."""
+"""How many memories are requested of Mem0, which has no pages."""
 
 _MEM0_IDS = ("user_id", "agent_id", "run_id")
 _MEM0_DEFAULT_LIMIT = 20
-"""What a Mem0 server shows that does not know ``top_k``."""
+"""How many memories a Mem0 server returns that does not know ``top_k``."""
 
 Page: TypeAlias = dict[str, Any]
 
 
 class LiveSource(msgspec.Struct, frozen=True):
-    """A source that can be read where it runs.
+    """A source that can be read from its running service.
 
     Attributes:
-        pages: yields what it holds, page by page; raises `ForeignError`.
-        key: the environment variable that holds its key, as its own client calls it; "" for none.
-        header: the header that takes the key.
-        prefix: what stands before the key there.
+        pages: yields its content page by page; raises `ForeignError`.
+        key: the environment variable with its key, named as by its own client; "" for none.
+        header: the HTTP header for the key.
+        prefix: the text before the key in that header.
     """
 
     pages: Callable[[Fetch], Iterator[Page]]
@@ -49,7 +49,7 @@ class LiveSource(msgspec.Struct, frozen=True):
     prefix: str = "Bearer "
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the header that shows a key; none without one."""
+        """Return the header with a key; no header if there is no key."""
         return {self.header: f"{self.prefix}{key}"} if key else {}
 
 
@@ -131,4 +131,4 @@ SOURCES: Mapping[str, LiveSource] = MappingProxyType({
     "mem0": LiveSource(_mem0_pages, "MEM0_API_KEY", "X-API-Key", ""),
     "mentisdb": LiveSource(_mentisdb_pages),
 })  # fmt: skip
-"""By name; of the others a file is read."""
+"""The sources by name; the other sources are read from files only."""

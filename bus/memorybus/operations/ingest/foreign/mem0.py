@@ -1,4 +1,4 @@
-"""Mem0: what ``get_all`` returns, or ``GET /memories`` of its server.
+"""Mem0: the memories that ``get_all`` returns, or ``GET /memories`` of its server.
 
 Read in mem0ai 2.2.1 (``mem0/memory/main.py``, ``_get_all_from_vector_store``; ``MemoryItem`` of
 ``mem0/configs/base.py``): ``{"results": [{"id", "memory", "hash", "metadata", "created_at",
@@ -23,7 +23,7 @@ LISTS = ("results", "memories")
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the memories of an export.
 
-    A memory with an agent and no person is the agent's own.
+    A memory with an agent and no person is the agent's own note.
 
     Raises:
         ForeignError: the file cannot be read.

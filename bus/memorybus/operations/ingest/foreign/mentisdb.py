@@ -28,16 +28,16 @@ _REPLACING = frozenset(("supersedes", "corrects", "invalidates"))
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the thoughts of an export.
 
-    One that supersedes, corrects or invalidates another of this export takes its place. Thoughts
-    whose scope is the agent's are its own notes; all others belong to a person.
+    A thought that supersedes, corrects or invalidates another one of this export replaces it.
+    Thoughts with the scope of an agent are the agent's own notes; all others belong to a person.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    given = list(read_records(data, name, LISTS))
-    found = parse_records(given, _parse_thought)
+    export = list(read_records(data, name, LISTS))
+    found = parse_records(export, _parse_thought)
     replaced = {
-        one.value["id"]: _replaced_ids(one.value.get("relations")) for one in given if _has_id(one)
+        one.value["id"]: _replaced_ids(one.value.get("relations")) for one in export if _has_id(one)
     }
     texts = {kept.id: kept.text for kept in found.memories}
     found.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in found.memories]
@@ -65,7 +65,7 @@ def _parse_thought(record: Record) -> ParsedRecord:
 
 
 def _replaced_ids(relations: object) -> Sequence[str]:
-    """Return the ids of the thoughts that one takes the place of."""
+    """Return the ids of the thoughts that one replaces."""
     given = relations if isinstance(relations, list) else []
     return [
         str(one.get("target_id"))

@@ -1,4 +1,4 @@
-"""From the bytes of an export to its records: a list, an object with lists, or one JSON a line."""
+"""Reads the records of an export: a list, an object with lists, or a JSON value on each line."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the whole of an export as one JSON value.
+    """Return a whole export, or a line of it, as one JSON value.
 
     Raises:
-        ForeignError: it is none.
+        ForeignError: it is not JSON.
     """
     try:
         return json.loads(data.removeprefix(_BOM))
@@ -27,11 +27,11 @@ def read_records(data: bytes, name: str, lists: Sequence[str]) -> Iterator[Recor
     Args:
         data: a JSON list of records; an object that has them in lists; or a record, or such an
             object, on each line.
-        name: the file's, for places.
+        name: the file's name, for places.
         lists: names of the lists that hold records.
 
     Raises:
-        ForeignError: the file is not JSON, or a line of it, or a record is no object.
+        ForeignError: the file or a line of it is not JSON, or a record is no object.
     """
     try:
         whole = parse_json(data)

@@ -1,4 +1,4 @@
-"""Which sources there are, and how an export of each is read."""
+"""The sources, and how an export of each is read."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
     "memorybus": kept.parse,
 })  # fmt: skip
-"""By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
+"""The parser of each source: gets an export's bytes and name; raises `ForeignError`."""
 
 
 def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExport, int]:
@@ -49,18 +49,18 @@ def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExp
 def read_address(
     source: str, address: str, key: str, owner: ImportOwner, now: int, step: Callable[[], None]
 ) -> tuple[EnvelopedExport, int]:
-    """Return the events of what a source holds where it runs, and how many records were left out.
+    """Return the events of a source's running service, and how many records were left out.
 
     Args:
-        source: its name.
-        address: of its API.
-        key: for it; "" for none.
-        owner: whose it is.
-        now: when it happened where the source does not tell, milliseconds.
+        source: the source's name.
+        address: the address of its API.
+        key: the key for it; "" for none.
+        owner: the owner of the memories.
+        now: the time where the source does not tell one, milliseconds.
         step: called for each page.
 
     Raises:
-        ForeignError: it cannot be read there, or does not answer as documented.
+        ForeignError: it cannot be read from a service, or does not answer as documented.
     """
     if source not in live.SOURCES:
         names = ", ".join(live.SOURCES)

@@ -29,8 +29,8 @@ _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
 def parse(data: bytes, name: str) -> ParsedExport:
     """Return the messages and the facts of an export.
 
-    Messages that name no thread belong to one named as the file. Those of a system or a tool are
-    left out. A fact that Zep has let expire is written, and removed at that time.
+    Messages without a thread belong to one with the file's name. Messages of a system or a tool are
+    left out. A fact that has expired in Zep is written, and removed at the time of its expiry.
 
     Raises:
         ForeignError: the file cannot be read.

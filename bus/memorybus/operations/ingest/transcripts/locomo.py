@@ -1,8 +1,8 @@
 """LoCoMo JSON: long conversations of two people over many sessions.
 
-``speaker_a`` is taken as the user and ``speaker_b`` as the assistant; ``session_N`` becomes the
-session ``<sample>:session_N``, each continuing the one before, at the time of
-``session_N_date_time`` (UTC). Source of the format: https://github.com/snap-research/locomo
+``speaker_a`` counts as the user and ``speaker_b`` as the assistant. ``session_N`` becomes the
+session ``<sample>:session_N`` at the time of ``session_N_date_time`` (UTC), and continues the
+session before it. Source of the format: https://github.com/snap-research/locomo
 """
 
 import re
@@ -45,7 +45,7 @@ def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript
         stem: names the sessions if the sample has no ``sample_id``.
 
     Raises:
-        TranscriptError: a session that cannot be read, with its name.
+        TranscriptError: a session cannot be read; the message names it.
     """
     body = _body_of(sample)
     speakers = _speakers_of(body, where)
@@ -133,9 +133,9 @@ class _Pair(NamedTuple):
 
 
 def _pair_utterances(said: Sequence[_Utterance]) -> Iterator[_Pair]:
-    """Pair each user utterance with the answer right after it; the rest stand alone.
+    """Pair each utterance of the user with the answer right after it; others stay single.
 
-    So each side of a turn is one utterance, also where somebody speaks twice in a row.
+    So each side of a turn is at most one utterance, even if somebody speaks twice in a row.
     """
     asked: _Utterance | None = None
     for one in said:

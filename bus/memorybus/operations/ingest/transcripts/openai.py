@@ -24,7 +24,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class JsonLine(NamedTuple):
-    """One parsed JSON value, where it stood (``file:line``) and its number in the file, from 1."""
+    """One parsed JSON value, its place (``file:line``) and its number in the file, from 1."""
 
     where: str
     number: int
@@ -46,7 +46,7 @@ def parse_messages(lines: Iterable[JsonLine], stem: str) -> Transcript:
         stem: the session's id where a line names none.
 
     Raises:
-        TranscriptError: a line that is not a message, with its place.
+        TranscriptError: a line is not a message; the message names its place.
     """
     sessions: dict[str, list[_Message]] = {}
     skipped = 0
@@ -120,7 +120,7 @@ def _text_of(where: str, content: Any) -> str:
 
 
 def _text_of_part(where: str, part: Any) -> str:
-    """Return a part's text; pictures and the like have none and stay in the message."""
+    """Return a part's text; "" for pictures and the like, which stay in the message."""
     text = part.get("text", "") if isinstance(part, dict) else part
     if not isinstance(text, str):
         raise TranscriptError(
@@ -141,7 +141,7 @@ def _build_session(session: str, said: Sequence[_Message]) -> RecordedSession:
 
 
 def _group_by_turn(said: Sequence[_Message]) -> Iterator[list[_Message]]:
-    """Part the messages before each user message; what stands before the first goes with it."""
+    """Begin a group at each user message; messages before the first one belong to its group."""
     group: list[_Message] = []
     for one in said:
         if one.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
@@ -164,7 +164,7 @@ def _build_turn(group: Sequence[_Message]) -> RecordedTurn:
 
 
 def _is_plain(group: Sequence[_Message]) -> bool:
-    """Say whether the two sides of the turn tell all of it, so that messages would only repeat."""
+    """Say whether the two sides hold the whole turn, so that messages would only repeat them."""
     roles = [one.role for one in group]
     return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
         one.message == {"role": one.role, "content": one.text} for one in group

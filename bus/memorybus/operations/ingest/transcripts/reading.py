@@ -1,4 +1,4 @@
-"""From a file's bytes to a `Transcript`: which format it is, and JSON with its line numbers."""
+"""Reads a file as a `Transcript`: recognizes its format, and parses JSON with line numbers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,10 +29,10 @@ def parse_transcript(data: bytes, name: str, stem: str) -> Transcript:
     Args:
         data: the bytes, UTF-8 with or without a byte order mark.
         name: the file's name as errors show it.
-        stem: names the sessions that the file does not name.
+        stem: used to name the sessions that the file does not name.
 
     Raises:
-        TranscriptError: with ``file:line`` and what is wrong there.
+        TranscriptError: the bytes cannot be parsed; the message has ``file:line`` and the reason.
     """
     document = _parse_document(data)
     samples = document if isinstance(document, list) else [document]
@@ -58,7 +58,7 @@ def _parse_document(data: bytes) -> Any:
 
 
 def _parse_single(document: dict[str, Any], name: str, stem: str) -> Transcript:
-    """Read a file that is one object; its messages belong to the file's own session."""
+    """Parse a file that is one object; its messages belong to the file's own session."""
     if "messages" in document and not any(document.get(f) for f in openai.SESSION_FIELDS):
         document = document | {openai.SESSION_FIELDS[0]: stem}
     return openai.parse_messages([JsonLine(f"{name}:1", 1, document)], stem)
