@@ -24,7 +24,7 @@ def run_test(*, common: Common = DEFAULT) -> int:
     - `MEMORYBUS_NOTIFY='{"url": "https://example.org/hook"}' memorybus notify test --json`
     """
     from memorybus.config.settings import with_secrets
-    from memorybus.operations.telling import send_test_notice
+    from memorybus.operations.notices import send_test_notice
 
     output = common.output()
     failed = False

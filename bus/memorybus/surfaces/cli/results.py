@@ -32,6 +32,7 @@ from memorybus.operations.forget import InstanceErasure
 from memorybus.operations.ingest.ingest import IngestReport
 from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
+from memorybus.operations.notices import NoticeResult
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
@@ -42,7 +43,6 @@ from memorybus.operations.rebuild.drop import Drop
 from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
-from memorybus.operations.telling import NoticeResult
 from memorybus.operations.up import Ready
 from memorybus.recall.asking import ProviderAnswer
 from memorybus.registry.description import TrialStep

@@ -9,10 +9,10 @@ import msgspec
 from memorybus.operations.ingest.foreign import (
     hindsight,
     honcho,
-    kept,
     letta,
     live,
     mem0,
+    memorybus_export,
     mentisdb,
     zep,
 )
@@ -27,7 +27,7 @@ from memorybus.operations.ingest.foreign.service import Service
 PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
-    "memorybus": kept.parse,
+    "memorybus": memorybus_export.parse,
 })  # fmt: skip
 """The parser of each source: gets an export's bytes and name; raises `ForeignError`."""
 
