@@ -133,12 +133,12 @@ def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> Jud
 
 def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
     """Return the figures of all answers together."""
-    telling = [one for one in answers if one.found is not None]
+    answered = [one for one in answers if one.found is not None]
     nothing = [one.characters for one in answers if one.found is None]
     return Evaluation(
         questions=len(answers),
-        found=_mean([one.found for one in telling if one.found is not None]),
-        characters=_mean([one.characters for one in telling]),
+        found=_mean([one.found for one in answered if one.found is not None]),
+        characters=_mean([one.characters for one in answered]),
         characters_for_nothing=statistics.median(nothing) if nothing else None,
         p50_ms=statistics.median(one.ms for one in answers) if answers else None,
     )

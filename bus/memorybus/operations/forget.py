@@ -340,8 +340,8 @@ def _describe_erasure(name: str, there: ErasedThere) -> InstanceErasure:
 
 
 def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
-    said = (
+    text = (
         f"{log.unsealed} entries of the log in Redis are not sealed yet, which they are "
         f"{settings.seal_after:g} s after they came: run this again, or wait for the hot window"
     )
-    return (said,) if log.unsealed else ()
+    return (text,) if log.unsealed else ()

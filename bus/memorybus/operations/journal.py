@@ -91,7 +91,7 @@ def scan_events(
     Args:
         history: archive and log.
         wanted: which events.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.scan(wanted.query(), damage=unread)
     return (event for event in found if wanted.wants(event))
@@ -111,7 +111,7 @@ def newest_events(
         wanted: which events.
         limit: how many events at most.
         heads: the ends of the partitions from which it reads back; the present ones if None.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.newest(wanted.query(), heads, damage=unread)
     return list(islice(filter(wanted.wants, found), limit))[::-1]
@@ -123,7 +123,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
     Args:
         history: archive and log.
         event_id: 32 hexadecimal digits.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
 
     Raises:
         MissingEvent: the history holds no event of this id.

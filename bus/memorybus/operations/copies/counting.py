@@ -83,13 +83,13 @@ class HistoryCount(msgspec.Struct, frozen=True):
 
 
 def count_history(
-    stores: Stores, taking: CountRequest, tell: ReportRead, clock: Clock
+    stores: Stores, request: CountRequest, tell: ReportRead, clock: Clock
 ) -> HistoryCount:
     """Read the history as a copy's lanes will, and count what it takes and leaves out.
 
     Args:
         stores: the stores.
-        taking: the copy and its plan.
+        request: the copy and its plan.
         tell: receives how many events are read.
         clock: time.
 
@@ -97,15 +97,15 @@ def count_history(
         LogError, ArchiveError: the history cannot be read.
     """
     begun = clock.monotonic()
-    options = ExclusionOptions(taking.plan if taking.by_option else WHOLE)
+    options = ExclusionOptions(request.plan if request.by_option else WHOLE)
     left_out: Counter[str] = Counter(dict.fromkeys(options.options, 0))
     types: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     size = done = 0
-    total = sum(taking.ends.values())
-    for page in _read_pages(stores, taking):
+    total = sum(request.ends.values())
+    for page in _read_pages(stores, request):
         for event in page:
-            why = options.option_excluding(event) or _omission_reason(event, taking)
+            why = options.option_excluding(event) or _omission_reason(event, request)
             if why:
                 left_out[why] += 1
                 continue
@@ -114,7 +114,7 @@ def count_history(
             size += len(msgspec.msgpack.encode(event.envelope))
         done += len(page)
         tell(done, total)
-    idle = sum(count for name, count in types.items() if name not in taking.what.handles)
+    idle = sum(count for name, count in types.items() if name not in request.what.handles)
     named = dict(keys.most_common(TOP))
     ordered = dict(types.most_common())
     events = sum(types.values())
@@ -122,10 +122,10 @@ def count_history(
     return HistoryCount(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
-def _read_pages(stores: Stores, taking: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
+def _read_pages(stores: Stores, request: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
     """Yield the history up to its ends, through the plan; unfiltered if counted by option."""
-    plan = WHOLE if taking.by_option else taking.plan
-    for partition, end in taking.ends.items():
+    plan = WHOLE if request.by_option else request.plan
+    for partition, end in request.ends.items():
         entry, n = START, 0
         while n < end:
             page = stores.history.read(partition, entry, _PAGE, after_n=n, plan=plan).events
@@ -135,18 +135,18 @@ def _read_pages(stores: Stores, taking: CountRequest) -> Iterator[Sequence[Logge
             yield [event for event in page if event.position.n <= end]
 
 
-def _omission_reason(event: LoggedEvent, taking: CountRequest) -> str:
-    said = event.envelope.event
-    if isinstance(said, Omitted):
-        return said.why
-    if isinstance(said, ToolCalled) and said.provider == taking.provider:
-        return "outside" if said.tool in taking.what.outside_tools else ""
+def _omission_reason(event: LoggedEvent, request: CountRequest) -> str:
+    body = event.envelope.event
+    if isinstance(body, Omitted):
+        return body.why
+    if isinstance(body, ToolCalled) and body.provider == request.provider:
+        return "outside" if body.tool in request.what.outside_tools else ""
     return ""
 
 
 def _type_name(event: LoggedEvent) -> str:
-    said = event.envelope.event
-    return said.name if isinstance(said, UnknownEvent) else type(said).__name__
+    body = event.envelope.event
+    return body.name if isinstance(body, UnknownEvent) else type(body).__name__
 
 
 class ExclusionOptions:

@@ -99,8 +99,8 @@ def select_letters(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dea
 def _describe_selection(wanted: LetterSelection) -> str:
     """Return a selection in words."""
     ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
-    (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
-    return f"{said} at {wanted.provider}" if wanted.provider else said
+    (text,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
+    return f"{text} at {wanted.provider}" if wanted.provider else text
 
 
 def _is_selected(wanted: LetterSelection, dead: Dead) -> bool:

@@ -343,13 +343,13 @@ def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tu
 def play_steps(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
     """Publish steps one by one; yield each with the session that the next one belongs to."""
     trunk = session
-    said: list[Message] = []
+    messages: list[Message] = []
     for step in steps:
         if step.event == "branch":
             trunk = session
-        session = _publish_step(step, session, trunk, said)
+        session = _publish_step(step, session, trunk, messages)
         if step.event == "turn":
-            said += [
+            messages += [
                 {"role": "user", "content": step.user},
                 {"role": "assistant", "content": step.assistant},
             ]
@@ -357,7 +357,7 @@ def play_steps(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[Pl
 
 
 def _publish_step(
-    step: PlayStep, session: Session, trunk: Session, said: Sequence[Message]
+    step: PlayStep, session: Session, trunk: Session, messages: Sequence[Message]
 ) -> Session:
     """Publish one step in a session; return the session that the next one belongs to."""
     match step.event:
@@ -373,7 +373,7 @@ def _publish_step(
         case "switch":
             return session.switched_to(trunk.id, reason="resume")
         case "compress":
-            session.compressing(said, compression_count=1)
+            session.compressing(messages, compression_count=1)
             return session.compressed()
         case "delegate":
             session.delegated(step.task, step.result)

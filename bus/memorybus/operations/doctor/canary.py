@@ -53,13 +53,13 @@ def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall
     return CanaryRecall(logged, recalled, clock.monotonic() - begun)
 
 
-def check_recall(flight: CanaryRecall) -> Check:
+def check_recall(result: CanaryRecall) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
-    if flight.recalled:
-        found = f"published, applied and recalled in {flight.seconds * 1000:.0f} ms"
+    if result.recalled:
+        found = f"published, applied and recalled in {result.seconds * 1000:.0f} ms"
         return Check(name=name, ok=True, found=found)
-    if not flight.logged:
+    if not result.logged:
         found = "published, but Redis did not take it in time: it waits in the spool"
         return Check(name=name, ok=False, found=found, fix="run: memorybus status")
     return Check(

@@ -83,8 +83,8 @@ def check_providers(status: Status, configured: Sequence[str]) -> Check:
 
 def check_notes(found: Sequence[ListedProvider]) -> Check:
     """Show the notes that instances give for people; this never fails."""
-    said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
-    return Check(name="notes", ok=True, found=said or "no provider has any")
+    text = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
+    return Check(name="notes", ok=True, found=text or "no provider has any")
 
 
 def check_health(settings: Settings, clock: Clock) -> Check:

@@ -188,9 +188,9 @@ def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResol
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
         for one in page:
-            said = one.envelope.event
-            if isinstance(said, DeadLetterResolved) and said.event_id == whose.id:
-                yield said
+            decision = one.envelope.event
+            if isinstance(decision, DeadLetterResolved) and decision.event_id == whose.id:
+                yield decision
         if not page:
             return
         after, n = page[-1].position.entry, page[-1].position.n

@@ -146,8 +146,8 @@ def _count_history(
 ) -> HistoryCount:
     """Return what a new generation takes of the history, and what it leaves out."""
     what = what or described(stores.settings, copy.provider, copy.name, copy.options)
-    taking = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
-    return count_history(stores, taking, tell, clock)
+    request = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
+    return count_history(stores, request, tell, clock)
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> Described:
