@@ -10,7 +10,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.rebuild_lock import Working, at_work
+from memorybus.registry.rebuild_lock import RebuildCommand, running_rebuilds
 from memorybus.registry.roster import Roster
 from memorybus.registry.steering import Steering
 
@@ -54,9 +54,9 @@ class Stores:
         """
         self.history.log.check_partitions()
 
-    def working_commands(self, providers: Iterable[str]) -> dict[str, Working]:
+    def working_commands(self, providers: Iterable[str]) -> dict[str, RebuildCommand]:
         """Return the live commands that work on instances of these providers, by provider."""
-        return at_work(self._redis, self._keys, providers)
+        return running_rebuilds(self._redis, self._keys, providers)
 
     def add_instance(self, instance: Instance) -> None:
         """Record a new instance; workers serve it within a heartbeat.

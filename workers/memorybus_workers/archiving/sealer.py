@@ -150,7 +150,7 @@ class Sealer:
 
     def _check_behind(self, owned: Owned, sight: PartitionSight, end: Place | None) -> None:
         view = sight.view
-        gap = continuity.lacking(owned.partition, view.sealed, end, view.first)
+        gap = continuity.find_lost_archive(owned.partition, view.sealed, end, view.first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(

@@ -25,14 +25,14 @@ from memorybus.operations.copies.freshness import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
-from memorybus.registry.description import Described
-from memorybus.registry.homes import Home, found_here, here, is_same
-from memorybus.registry.instances import CopyRequest, Instance, as_recorded
+from memorybus.registry.description import InstanceDescription
+from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
+from memorybus.registry.instances import CopyRequest, Instance, normalise_options
 
-Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
+Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
 
 _MOMENT = 0.5
 """Seconds within which a command that has made a copy's lanes also writes the copy's record."""
@@ -98,7 +98,7 @@ def plan_replay(
     wanted: ReplayRequest,
     tell: ReportRead = lambda done, total: None,
     clock: Clock = SYSTEM,
-    describe: Describe = described,
+    describe: Describe = describe_instance,
 ) -> ReplayPlan:
     """Return what a replay would do; change nothing.
 
@@ -131,14 +131,14 @@ def plan_replay(
         delivery=what.delivery,
         placement=what.placement,
         home=home,
-        here=home is None or is_same(home, found_here(stores.settings)) or not home.place,
+        here=home is None or is_same_home(home, find_local_home(stores.settings)) or not home.place,
         counted=found,
         least_seconds=found.events / rate if rate else found.seconds,
     )
 
 
 def _find_or_build_record(
-    stores: Stores, wanted: ReplayRequest, what: Described, clock: Clock
+    stores: Stores, wanted: ReplayRequest, what: InstanceDescription, clock: Clock
 ) -> tuple[bool, Instance]:
     """Return whether the copy exists already, and its record as it is or would be."""
     known = stores.instances.get(wanted.into)
@@ -158,7 +158,7 @@ def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
 
 
 def _find_concurrent_copy(
-    stores: Stores, copy: Instance, what: Described, clock: Clock
+    stores: Stores, copy: Instance, what: InstanceDescription, clock: Clock
 ) -> Instance | None:
     """Return the record of a copy that another command is making right now, or None.
 
@@ -178,7 +178,7 @@ def _find_concurrent_copy(
     return None
 
 
-def _check_empty(stores: Stores, copy: Instance, what: Described) -> None:
+def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
     """Make sure that the target is empty.
 
     Raises:
@@ -200,11 +200,11 @@ def _check_empty(stores: Stores, copy: Instance, what: Described) -> None:
 
 def _home_of(stores: Stores, provider: str) -> Home:
     """Return where the state of a local provider and its copies lies; here if it has no home."""
-    return stores.homes.all().get(provider) or found_here(stores.settings)
+    return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 
 def _build_instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
-    options = as_recorded(wanted.options)
+    options = normalise_options(wanted.options)
     return Instance(
         name=wanted.into,
         provider=wanted.provider,
@@ -282,7 +282,7 @@ def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> Rep
         _write_rate(stores, plan.instance)
         return plan
     if plan.home is not None:
-        home = plan.home if plan.home.place else here(stores.settings)
+        home = plan.home if plan.home.place else local_home(stores.settings)
         stores.homes.move(plan.instance.name, home)  # before any worker serves it
     try:
         stores.add_instance(plan.instance)

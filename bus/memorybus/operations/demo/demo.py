@@ -21,9 +21,9 @@ from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
 from memorybus.processes import signals
-from memorybus.processes.child import running
-from memorybus.processes.commands import described, erased, worker_command
-from memorybus.registry.description import Described
+from memorybus.processes.child import running_child
+from memorybus.processes.commands import describe_instance, erase_owner, worker_command
+from memorybus.registry.description import InstanceDescription
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
@@ -166,7 +166,8 @@ def choose_providers(
     tables = {name: settings.provider.get(name, {}) for name in names}
     who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
     places = {
-        name: _own_place_options(described(settings, name), name, mark) for name in who.outside
+        name: _own_place_options(describe_instance(settings, name), name, mark)
+        for name in who.outside
     }
     apart = {name: {**tables[name], **place} for name, place in places.items()}
     made = {
@@ -177,7 +178,7 @@ def choose_providers(
     return msgspec.structs.replace(who, tables=tables | apart, made=made)
 
 
-def _own_place_options(what: Described, name: str, mark: str) -> dict[str, str]:
+def _own_place_options(what: InstanceDescription, name: str, mark: str) -> dict[str, str]:
     """Return the options that separate a demo's checkpoints from those of the user's own log.
 
     Raises:
@@ -318,7 +319,7 @@ def _started_system(providers: DemoProviders) -> Iterator[Settings]:
 def _running_worker(settings: Settings) -> Iterator[None]:
     """Run one worker while the block lasts."""
     command = worker_command(settings.providers, jobs=1, with_parent=True)
-    with running(command, settings, directory=settings.data_dir) as worker:
+    with running_child(command, settings, directory=settings.data_dir) as worker:
         if worker.report() is None:
             raise DemoFailed(
                 f"the worker ended (exit code {worker.stop()}) before it was ready; its "
@@ -332,7 +333,7 @@ def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tu
     if not providers.outside:
         return {}
     with signals.deferred():
-        left = erased(settings, providers.outside, PLAY.agent, providers.user)
+        left = erase_owner(settings, providers.outside, PLAY.agent, providers.user)
     made = {
         name: (f"{place}, made for the demo: empty, and yours to drop",)
         for name, place in providers.made.items()

@@ -29,7 +29,7 @@ from memorybus.registry.instances import (
     live_name,
 )
 from memorybus.registry.pauses import prepared_copy
-from memorybus.registry.rebuild_lock import at_work
+from memorybus.registry.rebuild_lock import running_rebuilds
 
 MOVES_WITHIN = 3.0
 """Seconds within which a backlog must shrink to count as being worked on."""
@@ -185,7 +185,7 @@ def check_rebuilds(settings: Settings) -> Check:
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
         view = Instances(redis, keys).look()
-        return check_left_behind(view, at_work(redis, keys, _all_providers(view)).keys())
+        return check_left_behind(view, running_rebuilds(redis, keys, _all_providers(view)).keys())
     finally:
         redis.close()
 

@@ -20,7 +20,7 @@ from memorybus.errors import ConfigError, MissingProvider
 from memorybus.operations.providers import config_file, lifecycle
 from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.providers.limits import with_limits
-from memorybus.processes.commands import described, offered
+from memorybus.processes.commands import describe_instance, list_kinds
 from memorybus.registry.description import KindOffer
 
 
@@ -110,7 +110,7 @@ def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindO
         MissingProvider: a kind does not exist, or what it needs is not installed.
     """
     kinds = [one.kind for one in wanted]
-    found = {one.kind: with_limits(one) for one in offered(settings, kinds)}
+    found = {one.kind: with_limits(one) for one in list_kinds(settings, kinds)}
     for offer in found.values():
         if offer.missing:
             raise MissingProvider(offer.missing)
@@ -153,7 +153,7 @@ def check_draft(then: Settings, what: SetupDraft) -> None:
             f"MEMORYBUS_PROVIDERS names the providers, so that those of {what.edit.path} do not "
             f"count; add {what.target.name} there"
         )
-    described(then, what.target.name)
+    describe_instance(then, what.target.name)
 
 
 def write_draft(settings: Settings, what: SetupDraft, by: str, given: Mapping[str, Any]) -> None:

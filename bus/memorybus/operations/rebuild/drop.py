@@ -20,8 +20,8 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
-from memorybus.registry.homes import delete_state, elsewhere
+from memorybus.processes.commands import describe_instance
+from memorybus.registry.homes import delete_state, home_elsewhere
 from memorybus.registry.instances import Instance, InstancesView, Live, live_name
 from memorybus.registry.pauses import InstancePause
 
@@ -83,7 +83,7 @@ def _shared_places(
 ) -> dict[str, str]:
     """Return where shared states are, by instance; empty if the provider is not available here."""
     with suppress(MemoryBusError):
-        what = described(stores.settings, provider)
+        what = describe_instance(stores.settings, provider)
         if not what.by_home:
             first = Instance(name=provider, provider=provider)
             return {
@@ -157,7 +157,7 @@ def _forget_generations(stores: Stores, what: Drop) -> None:
 
 
 def _check_state_is_here(stores: Stores, first: str) -> None:
-    home = elsewhere(stores.homes.all().get(first), stores.settings)
+    home = home_elsewhere(stores.homes.all().get(first), stores.settings)
     if home is not None:
         raise ConfigError(
             f"the state of {first} lies in {home.path} on {home.host}: run this command there"

@@ -31,17 +31,17 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,
     InstancesView,
     Live,
-    as_recorded,
     live_name,
+    normalise_options,
 )
 
 
@@ -139,24 +139,24 @@ def plan_rebuild(
 def _count_history(
     stores: Stores,
     copy: Instance,
-    what: Described | None,
+    what: InstanceDescription | None,
     heads: PartitionNumbers,
     tell: ReportRead,
     clock: Clock,
 ) -> HistoryCount:
     """Return what a new generation takes of the history, and what it leaves out."""
-    what = what or described(stores.settings, copy.provider, copy.name, copy.options)
+    what = what or describe_instance(stores.settings, copy.provider, copy.name, copy.options)
     request = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
     return count_history(stores, request, tell, clock)
 
 
-def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> Described:
+def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> InstanceDescription:
     """Return a copy's description after checking that it would have a state of its own.
 
     Raises:
         ConfigError: it would write into the state of another instance.
     """
-    what = described(stores.settings, asked.provider, asked.name, asked.options)
+    what = describe_instance(stores.settings, asked.provider, asked.name, asked.options)
     owner = owner_of(what, asked, view, stores.settings.provider)
     if owner:
         raise ConfigError(
@@ -174,7 +174,7 @@ def _build_record(
     clock: Clock,
 ) -> Instance:
     """Return the record for a request: the live instance's, with the changes of the request."""
-    options = as_recorded(wanted.options)
+    options = normalise_options(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,
