@@ -18,7 +18,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
-from memorybus.recall.model import RecalledItem, Want
+from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
@@ -72,7 +72,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asks: Literal["digest", "recall", "known", "kept", "owners", "forget", "health"]
     after: str = ""
     keys: tuple[str, ...] = ()
-    want: Want | None = None
+    want: RecallRequest | None = None
     sent: tuple[SentEvent, ...] = ()
     skip: int = 0
     most: int = 0
@@ -200,25 +200,25 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=DigestPage)
 
-    def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
+    def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
         )
         return msgspec.json.decode(self._answer(found), type=RecalledItems).items
 
-    def known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
+    def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
         """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
         return msgspec.json.decode(self._answer(found), type=KnownEvents)
 
-    def kept(
+    def read_kept(
         self,
         provider: str,
         instance: str,
-        whose: Want,
+        whose: RecallRequest,
         skip: int,
         *,
         most: int = 0,
@@ -247,7 +247,13 @@ class InstanceInspector:
         return msgspec.json.decode(self._answer(found), type=KeptPage)
 
     def owners(
-        self, provider: str, instance: str, after: Want | None, *, most: int, holding: str = ""
+        self,
+        provider: str,
+        instance: str,
+        after: RecallRequest | None,
+        *,
+        most: int,
+        holding: str = "",
     ) -> OwnersPage:
         """Return of whom an instance keeps something, by agent, person and workspace.
 
@@ -269,7 +275,7 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=OwnersPage)
 
-    def forget(self, provider: str, instance: str, whose: Want) -> EraseReport:
+    def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
@@ -288,7 +294,7 @@ class InstanceInspector:
             problem = _enqueue(redis, self._settings, asked, timeout)
             return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
 
-        heard = self._listener.hear(ask, timeout)
+        heard = self._listener.wait_for_replies(ask, timeout)
         replies = heard.replies.get(asked.provider, [])
         reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
         if reply.error:
@@ -298,7 +304,7 @@ class InstanceInspector:
 
 def _enqueue(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
     """Enqueue the job; return why nobody will run it, or ""."""
-    if asked.provider not in Roster(redis, Keys(settings.namespace)).serving_jobs():
+    if asked.provider not in Roster(redis, Keys(settings.namespace)).job_providers():
         return (
             f"no live worker runs the recalls of {asked.provider}; start one: memorybus up "
             "(or memorybus worker)"

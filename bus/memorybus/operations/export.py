@@ -20,7 +20,7 @@ from memorybus.operations.copies.generations import provider_of
 from memorybus.operations.ingest.event_lines import EventLines
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 NAMED = 1_000
@@ -130,20 +130,20 @@ def read_memories(
             yield msgspec.json.encode(memory) + b"\n"
 
 
-def _each_owner(query: Query) -> Iterator[Want]:
+def _each_owner(query: Query) -> Iterator[RecallRequest]:
     """Yield all combinations of a query's people, agents and workspaces; None where it has none."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
             for workspace in query.workspaces or (None,):
-                yield Want(query="", agent=agent, user=user, workspace=workspace)
+                yield RecallRequest(query="", agent=agent, user=user, workspace=workspace)
 
 
 def _read_kept(
-    inspector: InstanceInspector, provider: str, instance: str, whose: Want
+    inspector: InstanceInspector, provider: str, instance: str, whose: RecallRequest
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:
-        page = inspector.kept(provider, instance, whose, skip)
+        page = inspector.read_kept(provider, instance, whose, skip)
         if not page.given:
             raise ConfigError(
                 f"{instance} cannot say what it keeps; without --provider its events are exported"

@@ -78,7 +78,7 @@ def open_history(settings: Settings) -> History:
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    history = History.of(connect_redis(settings), settings)
+    history = History.from_settings(connect_redis(settings), settings)
     history.log.check_partitions()
     return history
 
@@ -113,7 +113,7 @@ def newest_events(
         heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
-    found = history.newest(wanted.query(), heads, damage=unread)
+    found = history.scan_backward(wanted.query(), heads, damage=unread)
     return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
@@ -129,7 +129,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
         MissingEvent: the history holds no event of this id.
     """
     wanted = Query(ids=(event_id,))
-    found = next(iter(history.newest(wanted, damage=unread)), None)
+    found = next(iter(history.scan_backward(wanted, damage=unread)), None)
     if found is None:
         raise MissingEvent(
             f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "

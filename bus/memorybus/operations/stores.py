@@ -43,7 +43,7 @@ class Stores:
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
         self.steering = Steering(self._redis, keys)
-        self.history = History.of(self._redis, settings)
+        self.history = History.from_settings(self._redis, settings)
 
     def check_partitions(self) -> None:
         """Make sure that the log has the partition count of the settings.
@@ -64,7 +64,7 @@ class Stores:
         Raises:
             ConfigError: there is an instance of that name.
         """
-        self.lanes.bear(instance.name)
+        self.lanes.note_new_lanes(instance.name)
         self.instances.add(instance)
 
     def count_behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:

@@ -106,7 +106,7 @@ class RecallProcesses:
                 one.look()
             running = {one.provider for one in self._recalling}
             asleep = [name for name in self._providers if name not in running]
-        for name in self._demand.of(asleep):
+        for name in self._demand.providers_with_work(asleep):
             self._begin(name)
 
     def _begin(self, name: str) -> None:
@@ -137,7 +137,7 @@ class RecallProcesses:
         children = [keeper.child for one in gone for keeper in one.keepers]
         running = [child for child in children if child is not None]
         for child in running:
-            child.tell()
+            child.terminate()
         deadline = self._clock.monotonic() + _STOP
         for child in running:
             child.end(max(0.0, deadline - self._clock.monotonic()))

@@ -158,7 +158,7 @@ class Seat:
         now = self._clock.monotonic()
         if process.pid not in self._told:
             self._told[process.pid] = now
-            process.tell()
+            process.terminate()
         elif now > self._told[process.pid] + self._settings.grace + RESERVE:
             process.kill()
 
@@ -234,7 +234,7 @@ class Supervisor:
         """Pass a second word on, and end by force who does not hear it."""
         running = self._running()
         for process in running:
-            process.tell_again()
+            process.interrupt()
         for process in running:
             process.end(_AT_ONCE)
 
@@ -271,7 +271,7 @@ class Supervisor:
     def _end(self) -> list[int]:
         running = self._running()
         for process in running:
-            process.tell()
+            process.terminate()
         return [process.end(self._settings.grace + RESERVE) for process in running]
 
 
@@ -323,9 +323,9 @@ def _told(settings: Settings) -> Iterator[None]:
         yield
         return
     # Imported here: the Redis client is most of what a supervisor would weigh.
-    from memorybus.notify.notifier import telling
+    from memorybus.notify.notifier import run_notifier
 
-    with telling(settings):
+    with run_notifier(settings):
         yield
 
 
@@ -335,7 +335,7 @@ def _served(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
     if not metrics:
         yield ""
         return
-    from memorybus.health.metrics.server import address, serving
+    from memorybus.health.metrics.server import parse_address, serve_metrics
 
-    with serving(settings, address(metrics), pulse) as where:
+    with serve_metrics(settings, parse_address(metrics), pulse) as where:
         yield str(where)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.dead_letters.queue import Dead
-from memorybus.dead_letters.requests import LetterRequest, split
+from memorybus.dead_letters.queue import LocatedLetter
+from memorybus.dead_letters.requests import LetterRequest, split_items
 from memorybus.errors import ConfigError, MemoryBusError
 
 Action = Literal["retry", "discard", "edit"]
@@ -75,7 +75,9 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     event: dict[str, Any] = {}
 
 
-def select_letters(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
+def select_letters(
+    letters: Sequence[LocatedLetter], wanted: LetterSelection
+) -> list[LocatedLetter]:
     """Return the selected letters.
 
     Raises:
@@ -103,7 +105,7 @@ def _describe_selection(wanted: LetterSelection) -> str:
     return f"{text} at {wanted.provider}" if wanted.provider else text
 
 
-def _is_selected(wanted: LetterSelection, dead: Dead) -> bool:
+def _is_selected(wanted: LetterSelection, dead: LocatedLetter) -> bool:
     letter = dead.stored.letter
     if wanted.event is not None:
         return letter.event_id.startswith(wanted.event) and wanted.event != ""
@@ -112,7 +114,7 @@ def _is_selected(wanted: LetterSelection, dead: Dead) -> bool:
     return wanted.everything or (dead.group != "" and dead.group == wanted.error)
 
 
-def _check_one_event(event: str, found: Sequence[Dead]) -> None:
+def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
     """Check that an id selects one event of one provider.
 
     Raises:
@@ -132,7 +134,9 @@ def _check_one_event(event: str, found: Sequence[Dead]) -> None:
         )
 
 
-def plan_keys(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[KeyPlan]:
+def plan_keys(
+    action: Action, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
+) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
 
     Args:
@@ -141,12 +145,12 @@ def plan_keys(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -
         chosen: those among them that are selected.
     """
     meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
-    touched = {dead.under for dead in chosen}
+    touched = {dead.lane_and_key for dead in chosen}
     by_key: dict[tuple[str, int, str], list[bool]] = {}
     for dead in letters:
-        if dead.under in touched:
+        if dead.lane_and_key in touched:
             is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
-            by_key.setdefault(dead.under, []).append(is_meant)
+            by_key.setdefault(dead.lane_and_key, []).append(is_meant)
     return [_plan_key(action, under, marks) for under, marks in by_key.items()]
 
 
@@ -159,7 +163,7 @@ def _plan_key(action: Action, under: tuple[str, int, str], marks: Sequence[bool]
 
 
 def build_requests(
-    decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
+    decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
     """Yield the requests to the owners of the lanes, by provider; a retry is of whole keys."""
     ordered = sorted(chosen, key=attrgetter("lane"))
@@ -167,7 +171,7 @@ def build_requests(
         letters = [dead.stored.letter for dead in deads]
         retried = decision.action == "retry"
         names = dict.fromkeys(one.key if retried else one.entry for one in letters)
-        for items in split(list(names)):
+        for items in split_items(list(names)):
             yield (
                 provider,
                 LetterRequest(
@@ -195,16 +199,16 @@ class ActionResult(msgspec.Struct, frozen=True):
 
     settled: int
     left: int
-    refused: list[Dead]
+    refused: list[LocatedLetter]
 
 
 def compare_letters(
-    steps: Sequence[KeyPlan], before: Iterable[Dead], after: Iterable[Dead]
+    steps: Sequence[KeyPlan], before: Iterable[LocatedLetter], after: Iterable[LocatedLetter]
 ) -> ActionResult:
     """Return what became of dead letters between two reads of them."""
     touched = {(step.provider, step.partition, step.key) for step in steps}
-    was = {(d.lane, d.stored.id): d for d in before if d.under in touched}
-    now = {(d.lane, d.stored.id): d for d in after if d.under in touched}
+    was = {(d.lane, d.stored.id): d for d in before if d.lane_and_key in touched}
+    now = {(d.lane, d.stored.id): d for d in after if d.lane_and_key in touched}
     refused = [
         dead
         for place, dead in now.items()
@@ -213,6 +217,6 @@ def compare_letters(
     return ActionResult(len(was.keys() - now.keys()), len(now), refused)
 
 
-def count_by_key(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
+def count_by_key(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
     """Count the dead letters under each key, including the first."""
-    return Counter(dead.under for dead in letters)
+    return Counter(dead.lane_and_key for dead in letters)

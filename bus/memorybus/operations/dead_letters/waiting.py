@@ -50,7 +50,7 @@ def await_requests(
     while left := _pending_lanes(desk, asked):
         now = clock.monotonic()
         progress(desk.count(lanes_of_requests(asked)))
-        if desk.owned(left):
+        if desk.count_owned(left):
             owned_at = now
         unowned = now - owned_at > ownerless
         if unowned or now - begun > timeout:
@@ -72,7 +72,7 @@ def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest
 def _pending_requests(
     desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
 ) -> list[LetterRequest]:
-    fields = desk.waiting(provider)
+    fields = desk.waiting_requests(provider)
     return [request for request in requests if request.field in fields]
 
 

@@ -74,7 +74,7 @@ def _check_opens(log: EventLog) -> Check:
     """Check that the log can be opened, and that every key of its partitions is ours."""
     try:
         log.open()
-        heads, foreign = log.heads(), log.foreign()
+        heads, foreign = log.heads(), log.foreign_keys()
     except (MemoryBusError, OSError) as error:
         return Check(name="log", ok=False, found=str(error), fix="do as the message says")
     if foreign:
@@ -110,12 +110,12 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
         alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
         if name == "archive":
             alarms = _archive_findings(health, alarms)
-        yield Check.of(name, alarms, found)
+        yield Check.from_findings(name, alarms, found)
 
 
 def _archive_findings(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
     """Return the archive's findings; an alarm, if there is one, explains why nothing is trimmed."""
-    untrimmed = list(services.untrimmed(health.archive))
+    untrimmed = list(services.find_untrimmed(health.archive))
     if health.archive.hindered:
         return [*alarms, *untrimmed]
     return alarms or untrimmed

@@ -55,9 +55,11 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield check_worker(status)
     yield run_guarded("homes", START, lambda: check_homes(list_instances(settings)))
     yield run_guarded("notes", START, lambda: check_notes(list_instances(settings)))
-    yield Check.of("dead letters", services.dead_letters(status), "none")
-    yield Check.of("backends", services.failing(status), "no provider says that its calls fail")
-    yield Check.of("paused", services.paused(status), "no provider is")
+    yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
+    yield Check.from_findings(
+        "backends", services.find_failing(status), "no provider says that its calls fail"
+    )
+    yield Check.from_findings("paused", services.find_paused(status), "no provider is")
     yield run_guarded("copies", START, lambda: check_copies(settings))
     yield run_guarded("rebuilds", START, lambda: check_rebuilds(settings))
     if status.workers:
@@ -65,20 +67,24 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield run_guarded("backlog", START, lambda: check_backlog(settings, status, clock))
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
-        yield Check.of("recalls", services.recalls(status.jobs, clock.now_ms()), well)
+        yield Check.from_findings(
+            "recalls", services.find_recall_trouble(status.jobs, clock.now_ms()), well
+        )
         yield run_guarded("health", START, lambda: check_health(settings, clock))
 
 
 def check_worker(status: Status) -> Check:
     """Check that a worker is alive."""
-    return Check.of("worker", services.no_worker(status), f"{len(status.workers)} alive")
+    return Check.from_findings(
+        "worker", services.find_no_worker(status), f"{len(status.workers)} alive"
+    )
 
 
 def check_providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served in all its lanes."""
     owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
     well = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
-    return Check.of("providers", services.unserved(status, configured), well)
+    return Check.from_findings("providers", services.find_unserved(status, configured), well)
 
 
 def check_notes(found: Sequence[ListedProvider]) -> Check:
@@ -94,7 +100,7 @@ def check_health(settings: Settings, clock: Clock) -> Check:
         LogUnavailable: Redis is away.
     """
     with Stores(settings) as stores:
-        served, live = stores.roster.serving_jobs(), stores.instances.live()
+        served, live = stores.roster.job_providers(), stores.instances.live()
         known = stores.roster.providers()
     asked = [name for name, info in known.items() if info.examines and name in served]
     ill = {name: why for name in asked if (why := _describe_illness(settings, clock, name, live))}

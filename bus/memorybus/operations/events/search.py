@@ -19,7 +19,7 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.events import Omitted
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations.events.words import SearchWords
@@ -96,7 +96,7 @@ class EventSearch:
         self,
         history: History,
         wanted: SearchRequest,
-        before: Mark | None = None,
+        before: BackwardMark | None = None,
         enough: Callable[["EventSearch"], bool] = never_enough,
     ) -> None:
         """Read nothing yet.
@@ -123,12 +123,14 @@ class EventSearch:
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
         """
-        for event in self._history.back(self._wanted.query(), self.mark, damage=self.unread):
+        for event in self._history.read_backward(
+            self._wanted.query(), self.mark, damage=self.unread
+        ):
             self.looked += 1
             self.reached = parse_entry_id(event.position.entry)[0]
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
-            self.mark = Mark(event.position.partition, event.position.entry)
+            self.mark = BackwardMark(event.position.partition, event.position.entry)
             if self._matches(event):
                 self.found.append(event)
             if len(self.found) == limit or (self.looked % ASK_EVERY == 0 and self._enough(self)):
@@ -143,12 +145,12 @@ class EventSearch:
         return timely and self._words.are_in(envelope.event)
 
 
-def format_mark(mark: Mark | None) -> str | None:
+def format_mark(mark: BackwardMark | None) -> str | None:
     """Return the text that commands and links use for where a search stopped."""
     return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
 
 
-def parse_mark(text: str | None) -> Mark | None:
+def parse_mark(text: str | None) -> BackwardMark | None:
     """Return where a search stopped, from its text; None for an empty one.
 
     Raises:
@@ -157,4 +159,4 @@ def parse_mark(text: str | None) -> Mark | None:
     found = _MARK.fullmatch(text or "")
     if text and not found:
         raise ConfigError(f"{text!r} does not say where a search stopped: p07:1764041234567-0 does")
-    return Mark(int(found[1]), found[2]) if found else None
+    return BackwardMark(int(found[1]), found[2]) if found else None

@@ -46,7 +46,7 @@ from memorybus.operations.memories.browsing import KeptMemory, list_memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
-from memorybus.recall.model import Want, written_by
+from memorybus.recall.model import RecallRequest, written_partitions
 from memorybus.recall.purge import purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
@@ -148,7 +148,7 @@ def is_amendable(memory: KeptMemory) -> bool:
 
 
 def find_memory(
-    settings: Settings, provider: str, whose: Want, event: str, mark: str
+    settings: Settings, provider: str, whose: RecallRequest, event: str, mark: str
 ) -> KeptMemory:
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
@@ -187,7 +187,7 @@ def find_memory_of_event(
     """
     brought = find_event(settings, event)
     scope = brought.scope
-    whose = Want(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    whose = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
     page = list_memories(settings, provider, whose, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
@@ -235,7 +235,7 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
     scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
     session = SessionRef(memory.session, memory.session)
     plan = Plan(query=Query(ids=(event,)))
-    for partition in written_by(scope, session, history.log.partitions):
+    for partition in written_partitions(scope, session, history.log.partitions):
         after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
         while page := history.read(partition, after, after_n=n, plan=plan).events:
             for one in page:
@@ -444,7 +444,7 @@ def _await_lanes(settings: Settings, wait: float, clock: Clock) -> dict[str, int
     until = clock.monotonic() + wait
     with Stores(settings) as stores:
         heads = {head.partition: head.n for head in stores.history.log.heads()}
-        served = stores.roster.served()
+        served = stores.roster.served_providers()
         while behind := stores.count_behind(served, heads):
             if clock.monotonic() >= until:
                 break

@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.stores import Stores
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 PAGE = 50
@@ -128,7 +128,7 @@ def list_providers(settings: Settings) -> list[BrowsableProvider]:
     with Stores(settings) as stores:
         stores.check_partitions()
         live = stores.instances.live()
-        served = stores.roster.serving_jobs()
+        served = stores.roster.job_providers()
         return [
             BrowsableProvider(name, live_name(name, live), info.exports, name in served)
             for name, info in stores.roster.providers().items()
@@ -182,7 +182,11 @@ def list_people(
     found: dict[str, list[Person]] = {}
     silent: dict[str, str] = {}
     more = False
-    behind = Want(query="", agent=after[0], user=after[1], workspace=after[2]) if after else None
+    behind = (
+        RecallRequest(query="", agent=after[0], user=after[1], workspace=after[2])
+        if after
+        else None
+    )
     for keeper in list_providers(settings):
         try:
             inspector = InstanceInspector(settings, clock)
@@ -222,7 +226,7 @@ def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
 def list_memories(
     settings: Settings,
     provider: str,
-    whose: Want,
+    whose: RecallRequest,
     *,
     skip: int = 0,
     holding: str = "",
@@ -252,7 +256,7 @@ def list_memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.kept(provider, instance, whose, skip, most=most, holding=holding)
+    page = inspector.read_kept(provider, instance, whose, skip, most=most, holding=holding)
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
     found = msgspec.convert(page.memories, tuple[KeptMemory, ...])

@@ -3,7 +3,7 @@
 import msgspec
 
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.health.providers import LaneFigures
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import lane_name
@@ -42,7 +42,7 @@ class LanesView(msgspec.Struct, frozen=True):
 
     lanes: list[LaneView]
     hold: InstancePause | None
-    failing: list[Dead]
+    failing: list[LocatedLetter]
 
 
 def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
@@ -78,10 +78,10 @@ def lane_state(lane: LaneFigures, *, held: bool) -> str:
     return "behind" if lane.backlog else "up to date"
 
 
-def _refused_letters(settings: Settings, name: str) -> list[Dead]:
+def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
     letters = DeadLetters(settings)
     try:
-        found = letters.first(name, _LETTERS_PER_LANE)
+        found = letters.first_letters(name, _LETTERS_PER_LANE)
     finally:
         letters.close()
     return [one for one in found if one.stored.letter.refused]

@@ -129,7 +129,7 @@ def _register_new(stores: Stores, name: str) -> None:
         _check_free(stores, name)
         if not _count_used_lanes(stores, name):
             stores.instances.remove(name)  # the plan of an addition that was not finished
-        stores.lanes.bear(name)
+        stores.lanes.note_new_lanes(name)
         _release_removed(stores, name)
 
 

@@ -93,7 +93,7 @@ def plan_removal(stores: Stores, edit: FileEdit, name: str, *, delete_state: boo
     live = live_name(check_name(name), stores.instances.live())
     _check_no_copies(stores, name, live)
     names = {name, live}
-    lanes = sum(map(stores.lanes.left, names))
+    lanes = sum(map(stores.lanes.count_remaining, names))
     path = stores.settings.provider_home(live)
     place = _describe_elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None

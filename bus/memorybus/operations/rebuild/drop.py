@@ -94,7 +94,7 @@ def _shared_places(
 
 
 def _has_anything(stores: Stores, one: Generation) -> bool:
-    return one.name != one.provider or stores.lanes.left(one.name) > 0
+    return one.name != one.provider or stores.lanes.count_remaining(one.name) > 0
 
 
 def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:

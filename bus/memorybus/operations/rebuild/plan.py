@@ -131,7 +131,7 @@ def plan_rebuild(
         swapped=done,
         compared=wanted.verify and must_equal(instance, serves),
         kept=_inherited_parts(wanted, serves),
-        served=provider in stores.roster.serving_jobs(),
+        served=provider in stores.roster.job_providers(),
         counted=_count_history(stores, instance, what, heads, tell, clock) if tell else None,
     )
 

@@ -96,7 +96,7 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
         why = _reason_against_copy(work.stores, copy)
         if not why:
             return _verify_by_digest(work, wanted, live, copy)
-    if work.inspector.known(provider, live, ()).given:
+    if work.inspector.check_known(provider, live, ()).given:
         return _verify_by_events(work, wanted, live)
     raise CannotVerify(
         f"{why}; and it cannot be asked for events by their ids: what it holds cannot be compared "
@@ -207,7 +207,7 @@ def _verify_by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Veri
     events = _select_events(stores, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
-            found = work.inspector.known(provider, live, page)
+            found = work.inspector.check_known(provider, live, page)
             there += found.there
             waiting += sum(one in parked_ids for one in found.missing)
             missing += (one for one in found.missing if one not in parked_ids)
