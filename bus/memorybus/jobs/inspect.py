@@ -18,7 +18,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
-from memorybus.recall.model import RecalledItem, Want
+from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
@@ -72,7 +72,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asks: Literal["digest", "recall", "known", "kept", "owners", "forget", "health"]
     after: str = ""
     keys: tuple[str, ...] = ()
-    want: Want | None = None
+    want: RecallRequest | None = None
     sent: tuple[SentEvent, ...] = ()
     skip: int = 0
     most: int = 0
@@ -200,7 +200,7 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=DigestPage)
 
-    def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
+    def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
@@ -218,7 +218,7 @@ class InstanceInspector:
         self,
         provider: str,
         instance: str,
-        whose: Want,
+        whose: RecallRequest,
         skip: int,
         *,
         most: int = 0,
@@ -247,7 +247,13 @@ class InstanceInspector:
         return msgspec.json.decode(self._answer(found), type=KeptPage)
 
     def owners(
-        self, provider: str, instance: str, after: Want | None, *, most: int, holding: str = ""
+        self,
+        provider: str,
+        instance: str,
+        after: RecallRequest | None,
+        *,
+        most: int,
+        holding: str = "",
     ) -> OwnersPage:
         """Return of whom an instance keeps something, by agent, person and workspace.
 
@@ -269,7 +275,7 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=OwnersPage)
 
-    def forget(self, provider: str, instance: str, whose: Want) -> EraseReport:
+    def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
