@@ -1,4 +1,4 @@
-"""Looks into one instance of a provider: its digest, its recalls, what it holds.
+"""Asks one instance of a provider for its digest, its recalls and what it holds.
 
 Each question is one RQ job in the queue of the provider's recall processes, which run where its
 state is. A digest is read page by page, each within the time of a recall, so that a large state
@@ -101,7 +101,7 @@ class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
         there: how many it knows.
         missing: those it does not.
         unused: how many are of a type that it does nothing with.
-        unasked: how many of the last ones the time did not suffice for.
+        unasked: how many of the last ones it had no time for.
     """
 
     given: bool = True
@@ -126,7 +126,7 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page of those of whom an instance keeps something.
+    """A page of the people and agents of whom an instance keeps something.
 
     Attributes:
         given: whether the provider can say.
@@ -170,7 +170,7 @@ class InspectionFailed(MemoryBusError):
 
 
 class InstanceInspector:
-    """Asks, and waits for the answer. Belongs to one thread.
+    """Asks an instance and waits for its answer. Belongs to one thread.
 
     Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
 
