@@ -61,7 +61,9 @@ class Nearest:
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
-    def among(self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int) -> list[Near]:
+    def find_nearest(
+        self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int
+    ) -> list[Near]:
         """Return the nearest facts of some scopes, nearest first.
 
         Args:
