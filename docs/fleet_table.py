@@ -31,7 +31,7 @@ EFFECT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "transactional": "once: commits with the checkpoint",
         "keyed": "once: our id is its key",
-        "lookup": "once: what is in doubt is asked for",
+        "lookup": "once: an event in doubt is looked up",
         "blind": "at least once",
     }
 )

@@ -84,7 +84,7 @@ class Caller:
         """
         try:
             result = method(*args)
-            return self._loop.awaited(result, deadline) if inspect.isawaitable(result) else result
+            return self._loop.wait_for(result, deadline) if inspect.isawaitable(result) else result
         except Exception as error:
             raise classified(error, what) from error
 

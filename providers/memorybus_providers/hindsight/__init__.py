@@ -3,16 +3,18 @@
 Where to look:
 
 - ``provider``: the hooks that memorybus calls, and ``tools``: those that a model calls.
-- ``documents``: what an event becomes; ``sessions``: several turns in one document.
-- ``stores``: what the agent writes to its own stores, entry by entry.
-- ``calls``: Hindsight's client behind the bus's errors, deadlines and pauses.
+- ``documents``: events as documents; ``sessions``: several turns in one document.
+- ``stores``: writes to the agent's own stores, entry by entry.
+- ``retractions``: deletion of what was retracted.
+- ``calls``: Hindsight's client with the bus's errors, deadlines and pauses. ``answers``: what it
+  returns, as the bus's structs.
 - ``options``: what an instance's table may say.
 
-Facts of Hindsight 1.1.0 that it stands on, each seen on its server: a ``document_id`` that comes
-again replaces the document and what was derived of it (``update_mode`` replace), where ``append``
-would double it; a bank is made by the first retain; a caller's ``operation_id`` makes a queued
-retain idempotent, and another content under a known one is dropped without a word; the tags' match
-``any`` and ``all`` return untagged memories too, their ``_strict`` forms do not; a text of nothing
+Facts of Hindsight 1.1.0 that this relies on, each observed on its server: a ``document_id`` that
+comes again replaces the document and what was derived of it (``update_mode`` replace), where
+``append`` would double it; the first retain makes a bank; a caller's ``operation_id`` makes a
+queued retain idempotent, and another content under a known id is dropped silently; the tag matches
+``any`` and ``all`` return untagged memories, too, their ``_strict`` forms do not; a text of nothing
 but white space, and a question without a word, are refused with 422.
 """
 

@@ -1,4 +1,4 @@
-"""What Hindsight answers, as the bus has it; pure."""
+"""Hindsight's answers as structs of the bus; pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,29 +8,30 @@ import msgspec
 
 from memorybus_providers.base import Recollection, StoredMemory
 from memorybus_providers.hindsight import sessions
-from memorybus_providers.hindsight.documents import Kept
-from memorybus_providers.remote.texts import moment
+from memorybus_providers.hindsight.documents import StoredDocument
+from memorybus_providers.remote.texts import parse_milliseconds
 
 if TYPE_CHECKING:
     from hindsight_client_api.models.recall_result import RecallResult
 
 
-def recollected(result: "RecallResult") -> Recollection:
-    """Return a memory; what Hindsight derived of several has no event."""
-    told = result.metadata or {}
+def to_recollection(result: "RecallResult") -> Recollection:
+    """Return a memory; one that Hindsight derived of several events names no event."""
+    metadata = result.metadata or {}
     scores = result.scores
     return Recollection(
         text=result.text,
-        session=told.get("session", ""),
-        at=moment(told.get("at")) or _parsed(result.occurred_start or result.mentioned_at),
+        session=metadata.get("session", ""),
+        at=parse_milliseconds(metadata.get("at"))
+        or _parse_time(result.occurred_start or result.mentioned_at),
         score=float(scores.final or 0.0) if scores else 0.0,
         source=result.type or "",
-        event=told.get("event", ""),
+        event=metadata.get("event", ""),
     )
 
 
-def shown(result: "RecallResult") -> dict[str, Any]:
-    """Return a memory as a model is shown it."""
+def to_tool_result(result: "RecallResult") -> dict[str, Any]:
+    """Return a memory as a model sees it."""
     return {
         "text": result.text,
         "kind": result.type or "",
@@ -38,31 +39,31 @@ def shown(result: "RecallResult") -> dict[str, Any]:
     }
 
 
-def stored(kept: Kept) -> Iterator[StoredMemory]:
-    """Yield what a document holds: each message of a session's, else its whole text."""
-    told = kept.metadata
+def to_stored_memories(document: StoredDocument) -> Iterator[StoredMemory]:
+    """Yield the messages of a session's document, or the whole text of any other document."""
+    metadata = document.metadata
     whole = StoredMemory(
-        text=kept.text,
-        agent=told.get("agent", ""),
-        user=told.get("user", ""),
-        workspace=told.get("workspace", ""),
-        kind=kept.kind,
-        session=told.get("session", ""),
-        at=kept.at,
-        event=told.get("event", ""),
+        text=document.text,
+        agent=metadata.get("agent", ""),
+        user=metadata.get("user", ""),
+        workspace=metadata.get("workspace", ""),
+        kind=document.kind,
+        session=metadata.get("session", ""),
+        at=document.at,
+        event=metadata.get("event", ""),
     )
-    if kept.kind != sessions.KIND:
+    if document.kind != sessions.KIND:
         yield whole
         return
-    for one in sessions.messages_of(kept.text):
+    for one in sessions.messages_of(document.text):
         yield msgspec.structs.replace(
             whole, text=one.content, speaker=one.name, event=one.event, at=one.at
         )
 
 
-def _parsed(said: str | None) -> int:
-    """Return a time that Hindsight writes, milliseconds; 0 if it is none."""
+def _parse_time(written: str | None) -> int:
+    """Return a time that Hindsight writes, milliseconds; 0 if `written` is none."""
     try:
-        return int(datetime.fromisoformat(said or "").timestamp() * 1_000)
+        return int(datetime.fromisoformat(written or "").timestamp() * 1_000)
     except ValueError:
         return 0

@@ -1,7 +1,7 @@
-"""Hindsight's client behind the bus's errors, deadlines and pauses.
+"""Hindsight's client with the bus's errors, deadlines and pauses.
 
-hindsight-client 1.1.0 is made for coroutines: they run on a loop in a thread of its own. Its
-writes are never sent twice, and its reads are not with ``max_attempts`` 1: the bus decides.
+hindsight-client 1.1.0 has coroutines, which run on an event loop in a thread of its own. The client
+never sends a write twice, nor a read with ``max_attempts`` 1: the bus decides what is tried again.
 """
 
 import re
@@ -19,30 +19,30 @@ from hindsight_client_api.models.recall_result import RecallResult
 from memorybus.clock import Clock
 from memorybus.errors import ProviderError, Transient
 
-from memorybus_providers.hindsight.documents import Document, Kept
+from memorybus_providers.hindsight.documents import Document, StoredDocument
 from memorybus_providers.hindsight.options import Options
-from memorybus_providers.remote import failures, truce
+from memorybus_providers.remote import failures, rate_limit
 from memorybus_providers.remote.loop import PrivateLoop
 
 _T = TypeVar("_T")
 
 _SHARE = 0.9
-"""Of a hook's deadline that its requests may take together: the hook itself says the end."""
+"""The part of a hook's deadline that its requests may take together; the rest is for the hook."""
 
 _PAGE = 100
 
-_ABSENT = re.compile(r"(?:Bank|Document) .*not found|Document not found")
-"""What Hindsight says of a bank or document that is not there; a wrong address says otherwise."""
+_NOT_FOUND = re.compile(r"(?:Bank|Document) .*not found|Document not found")
+"""Hindsight's words for a missing bank or document; a wrong address is answered with others."""
 
 
 class Service:
     """A server. May be used from several threads."""
 
     def __init__(self, name: str, options: Options, key: str, clock: Clock) -> None:
-        """Connect to nothing yet; `name` is the instance's."""
+        """Connect to nothing yet; `name` is the name of the instance."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
-        self._truce = truce.Truce(clock)
+        self._rate_limit = rate_limit.RateLimit(clock)
         self._client = Hindsight(
             options.base_url, api_key=key or None, user_agent="memorybus", max_attempts=1
         )
@@ -51,64 +51,65 @@ class Service:
         """Close the connections."""
         with suppress(TimeoutError, OSError):
             closing: Coroutine[Any, Any, None] = self._client.aclose()  # type: ignore[no-untyped-call]
-            self._loop.awaited(closing, 2.0)
+            self._loop.wait_for(closing, 2.0)
         self._loop.close()
 
     def within(self, deadline: float) -> "Calls":
         """Return the calls of one hook, which share its deadline in seconds."""
         return Calls(self, self._clock.monotonic() + _SHARE * deadline)
 
-    def answer(self, call: Callable[[Hindsight], Awaitable[_T]], until: float) -> _T:
-        """Return what the client answers until then, by the clock.
+    def request(self, call: Callable[[Hindsight], Awaitable[_T]], until: float) -> _T:
+        """Make a request and return the answer, which must come before `until` by the clock.
 
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
-        self._truce.check("Hindsight")
+        self._rate_limit.check("Hindsight")
         left = until - self._clock.monotonic()
         if left <= 0:
             raise Transient("Hindsight: no time is left before the deadline")
         try:
-            return self._loop.awaited(call(self._client), left)
+            return self._loop.wait_for(call(self._client), left)
         except ApiException as error:
             raise self._refusal(error) from error
         except TimeoutError as error:
             raise Transient(f"Hindsight did not answer within {left:.1f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            said = failures.quoted(str(error), self._key)
-            raise failures.of_connection(error, f"Hindsight: {said}") from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            kind = type(error).__name__
-            raise Transient(f"Hindsight's answer is none that its client reads: {kind}") from error
+            reason = failures.quote(str(error), self._key)
+            raise failures.error_for_connection(error, f"Hindsight: {reason}") from error
+        except failures.UNREADABLE as error:
+            raise failures.error_for_unreadable(error, "Hindsight") from error
 
     def _refusal(self, error: ApiException) -> ProviderError:
         status = int(error.status or 0)
-        said = failures.quoted(failures.complaint(error.body or ""), self._key)
-        if status == 404 and _ABSENT.search(said):
-            return _Absent(said)
-        asked = truce.seconds_of((error.headers or {}).get("Retry-After"), self._clock.now_ms())
-        if status == 429 or (status == 503 and asked is not None):
-            self._truce.asked(asked)
-        return failures.of_status(status, f"Hindsight answers {status}: {said}")
+        reason = failures.quote(failures.error_detail(error.body or ""), self._key)
+        if status == 404 and _NOT_FOUND.search(reason):
+            return _NotFound(reason)
+        pause = rate_limit.retry_after_seconds(
+            (error.headers or {}).get("Retry-After"), self._clock.now_ms()
+        )
+        if status == 429 or (status == 503 and pause is not None):
+            self._rate_limit.note_pause(pause)
+        return failures.error_for_status(status, f"Hindsight answers {status}: {reason}")
 
 
 class Calls:
-    """Requests that share a deadline; each raises what `Service.answer` raises."""
+    """Requests that share a deadline; each raises what `Service.request` raises."""
 
     def __init__(self, service: Service, until: float) -> None:
         """Ask nothing yet."""
         self._service, self._until = service, until
 
     def retain(self, bank: str, documents: Sequence[Document], operation: str = "") -> None:
-        """Store documents, each in the place of one of the same name.
+        """Store documents; each replaces a document of the same name.
 
         Args:
-            bank: it is made if it is missing.
-            documents: of distinct names.
-            operation: the id under which Hindsight shall queue them; "" to have it done now.
+            bank: the bank; it is made if it is missing.
+            documents: documents of distinct names.
+            operation: the id under which Hindsight queues them; "" to store them now.
         """
         items = [_item(one) for one in documents]
-        self._asked(
+        self._request(
             lambda client: client.aretain_batch(
                 bank, items, retain_async=bool(operation), operation_id=operation or None
             )
@@ -119,7 +120,7 @@ class Calls:
     ) -> list[RecallResult]:
         """Return memories that have all of the tags, best first; none if there is no such bank."""
         try:
-            answer = self._asked(
+            answer = self._request(
                 lambda client: client.arecall(
                     bank,
                     query,
@@ -129,14 +130,14 @@ class Calls:
                     tags_match="all_strict",
                 )
             )
-        except _Absent:
+        except _NotFound:
             return []
         return list(answer.results)
 
     def reflect(self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int) -> str:
         """Return the answer of Hindsight's model from memories that have all of the tags."""
         try:
-            answer = self._asked(
+            answer = self._request(
                 lambda client: client.areflect(
                     bank,
                     query,
@@ -146,36 +147,38 @@ class Calls:
                     tags_match="all_strict",
                 )
             )
-        except _Absent:
+        except _NotFound:
             return ""
         return answer.text
 
-    def document(self, bank: str, name: str) -> Kept | None:
+    def get_document(self, bank: str, name: str) -> StoredDocument | None:
         """Return a document; None if there is none of that name."""
         try:
-            found = self._asked(lambda client: client.documents.get_document(bank, name))
-        except _Absent:
+            found = self._request(lambda client: client.documents.get_document(bank, name))
+        except _NotFound:
             return None
         metadata = {str(k): str(v) for k, v in (found.document_metadata or {}).items()}
-        return Kept(found.id, found.original_text or "", metadata, tuple(found.tags or ()))
+        return StoredDocument(
+            found.id, found.original_text or "", metadata, tuple(found.tags or ())
+        )
 
-    def names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
-        """Yield the names of documents that have all of the tags, and a text in name or content."""
+    def document_names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
+        """Yield the names of documents with all of the tags and with a text in name or content."""
         offset = 0
         while page := self._page(bank, tags, containing, offset):
             yield from page
             offset += len(page)
 
-    def delete(self, bank: str, name: str) -> None:
-        """Delete a document and what was derived of it; one that is not there is no error."""
+    def delete_document(self, bank: str, name: str) -> None:
+        """Delete a document and what was derived of it; a missing document is no error."""
         try:
-            self._asked(lambda client: client.documents.delete_document(bank, name))
-        except _Absent:
+            self._request(lambda client: client.documents.delete_document(bank, name))
+        except _NotFound:
             return
 
     def _page(self, bank: str, tags: Sequence[str], containing: str, offset: int) -> list[str]:
         try:
-            found = self._asked(
+            found = self._request(
                 lambda client: client.documents.list_documents(
                     bank,
                     q=containing or None,
@@ -186,16 +189,16 @@ class Calls:
                     offset=offset,
                 )
             )
-        except _Absent:
+        except _NotFound:
             return []
         return [one.id for one in found.items]
 
     def delete_bank(self, bank: str) -> int:
-        """Delete a bank with all that is in it; return how many rows went."""
-        return int(self._asked(lambda client: client.banks.delete_bank(bank)).deleted_count or 0)
+        """Delete a bank with all that is in it; return how many rows were deleted."""
+        return int(self._request(lambda client: client.banks.delete_bank(bank)).deleted_count or 0)
 
-    def banks(self, prefix: str) -> list[str]:
-        """Return the names of all banks that begin with a text, the one written for last first."""
+    def bank_names(self, prefix: str) -> list[str]:
+        """Return the names of all banks that begin with a text, the one last written first."""
         found: list[BankListItem] = []
         while page := self._banks(prefix, len(found)):
             found += page
@@ -203,35 +206,35 @@ class Calls:
         ours.sort(key=lambda one: one.last_write_at or "", reverse=True)
         return [one.bank_id for one in ours]
 
-    def queued(self, bank: str) -> set[str]:
-        """Return the names of documents in Hindsight's queue, the newest 100 of each state."""
+    def queued_documents(self, bank: str) -> set[str]:
+        """Return the names of the documents in Hindsight's queue, the newest 100 of each state."""
         try:
             states = [self._operations(bank, state) for state in ("pending", "processing")]
-        except _Absent:
+        except _NotFound:
             return set()
         return {one.document_id for state in states for one in state if one.document_id}
 
     def features(self) -> FeaturesInfo:
-        """Return what the server is set to."""
-        return self._asked(lambda client: client.aget_version()).features
+        """Return which features the server has enabled."""
+        return self._request(lambda client: client.aget_version()).features
 
     def _banks(self, prefix: str, offset: int) -> list[BankListItem]:
-        asked = self._asked(
+        found = self._request(
             lambda client: client.banks.list_banks(q=prefix, limit=_PAGE, offset=offset)
         )
-        return list(asked.banks)
+        return list(found.banks)
 
     def _operations(self, bank: str, state: str) -> list[Any]:
-        listed = self._asked(
+        listed = self._request(
             lambda client: client.operations.list_operations(bank, status=state, limit=_PAGE)
         )
         return list(listed.operations)
 
-    def _asked(self, call: Callable[[Hindsight], Awaitable[_T]]) -> _T:
-        return self._service.answer(call, self._until)
+    def _request(self, call: Callable[[Hindsight], Awaitable[_T]]) -> _T:
+        return self._service.request(call, self._until)
 
 
-class _Absent(ProviderError):
+class _NotFound(ProviderError):
     """The bank or the document is not there."""
 
 

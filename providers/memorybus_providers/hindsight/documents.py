@@ -1,4 +1,4 @@
-"""What an event becomes in Hindsight: a document, its tags, and the bank of its owner; pure."""
+"""Events as documents of Hindsight, with their tags and the bank of their owner; pure."""
 
 from typing import Final, get_args
 
@@ -7,24 +7,24 @@ from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
 from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.remote import names, said
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote import names, utterances
+from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 OURS = "memorybus"
-"""A tag of all that the bus wrote: what others put into a bank is never recalled as ours."""
+"""The tag of all that the bus writes: what others put into a bank is never recalled as ours."""
 
 STORES: Final = frozenset(get_args(StoreName))
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A text with everything that Hindsight is told of it.
+    """A text with everything that Hindsight learns about it.
 
     Attributes:
-        id: its name within a bank: the same one replaces it.
+        id: its name within a bank; a document of the same name replaces it.
         content: the text.
-        context: in a few words, what the text is: Hindsight's model reads it.
-        metadata: what it is and whose; each memory that is made of the text carries it.
-        tags: whose it is, and of which store.
+        context: in a few words, what the text is; Hindsight's model reads it.
+        metadata: its kind, owner and origin; each memory that is derived of the text carries it.
+        tags: its owner, and the store if it is an entry of one.
         at: when it was said, milliseconds.
     """
 
@@ -36,14 +36,14 @@ class Document(msgspec.Struct, frozen=True):
     at: int
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A document as Hindsight has it.
+class StoredDocument(msgspec.Struct, frozen=True):
+    """A document as Hindsight returns it.
 
     Attributes:
         id: its name within the bank.
-        text: as it was sent; "" where the server keeps no texts.
-        metadata: what it is and whose.
-        tags: whose it is, and of which store.
+        text: as it was sent; "" if the server keeps no texts.
+        metadata: its kind, owner and origin.
+        tags: its owner, and the store if it is an entry of one.
     """
 
     id: str
@@ -53,13 +53,13 @@ class Kept(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is: turn, session, delegation, note, or the store of an entry."""
+        """Turn, session, delegation, note, or the store of an entry."""
         return self.metadata.get("kind", "")
 
     @property
     def at(self) -> int:
         """When it was said, milliseconds; 0 if unknown."""
-        return moment(self.metadata.get("at"))
+        return parse_milliseconds(self.metadata.get("at"))
 
 
 def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
@@ -79,29 +79,29 @@ def store_tag(store: StoreName) -> str:
     return f"store:{store}"
 
 
-def operation_of(bank: str, document: Document) -> str:
+def operation_id(bank: str, document: Document) -> str:
     """Return the id under which a retain is queued.
 
-    It is made of the text, too: another text under an id that Hindsight knows is dropped without a
-    word. And of the bank: all banks of a server have one table of ids.
+    It is derived from the text, too, since Hindsight silently drops another text under an id that
+    it knows; and from the bank, since all banks of a server share one table of ids.
     """
     digest = derived_id("hindsight", bank, document.id, document.content)
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
 
 
-def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
+def document_of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
     """Return the document of a turn; None if nothing was said."""
-    told = said.lines(said.in_turn(event))
-    return _document("turn", told, "a turn of a conversation", ctx) if told else None
+    text = utterances.join_lines(utterances.from_turn(event))
+    return _document("turn", text, "a turn of a conversation", ctx) if text else None
 
 
-def of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
-    """Return the document of what a sub-agent did; None if nothing is told of it."""
-    told = said.lines(said.in_delegation(event))
-    return _document("delegation", told, "a delegated task", ctx) if told else None
+def document_of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
+    """Return the document of what a sub-agent did; None if there are no words of it."""
+    text = utterances.join_lines(utterances.from_delegation(event))
+    return _document("delegation", text, "a delegated task", ctx) if text else None
 
 
-def of_write(event: MemoryWritten, ctx: HookContext) -> Document | None:
+def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None:
     """Return the document of an entry that is written to a store; None if it is empty."""
     text = sendable(event.content)
     if not text.strip():
@@ -111,15 +111,15 @@ def of_write(event: MemoryWritten, ctx: HookContext) -> Document | None:
     return msgspec.structs.replace(found, tags=(*found.tags, store_tag(event.store)))
 
 
-def of_note(text: str, context: str, ctx: HookContext) -> Document:
+def document_of_note(text: str, context: str, ctx: HookContext) -> Document:
     """Return the document of what a model asked to retain."""
     return _document("note", sendable(text), sendable(context) or "a note", ctx)
 
 
 def metadata_of(kind: str, ctx: HookContext) -> dict[str, str]:
-    """Return what a document is and where it comes from."""
+    """Return the metadata that says what a document is and where it comes from."""
     scope, session = ctx.scope, ctx.session
-    told = {
+    metadata = {
         "kind": kind,
         "event": ctx.event_id,
         "agent": scope.agent,
@@ -129,7 +129,7 @@ def metadata_of(kind: str, ctx: HookContext) -> dict[str, str]:
         "root": session.root,
         "at": str(ctx.at),
     }
-    return {name: sendable(value) for name, value in told.items()}
+    return {name: sendable(value) for name, value in metadata.items()}
 
 
 def _document(kind: str, content: str, context: str, ctx: HookContext) -> Document:

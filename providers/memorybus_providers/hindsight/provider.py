@@ -1,4 +1,4 @@
-"""The provider: hooks in, requests out. The client is imported when an instance is opened."""
+"""The provider's hooks. Hindsight's client is imported when an instance is opened."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ from memorybus_providers.hindsight import (
     tools,
 )
 from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:  # the client takes half a second to import
@@ -38,13 +38,13 @@ if TYPE_CHECKING:  # the client takes half a second to import
     from memorybus_providers.hindsight.calls import Calls, Service
 
 _QUERY = 2_000
-"""Characters of a question: Hindsight reads 500 tokens of it."""
+"""Characters of a question that are sent: Hindsight reads 500 tokens of it."""
 
 _BANKS = 32
-"""Banks that an operator's recall for everyone asks: those written for last."""
+"""Banks that an operator's recall for everyone searches: those last written."""
 
 _CHARACTERS = 4
-"""Of a token, about."""
+"""Characters of a token, about."""
 
 _ERASING = 120.0
 """Seconds that an erasure or an export may take for one bank."""
@@ -58,17 +58,22 @@ _TRACES = (
 
 
 class HindsightProvider(RemoteProvider["Service"]):
-    """Retains what happens in Hindsight, and recalls what it made of it.
+    """Retains events in Hindsight, and recalls the memories that it derives of them.
 
-    Delivery is ``keyed``: each event is a document by its id, and one that comes again takes the
-    place of the first, with all that was derived of it. Of a session's turns in one document, each
-    names its event. A turn that is `queued` has its id from the event and its text.
+    Delivery is ``keyed``: each event is a document named by the event's id, and a document that
+    comes again replaces the first, with all that was derived of it. Where several turns of a
+    session share a document, each names its event. A document that is `queued` gets an operation id
+    that is derived from the event and its text.
     """
 
     kind = "hindsight"
     delivery = "keyed"
-    capabilities = able(tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated}))
+    capabilities = service_capabilities(
+        tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated})
+    )
     package = "hindsight_client"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
@@ -85,26 +90,25 @@ class HindsightProvider(RemoteProvider["Service"]):
     bulk_turns = 16
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration; nothing is asked.
+        """Read the options; nothing is sent to the service.
 
         Raises:
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options = own_options.read(config, options.Options)
         self.limit_writes(self._options.timeout)
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- opening ------------------------------------------------------------------------------
 
     def connect(self) -> "Service":
-        """Make a client; the server is asked by the first call."""
+        """Make a client; the first call connects to the server."""
         from memorybus_providers.hindsight.calls import Service
 
         key = credentials.api_key(self.config)
         return Service(self.config.name, self._options, key, self.config.clock)
 
     def health(self, deadline: float) -> str:
-        """Say what does not work as the server is set, "" if all does."""
+        """Say what does not work with the server's settings; "" if everything works."""
         if self._calls(deadline).features().store_document_text:
             return ""
         return (
@@ -116,7 +120,7 @@ class HindsightProvider(RemoteProvider["Service"]):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Retain a turn."""
-        document = documents.of_turn(event, ctx)
+        document = documents.document_of_turn(event, ctx)
         if document is None:
             return
         if self._options.turns_per_document == 1:
@@ -130,7 +134,7 @@ class HindsightProvider(RemoteProvider["Service"]):
             return super().sync_turns(turns)
         by_bank: dict[str, list[Document]] = {}
         for event, ctx in turns:
-            if document := documents.of_turn(event, ctx):
+            if document := documents.document_of_turn(event, ctx):
                 by_bank.setdefault(self._bank(ctx.scope), []).append(document)
         calls = self._calls(turns[0].ctx.deadline)
         for bank, together in by_bank.items():
@@ -139,11 +143,11 @@ class HindsightProvider(RemoteProvider["Service"]):
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Retain, replace or delete an entry of one of the agent's stores."""
-        stores.write(self._calls(ctx.deadline), self._bank(ctx.scope), event, ctx)
+        stores.apply_write(self._calls(ctx.deadline), self._bank(ctx.scope), event, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Retain what a sub-agent did."""
-        if document := documents.of_delegation(event, ctx):
+        if document := documents.document_of_delegation(event, ctx):
             self._retain(document, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
@@ -153,103 +157,103 @@ class HindsightProvider(RemoteProvider["Service"]):
             Transient: one of them is still in Hindsight's queue.
         """
         calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
-        if self._options.queued and calls.queued(bank) & set(event_ids):
+        if self._options.queued and calls.queued_documents(bank) & set(event_ids):
             raise Transient("Hindsight's queue still holds what is to be taken back")
-        retractions.take_back(calls, bank, event_ids, ctx)
+        retractions.retract_events(calls, bank, event_ids, ctx)
 
     def _retain(self, document: Document, ctx: HookContext) -> None:
         bank = self._bank(ctx.scope)
-        operation = documents.operation_of(bank, document) if self._options.queued else ""
+        operation = documents.operation_id(bank, document) if self._options.queued else ""
         self._calls(ctx.deadline).retain(bank, [document], operation)
 
     def _add_to_session(self, event: TurnCompleted, ctx: HookContext) -> None:
         calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
         name = sessions.document_id(event, ctx, self._options.turns_per_document)
-        before = calls.document(bank, name)
+        before = calls.get_document(bank, name)
         if before and not before.text:
             raise Permanent(self.health(ctx.deadline))
         text = before.text if before else ""
-        after = sessions.added(text, event, ctx)
+        after = sessions.add_turn(text, event, ctx)
         if after != text:
-            calls.retain(bank, [sessions.of_session(name, after, ctx)])
+            calls.retain(bank, [sessions.session_document(name, after, ctx)])
 
-    # -- what is kept of somebody -------------------------------------------------------------
+    # -- erasure and export -------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
         """Delete the banks of a scope."""
         erased = 0
         for bank in self._banks(scope):
             calls = self._calls(_ERASING)
-            if whole(scope) or next(calls.names(bank, tags_of(scope)), None):
+            if whole(scope) or next(calls.document_names(bank, tags_of(scope)), None):
                 erased += calls.delete_bank(bank)
         traced = self._calls(_ERASING).features().llm_trace
         return Residue(erased, (_TRACES,) if traced else ())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield the texts that were retained; what Hindsight derived of them is not among them."""
+        """Yield the texts that were retained, without what Hindsight derived of them."""
         for bank in sorted(self._banks(scope)):
-            for name in self._calls(_ERASING).names(bank, tags_of(scope)):
-                if kept := self._calls(_ERASING).document(bank, name):
-                    yield from answers.stored(kept)
+            for name in self._calls(_ERASING).document_names(bank, tags_of(scope)):
+                if document := self._calls(_ERASING).get_document(bank, name):
+                    yield from answers.to_stored_memories(document)
 
     # -- tools and recall ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return what Hindsight recalls, or what its model answers, as the options say."""
-        asked = sendable(query)[:_QUERY]
-        if not _WORD.search(asked):
+        question = sendable(query)[:_QUERY]
+        if not _WORD.search(question):
             return ()
         calls = self._calls(ctx.deadline)
         tokens = max(1, ctx.budget // _CHARACTERS)
         banks = self._banks(ctx.scope)[:_BANKS]
         if self._options.prefetch == "reflect":
-            reflected = (self._reflected(calls, bank, asked, ctx.scope, tokens) for bank in banks)
+            reflected = (self._reflect(calls, bank, question, ctx.scope, tokens) for bank in banks)
             return [Recollection(text, source="reflection") for text in reflected if text]
         found = [
-            answers.recollected(one)
+            answers.to_recollection(one)
             for bank in banks
-            for one in self._recalled(calls, bank, asked, ctx.scope, tokens)
+            for one in self._recall(calls, bank, question, ctx.scope, tokens)
         ]
         return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
         bank = self._bank(ctx.scope)
         match call:
             case tools.Recall():
-                found = self._recalled(calls, bank, sendable(call.query), scope)
-                return {"ok": True, "results": [answers.shown(one) for one in found]}
+                found = self._recall(calls, bank, sendable(call.query), scope)
+                return {"ok": True, "results": [answers.to_tool_result(one) for one in found]}
             case tools.Reflect():
-                return {"ok": True, "text": self._reflected(calls, bank, call.query, scope)}
+                return {"ok": True, "text": self._reflect(calls, bank, call.query, scope)}
             case tools.Retain():
-                calls.retain(bank, [documents.of_note(call.content, call.context, ctx)])
+                calls.retain(bank, [documents.document_of_note(call.content, call.context, ctx)])
                 return {"ok": True}
 
-    def _recalled(
+    def _recall(
         self, calls: "Calls", bank: str, query: str, scope: RecallScope, tokens: int | None = None
     ) -> list["RecallResult"]:
         most = self._options.recall_tokens
         budget = self._options.recall_budget
         return calls.recall(bank, query, tags_of(scope), budget, min(most, tokens or most))
 
-    def _reflected(
+    def _reflect(
         self, calls: "Calls", bank: str, query: str, scope: RecallScope, tokens: int | None = None
     ) -> str:
         most = self._options.reflect_tokens
         budget = self._options.reflect_budget
         return calls.reflect(bank, query, tags_of(scope), budget, min(most, tokens or most))
 
-    # -- where ----------------------------------------------------------------------------------
+    # -- banks and requests -----------------------------------------------------------------------
 
     def _bank(self, scope: Scope) -> str:
         return bank_of(self._options.prefix, scope.agent, scope.user, scope.workspace)
 
     def _banks(self, scope: RecallScope) -> list[str]:
-        """Return the one bank of a whole scope, or all of ours: the tags say whose they are."""
+        """Return the bank of a whole scope, or all of our banks, to be filtered by tags."""
         if owner := whole(scope):
             return [bank_of(self._options.prefix, owner.agent, owner.user, owner.workspace)]
-        return self._calls(_ERASING).banks(f"{self._options.prefix}__")
+        return self._calls(_ERASING).bank_names(f"{self._options.prefix}__")
 
     def _calls(self, deadline: float) -> "Calls":
         return self.client.within(deadline)

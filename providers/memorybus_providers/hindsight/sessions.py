@@ -1,7 +1,7 @@
-"""Several turns of a session in one document, each findable by its event; pure.
+"""Several turns of a session in one document, each found by its event; pure.
 
 The text is a JSON list of messages, as Hindsight's own plugins send conversations. A message names
-the event that brought it, so that a turn which comes again, or is taken back, is found.
+the event that brought it, so that a turn which comes again or is retracted can be found.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from memorybus.events import TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Document, metadata_of, tags_of
-from memorybus_providers.remote import names, said
+from memorybus_providers.remote import names, utterances
 
 KIND: Final = "session"
 CONTEXT: Final = "a conversation"
@@ -27,7 +27,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def document_id(event: TurnCompleted, ctx: HookContext, turns: int) -> str:
-    """Return the name of the document a turn stands in, so that each holds `turns` of a session."""
+    """Return the name of the document of a turn; each document holds `turns` turns of a session."""
     part = max(event.ordinal, 0) // turns
     return f"session__{names.name_of(ctx.session.id)}__{ctx.session.epoch}__{part}"
 
@@ -40,22 +40,22 @@ def messages_of(content: str) -> tuple[Message, ...]:
         return ()
 
 
-def added(before: str, event: TurnCompleted, ctx: HookContext) -> str:
-    """Return a document's text with a turn; the same text if the turn is in it already."""
+def add_turn(before: str, event: TurnCompleted, ctx: HookContext) -> str:
+    """Return a document's text with a turn added; the same text if the turn is in it already."""
     messages = messages_of(before)
     if any(one.event == ctx.event_id for one in messages):
         return before
-    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in said.in_turn(event))
+    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in utterances.from_turn(event))
     return _text((*messages, *new))
 
 
-def without(before: str, event_id: str) -> str:
+def remove_turn(before: str, event_id: str) -> str:
     """Return a document's text without a turn; "" if nothing is left."""
     left = tuple(one for one in messages_of(before) if one.event != event_id)
     return _text(left) if left else ""
 
 
-def of_session(name: str, content: str, ctx: HookContext) -> Document:
+def session_document(name: str, content: str, ctx: HookContext) -> Document:
     """Return the document of some turns of a session."""
     tags = tags_of(RecallScope.own(ctx.scope))
     return Document(name, content, CONTEXT, metadata_of(KIND, ctx), tags, ctx.at)

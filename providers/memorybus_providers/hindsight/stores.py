@@ -1,4 +1,4 @@
-"""The agent's two stores in Hindsight, a document for each entry."""
+"""The agent's two stores in Hindsight: a document for each entry."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,22 +6,27 @@ from typing import TYPE_CHECKING
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.hindsight.documents import Kept, of_write, store_tag, tags_of
-from memorybus_providers.remote.replaced import old_text, replaced
+from memorybus_providers.hindsight.documents import (
+    StoredDocument,
+    document_of_write,
+    store_tag,
+    tags_of,
+)
+from memorybus_providers.remote.replacement import old_text, replaced_entries
 
 if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls
 
 _ASKED = 200
-"""Characters of an old text that Hindsight is asked for: it stands in the request's address."""
+"""Characters of an old text that are searched for: they stand in the request's address."""
 
 
-def write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> None:
-    """Apply a write. The new entry comes first, so that a crash between never loses both.
+def apply_write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> None:
+    """Apply a write: store the new entry, then delete the one that ``old_text`` names.
 
-    What ``old_text`` names is taken away then.
+    In this order a crash between the two never loses both.
     """
-    document = None if event.action == "remove" else of_write(event, ctx)
+    document = None if event.action == "remove" else document_of_write(event, ctx)
     if document:
         calls.retain(bank, [document])
     wanted = old_text(event)
@@ -29,15 +34,15 @@ def write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> 
         others = (
             one for one in _entries(calls, bank, event, ctx, wanted) if one.id != ctx.event_id
         )
-        for one in replaced(event, others, lambda kept: kept.text):
-            calls.delete(bank, one.id)
+        for one in replaced_entries(event, others, lambda kept: kept.text):
+            calls.delete_document(bank, one.id)
 
 
 def _entries(
     calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext, wanted: str
-) -> Iterator[Kept]:
-    """Yield the entries of a store in which a text stands, and perhaps others."""
+) -> Iterator[StoredDocument]:
+    """Yield the entries of a store that contain a text, and perhaps others."""
     tags = (*tags_of(RecallScope.own(ctx.scope)), store_tag(event.store))
-    for name in list(calls.names(bank, tags, wanted[:_ASKED])):
-        if found := calls.document(bank, name):
+    for name in list(calls.document_names(bank, tags, wanted[:_ASKED])):
+        if found := calls.get_document(bank, name):
             yield found

@@ -1,4 +1,4 @@
-"""The tools as a model is told of them, by the names that Hindsight's own plugins use."""
+"""The tools as a model sees them, under the names that Hindsight's own plugins use."""
 
 from typing import Annotated, Final
 

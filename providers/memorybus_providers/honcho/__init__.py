@@ -4,11 +4,13 @@ Its API v3 is called by its own client (``honcho-ai`` 2.7, the extra ``honcho``)
 when an instance is opened.
 
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
-- ``service``: the client behind the bus's errors, deadlines and pauses. ``tenant``: one owner's
-  workspace in it. ``places``: the names of workspaces, peers and sessions.
-- ``saying``: what events become messages. ``notes``: writes to the stores, as conclusions.
-- ``finding``: what a recall asks. ``dialectic``: the questions that cost a model's time;
-  ``asked``: the file by which a host counts them.
+- ``account``: what the hooks do, each within its deadline. ``calls``: the same of the tools.
+- ``service``: the client, with the bus's errors, deadlines and pauses. ``tenant``: the workspace of
+  one owner. ``places``: the names of workspaces, peers and sessions.
+- ``outgoing``: events as messages. ``notes``: writes to the stores, as conclusions.
+- ``finding``: the requests of a recall. ``dialectic``: questions that cost a model's time;
+  ``questions``: the file in which a host counts them.
+- ``keeping``: export and erasure of a workspace.
 """
 
 from memorybus_providers.honcho.provider import HonchoProvider

@@ -1,4 +1,4 @@
-"""An open account: what the hooks ask of it, each within its deadline."""
+"""An open account of Honcho: what the hooks do with it, each within its deadline."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,42 +19,43 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import calls, finding, keeping, notes, places, saying, tools
-from memorybus_providers.honcho.asked import AskedFile
+from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
 from memorybus_providers.honcho.dialectic import Dialectic
 from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.honcho.service import Service
 from memorybus_providers.honcho.tenant import Tenant, Tenants
+from memorybus_providers.remote.texts import clean_question
 
 T = TypeVar("T")
 
 _AT_ONCE = 3
-"""Requests of recalls that are under way together at most (G10)."""
+"""Requests of recalls that run at the same time at most (G10)."""
 
 _KEPT = 512
-"""Base contexts that are kept, the oldest go (G10)."""
+"""Base contexts that are kept at most; the oldest go (G10)."""
 
 _LONG = 3_600.0
 """Seconds that an erasure or an export may take."""
 
-_EVERY = 1 << 31
-"""Workspaces that an erasure or an export looks for: all."""
+_ALL = 1 << 31
+"""The number of workspaces that an erasure or an export looks for: all."""
 
 
 class Account:
-    """Workspaces of one account. May be used from several threads."""
+    """The workspaces of one account. May be used from several threads."""
 
     def __init__(self, config: ProviderConfig, options: Options, key: str) -> None:
         """Connect to nothing yet."""
         self._options, self._clock = options, config.clock
         self._service = Service(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
-        asked = AskedFile(
+        questions = QuestionFile(
             config.home / "asked.db", options.dialectic_per_day, config.clock, config.spend
         )
-        self._dialectic = Dialectic(options, asked)
+        self._dialectic = Dialectic(options, questions)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memorybus-honcho")
-        self._bases: OrderedDict[Owner, tuple[float, finding.Base]] = OrderedDict()
+        self._bases: OrderedDict[Owner, tuple[float, finding.BaseContext]] = OrderedDict()
 
     def close(self) -> None:
         """Close the connections."""
@@ -63,44 +64,60 @@ class Account:
 
     # -- writing ----------------------------------------------------------------------------------
 
-    def say(self, messages: Sequence[saying.Said], ctx: HookContext) -> None:
+    def store_messages(
+        self, messages: Sequence[outgoing.OutgoingMessage], ctx: HookContext
+    ) -> None:
         """Store the messages of an event, if there are any."""
         if messages:
-            self._in(ctx, lambda at: at.say(at.place(ctx.session.id), messages, ctx.at))
+            self._act_in_workspace(
+                ctx, lambda at: at.store_messages(at.place(ctx.session.id), messages, ctx.at)
+            )
 
-    def note(self, event: MemoryWritten, ctx: HookContext) -> None:
+    def apply_store_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Apply a write to a store."""
-        self._in(ctx, lambda tenant: notes.write(tenant, event, ctx))
+        self._act_in_workspace(ctx, lambda tenant: notes.apply_write(tenant, event, ctx))
 
-    def link(self, told: dict[str, str], ctx: HookContext, *, goes_on: str = "") -> None:
-        """Note what is known of the context's session; see `Tenant.link`."""
-        self._in(ctx, lambda tenant: tenant.link(ctx.session.id, told, goes_on=goes_on))
+    def link_session(
+        self, metadata: dict[str, str], ctx: HookContext, *, continues: str = ""
+    ) -> None:
+        """Note what is known of the context's session; see `Tenant.link_session`."""
+        self._act_in_workspace(
+            ctx,
+            lambda tenant: tenant.link_session(ctx.session.id, metadata, continues=continues),
+        )
 
-    def take_back(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Mark the messages of events, which no recall shows from then on."""
-        self._in(ctx, lambda tenant: tenant.take_back(tenant.place(ctx.session.id), event_ids))
+    def retract_messages(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Mark the messages of events as retracted: no recall shows them from then on."""
+        self._act_in_workspace(
+            ctx,
+            lambda tenant: tenant.retract_messages(tenant.place(ctx.session.id), event_ids),
+        )
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether all messages of an event are stored."""
-        where = (ctx.session.id, places.NOTES)
-        return self._in(
-            ctx, lambda tenant: any(tenant.holds(tenant.place(one), event_id) for one in where)
+        sessions = (ctx.session.id, places.NOTES)
+        return self._act_in_workspace(
+            ctx,
+            lambda tenant: any(tenant.holds_event(tenant.place(one), event_id) for one in sessions),
         )
 
-    def _in(self, ctx: HookContext, act: Callable[[Tenant], T]) -> T:
-        """Act in the workspace of a context's owner; once more if it proves to be gone."""
+    def _act_in_workspace(self, ctx: HookContext, act: Callable[[Tenant], T]) -> T:
+        """Act in the workspace of a context's owner; act again if the workspace was gone."""
         owner = owner_of(ctx.scope)
-        with self._service.asking(ctx.deadline):
+        with self._service.requests_within(ctx.deadline):
             try:
-                return self._acted(owner, act)
+                return self._act_once(owner, act)
             except NotFoundError:
-                return self._acted(owner, act)
+                return self._act_once(owner, act)
 
-    def _acted(self, owner: Owner, act: Callable[[Tenant], T]) -> T:
-        """Act in a workspace, which is made if need be; after a failure it is looked at anew."""
-        tenant = self._tenants.of(owner)
+    def _act_once(self, owner: Owner, act: Callable[[Tenant], T]) -> T:
+        """Act in a workspace, which is made if it is missing.
+
+        After a failure nothing is remembered of it: the next call asks for it again.
+        """
+        tenant = self._tenants.tenant_of(owner)
         try:
-            tenant.ready()
+            tenant.ensure_exists()
             return act(tenant)
         except HonchoError:
             self._tenants.drop(owner)
@@ -109,22 +126,25 @@ class Account:
     # -- recall -----------------------------------------------------------------------------------
 
     def recall(self, query: str, ctx: RecallContext) -> list[Recollection]:
-        """Return what is near a question, and what the dialectic has found; else the base."""
-        asked = finding.question(query)
-        with self._service.asking(ctx.deadline):
-            tenants = self._tenants.found(ctx.scope)
-            of = self._near if asked else self._of_base
-            lists = [of(tenant, asked, ctx.deadline) for tenant in tenants]
+        """Return what is near a question and what the dialectic has found.
+
+        Without a question it is the base context.
+        """
+        question = clean_question(query)
+        with self._service.requests_within(ctx.deadline):
+            tenants = self._tenants.find(ctx.scope)
+            recall = self._recall_near if question else self._recall_base
+            lists = [recall(tenant, question, ctx.deadline) for tenant in tenants]
         found = sorted((one for some in lists for one in some), key=lambda one: -one.score)
-        if asked and ctx.session and len(tenants) == 1:
-            found += self._supplement(tenants[0], ctx.session.id, asked)
+        if question and ctx.session and len(tenants) == 1:
+            found += self._supplement(tenants[0], ctx.session.id, question)
         return found
 
-    def prompt(self, scope: RecallScope) -> str:
+    def base_text(self, scope: RecallScope) -> str:
         """Return the base context of one agent and person as a text."""
-        with self._service.asking(self._options.timeout):
-            tenants = self._tenants.found(scope)
-            base = self._base(tenants[0]) if len(tenants) == 1 else finding.Base()
+        with self._service.requests_within(self._options.timeout):
+            tenants = self._tenants.find(scope)
+            base = self._base(tenants[0]) if len(tenants) == 1 else finding.BaseContext()
         parts = (("The user's card", base.card), ("Of the user", base.representation))
         return "\n".join(
             f"{title}:\n" + "\n".join(f"- {line}" for line in lines)
@@ -132,90 +152,93 @@ class Account:
             if lines
         )
 
-    def _near(self, tenant: Tenant, asked: str, deadline: float) -> list[Recollection]:
-        """Ask for all that is near a question at once: a recall takes as long as one request."""
-        asks = finding.asks(tenant, asked, self._options.results)
-        waiting = [self._pool.submit(self._asked, ask, deadline) for ask in asks]
-        return finding.merged([one.result() for one in waiting])
+    def _recall_near(self, tenant: Tenant, question: str, deadline: float) -> list[Recollection]:
+        """Send all requests of a recall at once: they take as long as the slowest one."""
+        requests = finding.recall_requests(tenant, question, self._options.results)
+        waiting = [self._pool.submit(self._run_request, one, deadline) for one in requests]
+        return finding.merge_by_place([one.result() for one in waiting])
 
-    def _asked(self, ask: finding.Ask, deadline: float) -> Sequence[Recollection]:
-        with self._service.asking(deadline):
-            return ask()
+    def _run_request(
+        self, request: finding.RecallRequest, deadline: float
+    ) -> Sequence[Recollection]:
+        with self._service.requests_within(deadline):
+            return request()
 
-    def _of_base(self, tenant: Tenant, _: str, deadline: float) -> list[Recollection]:
-        return finding.lines_of(self._base(tenant))
+    def _recall_base(self, tenant: Tenant, _: str, deadline: float) -> list[Recollection]:
+        return finding.base_recollections(self._base(tenant))
 
-    def _base(self, tenant: Tenant) -> finding.Base:
+    def _base(self, tenant: Tenant) -> finding.BaseContext:
         now = self._clock.monotonic()
-        until, base = self._bases.get(tenant.owner, (0.0, finding.Base()))
+        until, base = self._bases.get(tenant.owner, (0.0, finding.BaseContext()))
         if now >= until:
-            base = finding.base_of(tenant.observer, tenant.person)
+            base = finding.fetch_base(tenant.observer, tenant.person)
             self._bases[tenant.owner] = now + self._options.context_ttl, base
             while len(self._bases) > _KEPT:
                 self._bases.popitem(last=False)
         return base
 
-    # -- its model --------------------------------------------------------------------------------
+    # -- Honcho's model ---------------------------------------------------------------------------
 
-    def _supplement(self, tenant: Tenant, session: str, asked: str) -> list[Recollection]:
-        ask = partial(self._ask, tenant, "user")
-        found = self._dialectic.supplement(tenant.owner, session, asked, ask)
+    def _supplement(self, tenant: Tenant, session: str, question: str) -> list[Recollection]:
+        ask = partial(self._ask_model, tenant, "user")
+        found = self._dialectic.supplement(tenant.owner, session, question, ask)
         return [Recollection(found, source="dialectic")] if found else []
 
-    def _ask(self, tenant: Tenant, peer: str, question: str, level: Level) -> str:
-        holder, about = calls.asked(tenant, peer)
+    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: Level) -> str:
+        holder, about = calls.peers_for(tenant, peer)
         seconds = self._options.dialectic_timeout
-        with self._service.asking(seconds):
+        with self._service.requests_within(seconds):
             found = holder.chat(question, target=about, reasoning_level=level, timeout=seconds)
         return str(found or "")
 
     # -- tools ------------------------------------------------------------------------------------
 
-    def call(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
-            return self._in(ctx, lambda tenant: calls.run(call, tenant, ctx))
-        with self._service.asking(ctx.deadline):
-            tenants = self._tenants.found(RecallScope.own(ctx.scope))
+            return self._act_in_workspace(ctx, lambda tenant: calls.run_tool(call, tenant, ctx))
+        with self._service.requests_within(ctx.deadline):
+            tenants = self._tenants.find(RecallScope.own(ctx.scope))
             if not tenants:
                 return {"error": "nothing is known of this user yet"}
             if not isinstance(call, tools.Reasoning):
-                return calls.run(call, tenants[0], ctx)
-        return self._reasoned(call, tenants[0])
+                return calls.run_tool(call, tenants[0], ctx)
+        return self._reason(call, tenants[0])
 
-    def _reasoned(self, call: tools.Reasoning, tenant: Tenant) -> Mapping[str, Any]:
-        ask = partial(self._ask, tenant, call.peer)
-        found = self._dialectic.answer(finding.question(call.query), call.reasoning_level, ask)
-        if found is None:
+    def _reason(self, call: tools.Reasoning, tenant: Tenant) -> Mapping[str, Any]:
+        ask = partial(self._ask_model, tenant, call.peer)
+        question = clean_question(call.query)
+        answer = self._dialectic.answer(question, call.reasoning_level, ask)
+        if answer is None:
             return {"error": "no more questions to Honcho's model today; use honcho_context"}
-        return {"answer": found}
+        return {"answer": answer}
 
-    # -- what is kept of somebody -----------------------------------------------------------------
+    # -- erasure and export -----------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Delete the workspaces that a scope means."""
+        """Delete the workspaces of a scope."""
         erased = 0
-        with self._service.asking(_LONG):
-            for tenant in self._tenants.found(scope, _EVERY):
-                erased += keeping.delete(tenant)
+        with self._service.requests_within(_LONG):
+            for tenant in self._tenants.find(scope, _ALL):
+                erased += keeping.delete_workspace(tenant)
                 self._tenants.drop(tenant.owner)
                 self._dialectic.forget(tenant.owner)
                 self._bases.pop(tenant.owner, None)
-            left = len(self._tenants.found(scope, MOST))
+            left = len(self._tenants.find(scope, MOST))
         if not left:
             return Residue(erased)
         where = self._options.base_url
         return Residue(erased, (f"{where}: {left} workspaces are still being deleted there",))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield all that the workspaces hold that a scope means."""
-        with self._service.asking(_LONG):
-            found = self._tenants.found(scope, _EVERY)
+        """Yield all that the workspaces of a scope hold."""
+        with self._service.requests_within(_LONG):
+            found = self._tenants.find(scope, _ALL)
             for tenant in sorted(found, key=lambda one: one.honcho.workspace_id):
-                yield from keeping.of(tenant)
+                yield from keeping.export_workspace(tenant)
 
     def health(self, deadline: float) -> str:
-        """Ask the server for a workspace, which shows address, key and server."""
-        with self._service.asking(deadline):
-            self._tenants.found(RecallScope(None, None, None), 1)
+        """Ask the server for a workspace, which proves that address, key and server work."""
+        with self._service.requests_within(deadline):
+            self._tenants.find(RecallScope(None, None, None), 1)
         return ""

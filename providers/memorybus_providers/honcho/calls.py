@@ -1,4 +1,4 @@
-"""What the tools do in an owner's workspace."""
+"""What the tools do in the workspace of an owner."""
 
 from collections.abc import Mapping
 from functools import singledispatch
@@ -10,30 +10,31 @@ from memorybus.events import MemoryWritten
 from memorybus_providers.base import HookContext
 from memorybus_providers.honcho import finding, notes, places, tools
 from memorybus_providers.honcho.tenant import Tenant
+from memorybus_providers.remote.texts import clean_question
 
 Answer = Mapping[str, Any]
 
 
 @singledispatch
-def run(call: tools.Call, tenant: Tenant, ctx: HookContext) -> Answer:
-    """Run a tool in a workspace that is there."""
+def run_tool(call: tools.Call, tenant: Tenant, ctx: HookContext) -> Answer:
+    """Run a tool in a workspace, which must exist."""
     raise NotImplementedError(f"no tool takes {type(call).__name__}")
 
 
-def asked(tenant: Tenant, peer: str) -> tuple[Peer, Peer]:
-    """Return who holds something, and of whom, if a tool asks for ``user`` or ``ai``."""
+def peers_for(tenant: Tenant, peer: str) -> tuple[Peer, Peer]:
+    """Return the peer that knows something and the peer it is about, for a tool's ``user|ai``."""
     return (tenant.observer, tenant.person) if peer == "user" else (tenant.agent, tenant.agent)
 
 
-@run.register
+@run_tool.register
 def _(call: tools.Profile, tenant: Tenant, ctx: HookContext) -> Answer:
-    holder, about = asked(tenant, call.peer)
-    return {"card": finding.card_of(holder, about)}
+    holder, about = peers_for(tenant, call.peer)
+    return {"card": finding.fetch_card(holder, about)}
 
 
-@run.register
+@run_tool.register
 def _(call: tools.Search, tenant: Tenant, ctx: HookContext) -> Answer:
-    found = finding.said(tenant, finding.question(call.query), call.limit)
+    found = finding.search_messages(tenant, clean_question(call.query), call.limit)
     return {
         "results": [
             {"text": one.text, "said_by": one.speaker, "session": one.session, "at": one.at}
@@ -42,13 +43,13 @@ def _(call: tools.Search, tenant: Tenant, ctx: HookContext) -> Answer:
     }
 
 
-@run.register
+@run_tool.register
 def _(call: tools.Context, tenant: Tenant, ctx: HookContext) -> Answer:
-    base = finding.base_of(*asked(tenant, call.peer), near=finding.question(call.query))
+    base = finding.fetch_base(*peers_for(tenant, call.peer), near=clean_question(call.query))
     return {"card": list(base.card), "representation": list(base.representation)}
 
 
-@run.register
+@run_tool.register
 def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> Answer:
     event = MemoryWritten(
         action="remove" if call.remove else "add",
@@ -56,12 +57,12 @@ def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> Answer:
         content="" if call.remove else call.conclusion,
         old_text=call.conclusion if call.remove else "",
     )
-    changed = notes.write(tenant, event, ctx)
-    return {"kept": len(changed.made), "removed": len(changed.gone)}
+    changed = notes.apply_write(tenant, event, ctx)
+    return {"kept": len(changed.created), "removed": len(changed.deleted)}
 
 
-@run.register
+@run_tool.register
 def _(call: tools.Card, tenant: Tenant, ctx: HookContext) -> Answer:
-    tenant.place(places.NOTES)  # it makes the peers, too
-    holder, about = asked(tenant, call.peer)
+    tenant.place(places.NOTES)  # makes the peers, too
+    holder, about = peers_for(tenant, call.peer)
     return {"card": holder.set_card(list(call.facts), target=about) or []}

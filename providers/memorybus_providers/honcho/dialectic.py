@@ -1,7 +1,7 @@
-"""Questions to Honcho's own model: every few turns, so many a day, never in anybody's way.
+"""Questions to Honcho's own model: every few turns, so many a day, without delaying a recall.
 
-An answer takes seconds and costs money. So it is asked beside the recall, in a thread, and stands
-beside what the session's next recalls find.
+An answer takes seconds and costs money. So a thread asks the model beside the recall, and the
+session's next recalls return the answer beside what they find.
 """
 
 import logging
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from memorybus.errors import ProviderError
 
 from memorybus_providers.adapters.owners import Owner
-from memorybus_providers.honcho.asked import AskedFile
 from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.questions import QuestionFile
 
 _log = logging.getLogger("memorybus")
 
@@ -25,20 +25,22 @@ Ask = Callable[[str, Level], str]
 
 
 class Dialectic:
-    """Counts turns by their prompts, and asks when it is time to."""
+    """Counts turns by their prompts, and asks the model when a question is due."""
 
-    def __init__(self, options: Options, asked: AskedFile) -> None:
+    def __init__(self, options: Options, questions: QuestionFile) -> None:
         """Ask nothing yet."""
-        self._options, self._asked = options, asked
+        self._options, self._questions = options, questions
 
     def supplement(self, owner: Owner, session: str, prompt: str, ask: Ask) -> str:
-        """Return what was found out last in a session, and ask anew if it is time to."""
+        """Return the model's last answer in a session, and ask again if a question is due."""
         options = self._options
         if not options.dialectic_every:
             return ""
         seconds = options.dialectic_timeout * options.dialectic_depth
         try:
-            turn = self._asked.turn(owner, session, prompt, options.dialectic_every, seconds)
+            turn = self._questions.count_turn(
+                owner, session, prompt, options.dialectic_every, seconds
+            )
         except sqlite3.Error as error:
             _log.warning("Honcho's model is not asked: %s", error)
             return ""
@@ -52,37 +54,37 @@ class Dialectic:
         return turn.answer
 
     def answer(self, question: str, level: Level, ask: Ask) -> str | None:
-        """Put one question now; None if today's are spent.
+        """Ask one question now; None if today's questions are spent.
 
         Raises:
             ProviderError: Honcho does not answer.
         """
-        return ask(question, level) if self._asked.spend() else None
+        return ask(question, level) if self._questions.spend() else None
 
     def forget(self, owner: Owner) -> None:
-        """Erase what was found out for an owner."""
-        self._asked.forget(owner)
+        """Erase the answers for an owner."""
+        self._questions.forget(owner)
 
     def _ask(self, owner: Owner, session: str, prompt: str, known: str, ask: Ask) -> None:
-        """Ask, and question each answer in turn, as deep as the options say."""
+        """Ask, then question each answer in turn, as deep as the options say."""
         found = ""
         try:
             for depth in range(self._options.dialectic_depth):
-                question = _wording(prompt, found or known, depth)
+                question = _word_question(prompt, found or known, depth)
                 found = self.answer(question, self._options.dialectic_level, ask) or found
         except (ProviderError, sqlite3.Error) as error:
             _log.warning("Honcho's model was not asked: %s", error)
-        self._settle(owner, session, found)
+        self._keep_answer(owner, session, found)
 
-    def _settle(self, owner: Owner, session: str, found: str) -> None:
+    def _keep_answer(self, owner: Owner, session: str, found: str) -> None:
         try:
-            self._asked.answered(owner, session, found)
+            self._questions.keep_answer(owner, session, found)
         except sqlite3.Error as error:
             _log.warning("what Honcho's model found out is lost: %s", error)
 
 
-def _wording(prompt: str, found: str, depth: int) -> str:
-    """Return the question of a depth."""
+def _word_question(prompt: str, found: str, depth: int) -> str:
+    """Return the question of a depth: the first one, or one about the answer found so far."""
     if not depth or not found:
         return f"What is known of this person that helps to answer this?\n\n{prompt}"
     return (

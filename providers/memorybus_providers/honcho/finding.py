@@ -1,7 +1,7 @@
-"""What a recall asks: what was said and what is held, near the question; or the base context.
+"""The requests of a recall: messages and conclusions near the question, or the base context.
 
-Two tiers: the base context (the person's card and representation) is kept for a while, since it
-changes slowly; what `dialectic` has found out stands beside what each question finds.
+The base context (the person's card and representation) is kept for a while, since it changes
+slowly. What `dialectic` has found out is returned beside what each question finds.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,57 +18,50 @@ from memorybus.events import StoreName
 from memorybus_providers.base import Recollection
 from memorybus_providers.honcho import places
 from memorybus_providers.honcho.tenant import Tenant
-from memorybus_providers.remote.texts import sendable
 
 T = TypeVar("T")
 
-Ask = Callable[[], Sequence[Recollection]]
+RecallRequest = Callable[[], Sequence[Recollection]]
 """One request of a recall."""
 
-LONGEST_QUESTION = 2_000
-"""Characters of a question that are sent; Honcho makes one vector of it."""
 
-
-class Base(msgspec.Struct, frozen=True):
+class BaseContext(msgspec.Struct, frozen=True):
     """The base context of a person: card and representation, each as lines."""
 
     card: tuple[str, ...] = ()
     representation: tuple[str, ...] = ()
 
 
-def question(query: str) -> str:
-    """Return a query as Honcho takes it; "" if it asks nothing."""
-    return sendable(query).strip()[:LONGEST_QUESTION].strip()
+def fetch_base(holder: Peer, about: Peer, near: str = "") -> BaseContext:
+    """Fetch the base context: what one peer knows of another, first what is near a text."""
+    found = fetch_or_empty(lambda: [holder.context(target=about, search_query=near or None)])
+    return _base_from_response(found[0]) if found else BaseContext()
 
 
-def base_of(holder: Peer, about: Peer, near: str = "") -> Base:
-    """Ask for the base context: what one peer holds of another, of what is near a text first."""
-    found = if_there(lambda: [holder.context(target=about, search_query=near or None)])
-    return _as_base(found[0]) if found else Base()
+def fetch_card(holder: Peer, about: Peer) -> Sequence[str]:
+    """Fetch the card that one peer keeps of another."""
+    return fetch_or_empty(lambda: holder.get_card(target=about) or [])
 
 
-def card_of(holder: Peer, about: Peer) -> Sequence[str]:
-    """Ask for the card that one peer keeps of another."""
-    return if_there(lambda: holder.get_card(target=about) or [])
+def search_messages(tenant: Tenant, question: str, results: int) -> list[Recollection]:
+    """Return messages near a question, best first, without those that were retracted."""
+    found = (
+        fetch_or_empty(lambda: tenant.honcho.search(question, limit=results)) if question else ()
+    )
+    return [_from_message(one, tenant) for one in found if is_recallable(one)]
 
 
-def said(tenant: Tenant, asked: str, results: int) -> list[Recollection]:
-    """Ask for messages near a question, best first; none that was taken back."""
-    found = if_there(lambda: tenant.honcho.search(asked, limit=results)) if asked else ()
-    return [_said(one, tenant) for one in found if counts(one)]
-
-
-def asks(tenant: Tenant, asked: str, results: int) -> list[Ask]:
-    """Return the requests of a recall, which do not wait for each other."""
+def recall_requests(tenant: Tenant, question: str, results: int) -> list[RecallRequest]:
+    """Return the requests of a recall, which may run at the same time."""
     return [
-        lambda: [_held(one, "conclusions") for one in _about(tenant, "user", asked, results)],
-        lambda: [_held(one, "notes") for one in _about(tenant, "memory", asked, results)],
-        lambda: said(tenant, asked, results),
+        lambda: _search_conclusions(tenant, "user", "conclusions", question, results),
+        lambda: _search_conclusions(tenant, "memory", "notes", question, results),
+        lambda: search_messages(tenant, question, results),
     ]
 
 
-def merged(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
-    """Return what several requests found, by its place in each, each text once."""
+def merge_by_place(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
+    """Return what several requests found, scored by its place in each list; each text once."""
     ranked = [
         msgspec.structs.replace(one, score=1 / place)
         for found in lists
@@ -80,7 +73,7 @@ def merged(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
     return list(once.values())
 
 
-def lines_of(base: Base) -> list[Recollection]:
+def base_recollections(base: BaseContext) -> list[Recollection]:
     """Return the base context as recollections."""
     return [
         *(Recollection(line, source="card", score=1.0) for line in base.card),
@@ -88,33 +81,36 @@ def lines_of(base: Base) -> list[Recollection]:
     ]
 
 
-def _about(tenant: Tenant, store: StoreName, asked: str, results: int) -> Sequence[Conclusion]:
-    view = tenant.held(store)
-    return if_there(lambda: view.query(asked, top_k=results))
+def _search_conclusions(
+    tenant: Tenant, store: StoreName, source: str, question: str, results: int
+) -> list[Recollection]:
+    view = tenant.conclusions_of(store)
+    found = fetch_or_empty(lambda: view.query(question, top_k=results))
+    return [_from_conclusion(one, source) for one in found]
 
 
-def if_there(ask: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Return an answer; nothing of a peer that has never spoken."""
+def fetch_or_empty(fetch: Callable[[], Sequence[T]]) -> Sequence[T]:
+    """Return the answer of a request; nothing if its peer has never spoken (404)."""
     try:
-        return ask()
+        return fetch()
     except NotFoundError:
         return ()
 
 
-def _as_base(found: PeerContextResponse) -> Base:
+def _base_from_response(found: PeerContextResponse) -> BaseContext:
     lines = [line.strip() for line in (found.representation or "").splitlines()]
-    return Base(
+    return BaseContext(
         tuple(filter(None, found.peer_card or ())),
         tuple(line for line in lines if line and not line.startswith("#")),
     )
 
 
-def counts(message: Message) -> bool:
-    """Say whether a message is one that was said, and not taken back."""
+def is_recallable(message: Message) -> bool:
+    """Say whether a message was said in a conversation and has not been retracted."""
     return message.session_id != places.NOTES and not message.metadata.get("retracted")
 
 
-def _said(message: Message, tenant: Tenant) -> Recollection:
+def _from_message(message: Message, tenant: Tenant) -> Recollection:
     owner = tenant.owner
     return Recollection(
         message.content,
@@ -126,6 +122,6 @@ def _said(message: Message, tenant: Tenant) -> Recollection:
     )
 
 
-def _held(conclusion: Conclusion, source: str) -> Recollection:
+def _from_conclusion(conclusion: Conclusion, source: str) -> Recollection:
     at = round(conclusion.created_at.timestamp() * 1_000)
     return Recollection(conclusion.content, at=at, source=source)

@@ -1,4 +1,4 @@
-"""What is kept of an owner in a workspace: all of it yielded, or the whole workspace deleted.
+"""Export and erasure of an owner's workspace.
 
 Facts of server 3.0: a workspace is deleted in the background (202), and not before its sessions are
 (409); deleting a session alone leaves the cards of its peers.
@@ -16,7 +16,7 @@ from memorybus_providers.honcho.tenant import Tenant
 _PAGE = 100
 
 
-def of(tenant: Tenant) -> Iterator[StoredMemory]:
+def export_workspace(tenant: Tenant) -> Iterator[StoredMemory]:
     """Yield a workspace's messages by session, its conclusions, and the cards."""
     for session in sorted(tenant.honcho.sessions(size=_PAGE), key=lambda one: one.id):
         if session.id != places.NOTES:
@@ -24,11 +24,11 @@ def of(tenant: Tenant) -> Iterator[StoredMemory]:
     for one in tenant.honcho.conclusions.list(size=_PAGE):
         yield _conclusion(one, tenant)
     for holder, about in ((tenant.observer, tenant.person), (tenant.agent, tenant.agent)):
-        for line in finding.card_of(holder, about):
+        for line in finding.fetch_card(holder, about):
             yield _stored(tenant, line, "card")
 
 
-def delete(tenant: Tenant) -> int:
+def delete_workspace(tenant: Tenant) -> int:
     """Delete a workspace, its sessions first; return how many messages and conclusions it had."""
     sessions = list(tenant.honcho.sessions(size=_PAGE))
     held = sum(session.messages(size=1).total or 0 for session in sessions)

@@ -1,8 +1,8 @@
 """Writes to the two stores, as conclusions of the session of notes.
 
-Honcho gives conclusions no metadata and keeps the same one twice. So a write first brings the
-conclusions to what they should be, by their text: doing that again changes nothing. Then a message
-says that it is done, by which the event is known; it holds no text that was written.
+Honcho gives conclusions no metadata and keeps the same one twice. So a write first compares texts
+and makes or deletes conclusions until they are as they should be: doing that again changes nothing.
+Then a message records that the event is applied; it holds no text that was written.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import msgspec
 from memorybus.events import MemoryWritten, StoreName
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.honcho import places, saying
+from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.tenant import Tenant
-from memorybus_providers.remote.texts import parted, sendable
+from memorybus_providers.remote.texts import sendable, split_text
 
 _PAGE = 100
 
@@ -26,50 +26,52 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What a write does: texts that are made, and ids of conclusions that go."""
+    """What a write changes: the texts of new conclusions, and the ids of those that are deleted."""
 
-    made: list[str]
-    gone: list[str]
+    created: list[str]
+    deleted: list[str]
 
 
-def changes(event: MemoryWritten, held: Sequence[Note]) -> Changes:
-    """Return what a write still has to do.
+def plan_changes(event: MemoryWritten, held: Sequence[Note]) -> Changes:
+    """Return what a write still has to change.
 
-    As in the agent's own files, a text is there once; what names no entry, or several different
-    ones, removes none.
+    As in the agent's own files, a text is there once. An old text that stands in no entry, or in
+    several different ones, deletes none.
     """
-    wanted = list(parted(sendable(event.content), saying.LONGEST))
+    wanted = list(split_text(sendable(event.content), outgoing.LONGEST))
     texts = {one.content for one in held}
     old = sendable(event.old_text).strip()
-    meant = [one for one in held if old and old in one.content and one.content not in wanted]
-    clear = len({one.content for one in meant}) == 1
+    found = [one for one in held if old and old in one.content and one.content not in wanted]
+    is_clear = len({one.content for one in found}) == 1
     return Changes(
         [] if event.action == "remove" else [one for one in wanted if one not in texts],
-        [one.id for one in meant] if clear and event.action != "add" else [],
+        [one.id for one in found] if is_clear and event.action != "add" else [],
     )
 
 
-def write(tenant: Tenant, event: MemoryWritten, ctx: HookContext) -> Changes:
-    """Apply a write, and say that it is done; return what was changed."""
+def apply_write(tenant: Tenant, event: MemoryWritten, ctx: HookContext) -> Changes:
+    """Apply a write and record that it is applied; return what was changed."""
     tenant.place(places.NOTES)
-    found = changes(event, notes_of(tenant, event.store))
-    view = tenant.held(event.store)
-    if found.made:
-        view.create([{"content": text, "session_id": places.NOTES} for text in found.made])
-    for one in found.gone:
+    changes = plan_changes(event, list_notes(tenant, event.store))
+    view = tenant.conclusions_of(event.store)
+    if changes.created:
+        view.create([{"content": text, "session_id": places.NOTES} for text in changes.created])
+    for one in changes.deleted:
         view.delete(one)
-    done(tenant, f"{event.action} {event.store}", ctx)
-    return found
+    mark_applied(tenant, f"{event.action} {event.store}", ctx)
+    return changes
 
 
-def notes_of(tenant: Tenant, store: StoreName) -> list[Note]:
-    """Return what writes have left in a store."""
-    listed = tenant.held(store).list(session=places.NOTES, size=_PAGE)
+def list_notes(tenant: Tenant, store: StoreName) -> list[Note]:
+    """Return the conclusions that writes have left in a store."""
+    listed = tenant.conclusions_of(store).list(session=places.NOTES, size=_PAGE)
     return [Note(str(one.id), str(one.content)) for one in listed]
 
 
-def done(tenant: Tenant, what: str, ctx: HookContext) -> None:
-    """Say that an event is applied: a message about which Honcho shall not reason."""
-    told = {"event_id": ctx.event_id, "parts": 1, "part": 0}
-    said = saying.Said(by_person=False, content=what, metadata=told, reasoned=False)
-    tenant.say(places.NOTES, [said], ctx.at)
+def mark_applied(tenant: Tenant, what: str, ctx: HookContext) -> None:
+    """Record that an event is applied, by a message about which Honcho does not reason."""
+    metadata = {"event_id": ctx.event_id, "parts": 1, "part": 0}
+    message = outgoing.OutgoingMessage(
+        by_person=False, content=what, metadata=metadata, reasoned=False
+    )
+    tenant.store_messages(places.NOTES, [message], ctx.at)

@@ -1,8 +1,8 @@
 """The names of workspaces, peers and sessions; pure.
 
-Each agent, person and workspace of the bus has a workspace of Honcho's to itself, in which two
-peers speak. So what Honcho derives of one owner never reaches another, and deleting the workspace
-deletes all of it: peers alone cannot be deleted there (server 3.0).
+Each owner (agent, person and workspace of the bus) has a workspace of Honcho, in which two peers
+speak. So what Honcho derives of one owner never reaches another, and deleting the workspace deletes
+all of it: Honcho cannot delete peers alone (server 3.0).
 """
 
 import json
@@ -16,7 +16,7 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.remote.names import name_of
 
 NOTES: Final = "memorybus__notes"
-"""The session of what agents write to their stores; no other session has a ``__`` in its name."""
+"""The session of what agents write to their stores; no other session's name contains ``__``."""
 
 _PARTS: Final = ("agent", "user", "workspace")
 
@@ -42,26 +42,29 @@ def session_of(session_id: str) -> str:
     return name_of(session_id)
 
 
-def marks(prefix: str, scope: Scope | Owner | RecallScope) -> dict[str, Any]:
-    """Return the metadata by which workspaces are found: of an owner's all, else what is asked."""
-    said = {f"memorybus_{part}": getattr(scope, part) for part in _PARTS}
+def owner_metadata(prefix: str, scope: Scope | Owner | RecallScope) -> dict[str, Any]:
+    """Return the metadata by which workspaces are found, for the given parts of a scope."""
+    parts = {f"memorybus_{part}": getattr(scope, part) for part in _PARTS}
     return {"memorybus": prefix} | {
-        key: _escaped(part) for key, part in said.items() if part is not None
+        key: _escape(part) for key, part in parts.items() if part is not None
     }
 
 
-def owner_in(metadata: Mapping[str, Any]) -> Owner:
-    """Return whose workspace it is by its metadata."""
-    return Owner(*(_read(metadata.get(f"memorybus_{part}")) for part in _PARTS))
+def owner_from_metadata(metadata: Mapping[str, Any]) -> Owner:
+    """Return the owner of a workspace."""
+    return Owner(*(_unescape(metadata.get(f"memorybus_{part}")) for part in _PARTS))
 
 
-def _escaped(text: str) -> str:
-    """Return an id as its server can keep it: plain ones as they are, no NUL, no two the same."""
+def _escape(text: str) -> str:
+    """Return an id as the server can store it: without NUL, different for different ids.
+
+    A plain id stays as it is.
+    """
     return json.dumps(text)[1:-1]
 
 
-def _read(escaped: object) -> str:
-    """Return the id that was escaped, "" for what is none."""
+def _unescape(escaped: object) -> str:
+    """Return the id that was escaped; "" for anything else."""
     try:
         return str(json.loads(f'"{escaped or ""}"'))
     except ValueError:

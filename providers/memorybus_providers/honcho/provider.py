@@ -1,4 +1,4 @@
-"""The provider: hooks in, requests out. The client is imported when an instance is opened."""
+"""The provider's hooks. Honcho's client is imported when an instance is opened."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from memorybus.events import (
 
 from memorybus_providers.base import (
     HookContext,
-    ProviderConfig,
     RecallContext,
     RecallScope,
     Recollection,
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import options, saying, tools
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
+from memorybus_providers.honcho import options, outgoing, tools
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
     from memorybus_providers.honcho.account import Account
 
 _SHOWN = 500
-"""Characters of what is noted of a session (G10)."""
+"""Characters at most of each text that is noted about a session (G10)."""
 
 
 class HonchoProvider(RemoteProvider["Account"]):
@@ -39,91 +38,84 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     kind = "honcho"
     delivery = "lookup"
-    capabilities = able(
+    capabilities = service_capabilities(
         tools.TOOLS,
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
         retracts=False,
     )
     package = "honcho"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
         {"prefix", "results", "context_ttl", "dialectic_every", "dialectic_per_day"}
     )
 
-    def __init__(self, config: ProviderConfig) -> None:
-        """Read the options.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._options = own_options.read(config, options.Options)
-
-    # -- life -------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def connect(self) -> Account:
-        """Read the key; the first request connects."""
+        """Read the key; the connection is made by the first request."""
         from memorybus_providers.honcho.account import Account
 
         return Account(self.config, self._options, credentials.api_key(self.config))
 
     def health(self, deadline: float) -> str:
-        """Ask the server, which shows that address and key are right."""
+        """Ask the server, which proves that address and key are right."""
         return self.client.health(deadline)
 
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
-        """Make the session, and note where it comes from."""
-        told = {"title": event.title, "parent": event.parent, "reason": event.reason}
-        goes_on = event.parent if event.reason == "compression" else ""
-        self._link(told | {"platform": event.platform}, goes_on, ctx)
+        """Make the session, and note which session it comes from."""
+        metadata = {"title": event.title, "parent": event.parent, "reason": event.reason}
+        continues = event.parent if event.reason == "compression" else ""
+        self._link_session(metadata | {"platform": event.platform}, continues, ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Store what was said, in parts where it is long."""
-        self.client.say(saying.of_turn(event, ctx), ctx)
+        self.client.store_messages(outgoing.messages_of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Make or delete conclusions."""
-        self.client.note(event, ctx)
+        self.client.apply_store_write(event, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Store what a sub-agent did, as the agent's words."""
-        self.client.say(saying.of_delegation(event, ctx), ctx)
+        self.client.store_messages(outgoing.messages_of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
-        """Note where the session comes from; mark what was taken back."""
-        goes_on = event.parent if event.reason == "compression" else ""
-        self._link({"parent": event.parent, "reason": event.reason}, goes_on, ctx)
+        """Note which session this one comes from; mark messages that were retracted."""
+        continues = event.parent if event.reason == "compression" else ""
+        self._link_session({"parent": event.parent, "reason": event.reason}, continues, ctx)
         if event.retracted:
-            self.client.take_back(event.retracted, ctx)
+            self.client.retract_messages(event.retracted, ctx)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Ask for the messages of an event by their metadata."""
         return self.client.knows(event_id, ctx)
 
-    def _link(self, told: Mapping[str, str], goes_on: str, ctx: HookContext) -> None:
-        """Note what is known of the context's session; what came first is kept."""
-        known = {key: sendable(text)[:_SHOWN] for key, text in told.items() if text}
-        if goes_on != ctx.session.id:
-            self.client.link(known, ctx, goes_on=goes_on)
+    def _link_session(self, metadata: Mapping[str, str], continues: str, ctx: HookContext) -> None:
+        """Note what is known of the context's session, unless it would continue itself."""
+        known = {key: sendable(text)[:_SHOWN] for key, text in metadata.items() if text}
+        if continues != ctx.session.id:
+            self.client.link_session(known, ctx, continues=continues)
 
     # -- tools and recall -------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return what was said and what is held near a question."""
+        """Return messages and conclusions near a question."""
         return self.client.recall(query, ctx)
 
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return the person's card and representation."""
-        return self.client.prompt(scope)
+        return self.client.base_text(scope)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
-        return self.client.call(call, ctx)
+        return self.client.run_tool(call, ctx)
 
-    # -- what is kept of somebody -----------------------------------------------------------------
+    # -- erasure and export -----------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
         """Delete the workspaces of a scope."""

@@ -1,9 +1,9 @@
-"""Honcho's client behind the bus's errors, deadlines and pauses.
+"""Honcho's client with the bus's errors, deadlines and pauses.
 
-Facts of honcho-ai 2.7.0 that this stands on: it sends a request again after a lost answer unless
-``max_retries`` is 0 (one write became two rows); a time-out of its own holds for each read; the
-workspace is got or made before a client's first call; ``Peer`` and ``Session`` made by hand ask
-nothing; what an answer lacks is a ``pydantic`` error, a ``ValueError``.
+Facts of honcho-ai 2.7.0 that this relies on: it sends a request again after a lost answer unless
+``max_retries`` is 0 (one write became two rows); its own time-out holds for each read; it gets or
+makes the workspace before a client's first call; ``Peer`` and ``Session`` made by hand ask nothing;
+a field that an answer lacks raises a ``pydantic`` error, which is a ``ValueError``.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ import httpx
 from honcho import Honcho
 from honcho.http.exceptions import HonchoError, RateLimitError
 from memorybus.clock import Clock
-from memorybus.errors import ProviderError, Transient
+from memorybus.errors import ProviderError
 
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.remote import failures
 from memorybus_providers.remote.deadline import SharedDeadline
-from memorybus_providers.remote.truce import Truce
+from memorybus_providers.remote.rate_limit import RateLimit
 
 
 class Service:
@@ -28,16 +28,16 @@ class Service:
     def __init__(self, options: Options, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
         self._options, self._key = options, key
-        self._truce = Truce(clock)
+        self._rate_limit = RateLimit(clock)
         self._deadline = SharedDeadline(clock)
-        self._http = httpx.Client(event_hooks={"request": [self._limit]})
+        self._http = httpx.Client(event_hooks={"request": [self._limit_timeouts]})
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
     def client(self, workspace: str) -> Honcho:
-        """Return a client of a workspace; it asks nothing yet."""
+        """Return a client of a workspace; nothing is sent yet."""
         return Honcho(
             api_key=self._key or None,
             base_url=self._options.base_url,
@@ -48,25 +48,24 @@ class Service:
         )
 
     @contextmanager
-    def asking(self, deadline: float) -> Iterator[None]:
-        """Translate what fails within the block, whose requests share a deadline in seconds.
+    def requests_within(self, deadline: float) -> Iterator[None]:
+        """Let the block's requests share a deadline in seconds; translate their errors.
 
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
-        self._truce.check("Honcho")
+        self._rate_limit.check("Honcho")
         try:
             with self._deadline.within(deadline):
                 yield
         except HonchoError as error:
-            raise self._meaning(error) from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            kind = type(error).__name__
-            raise Transient(f"Honcho's answer is none that its client reads: {kind}") from error
+            raise self._to_provider_error(error) from error
+        except failures.UNREADABLE as error:
+            raise failures.error_for_unreadable(error, "Honcho") from error
 
-    def _limit(self, request: httpx.Request) -> None:
+    def _limit_timeouts(self, request: httpx.Request) -> None:
         """Shorten a request's time-outs to what is left of the deadline."""
-        left = self._deadline.left()
+        left = self._deadline.seconds_left()
         if left <= 0:
             raise httpx.PoolTimeout("no time is left before the deadline", request=request)
         wanted = request.extensions["timeout"]
@@ -75,17 +74,17 @@ class Service:
             for part, seconds in wanted.items()
         }
 
-    def _meaning(self, error: HonchoError) -> ProviderError:
-        said = failures.quoted(_said(error.body) or error.message, self._key)
+    def _to_provider_error(self, error: HonchoError) -> ProviderError:
+        reason = failures.quote(_error_detail(error.body) or error.message, self._key)
         if not error.status:
-            return failures.of_connection(error, f"Honcho: {said}")
+            return failures.error_for_connection(error, f"Honcho: {reason}")
         if isinstance(error, RateLimitError):
-            self._truce.asked(error.retry_after)
-        return failures.of_status(error.status, f"Honcho answers {error.status}: {said}")
+            self._rate_limit.note_pause(error.retry_after)
+        return failures.error_for_status(error.status, f"Honcho answers {error.status}: {reason}")
 
 
-def _said(body: Any) -> str:
-    """Return what a refusal complains of, without the input that it repeats."""
+def _error_detail(body: Any) -> str:
+    """Return what a refusal says is wrong, without the input that it repeats."""
     detail = body.get("detail") if isinstance(body, dict) else None
     if not isinstance(detail, list):
         return ""

@@ -1,4 +1,4 @@
-"""One owner's workspace: two peers, their sessions, what they said, what is held of them."""
+"""The workspace of one owner: two peers, their sessions, messages and conclusions."""
 
 import threading
 from collections import OrderedDict
@@ -14,25 +14,25 @@ from memorybus.events import StoreName
 
 from memorybus_providers.adapters.owners import MOST, Owner, whole
 from memorybus_providers.base import RecallScope
-from memorybus_providers.honcho import places, saying
+from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.options import Options
 from memorybus_providers.honcho.service import Service
 
 _KEPT = 512
-"""Workspaces, and sessions of each, that are remembered as made; the least used go (G10)."""
+"""Workspaces, and sessions of each, that are known to exist; the least used go (G10)."""
 
 _PAGE = 100
 
 
 class Tenant:
-    """An owner's workspace. Its requests belong into `Service.asking`.
+    """An owner's workspace. Its requests must be made within `Service.requests_within`.
 
     Attributes:
-        owner: whose it is.
-        honcho: its client.
+        owner: the owner.
+        honcho: the workspace's client.
         agent: the peer that is the agent.
         person: the peer that is the person.
-        is_there: whether the workspace is known to be there.
+        is_there: whether the workspace is known to exist.
     """
 
     def __init__(self, honcho: Honcho, owner: Owner, options: Options) -> None:
@@ -41,57 +41,58 @@ class Tenant:
         self.agent = Peer(places.agent_of(owner), honcho)
         self.person = Peer(places.person_of(owner), honcho)
         self._observer = self.agent if options.agent_observes else self.person
-        self._marks = places.marks(options.prefix, owner)
+        self._owner_metadata = places.owner_metadata(options.prefix, owner)
         self._members: list[tuple[str, SessionPeerConfig]] = [
-            (self.person.id, _watching(options.observe_person, options.person_observes)),
-            (self.agent.id, _watching(options.observe_agent, options.agent_observes)),
+            (self.person.id, _peer_config(options.observe_person, options.person_observes)),
+            (self.agent.id, _peer_config(options.observe_agent, options.agent_observes)),
         ]
         self.is_there = False
         self._places: OrderedDict[str, str] = OrderedDict()
 
-    def ready(self) -> None:
-        """Make the workspace, unless it is there, and note whose it is."""
+    def ensure_exists(self) -> None:
+        """Make the workspace if it is missing, and note its owner in its metadata."""
         if self.is_there:
             return
         metadata = self.honcho.get_metadata()
-        if not self._marks.items() <= metadata.items():
-            self.honcho.set_metadata(metadata | self._marks)
+        if not self._owner_metadata.items() <= metadata.items():
+            self.honcho.set_metadata(metadata | self._owner_metadata)
         self.is_there = True
 
     # -- sessions ---------------------------------------------------------------------------------
 
     def place(self, session_id: str) -> str:
-        """Return the name of the session in which a session of the bus is kept; it is made.
+        """Return the name of Honcho's session in which a session of the bus is kept.
 
-        That is the one which a compressed conversation began in, else its own.
+        It is made if it is missing. A compressed conversation stays in the session in which it
+        began; every other session has its own.
         """
         found = self._places.get(session_id)
         if found is None:
             name = places.NOTES if session_id == places.NOTES else places.session_of(session_id)
-            found = self._remember(session_id, self._joined(name))
+            session = self.honcho.session(name, peers=list(self._members))
+            found = self._remember_place(session_id, _place_of(session))
         return found
 
-    def link(self, session_id: str, told: dict[str, str], *, goes_on: str = "") -> None:
+    def link_session(
+        self, session_id: str, metadata: dict[str, str], *, continues: str = ""
+    ) -> None:
         """Note what is known of a session.
 
         Args:
             session_id: the session.
-            told: texts by name.
-            goes_on: the session of which it is the continuation, kept in the same place.
+            metadata: texts by name.
+            continues: the session that it continues: both are kept in the same place.
         """
         session = self.honcho.session(places.session_of(session_id), peers=list(self._members))
         known = session.metadata or {}
-        wanted = dict(told)
-        if goes_on and "continues" not in known:
-            wanted["continues"] = self.place(goes_on)
+        wanted = dict(metadata)
+        if continues and "continues" not in known:
+            wanted["continues"] = self.place(continues)
         if not wanted.items() <= known.items():
             session.set_metadata(known | wanted)
-        self._remember(session_id, _place_in(session))
+        self._remember_place(session_id, _place_of(session))
 
-    def _joined(self, name: str) -> str:
-        return _place_in(self.honcho.session(name, peers=list(self._members)))
-
-    def _remember(self, session_id: str, place: str) -> str:
+    def _remember_place(self, session_id: str, place: str) -> str:
         self._places[session_id] = place
         while len(self._places) > _KEPT:
             self._places.popitem(last=False)
@@ -99,61 +100,66 @@ class Tenant:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def say(self, place: str, messages: Sequence[saying.Said], at: int) -> None:
-        """Store messages, those of a request all or none.
+    def store_messages(
+        self, place: str, messages: Sequence[outgoing.OutgoingMessage], at: int
+    ) -> None:
+        """Store the messages of an event; a request stores all of its messages or none.
 
-        Of an event that takes several requests those parts are left out which are held already.
+        If the event takes several requests, those whose messages are stored already are left out.
         """
-        groups = saying.batches(messages)
+        groups = outgoing.split_into_batches(messages)
         held = 0
         if len(groups) > 1:
-            held = sum(1 for _ in self.said(place, messages[0].metadata["event_id"]))
+            held = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
         for number, group in enumerate(groups):
-            if number * saying.BATCH >= held:
+            if number * outgoing.BATCH >= held:
                 Session(place, self.honcho).add_messages([self._message(m, at) for m in group])
 
-    def said(self, place: str, event_id: str) -> Iterator[Message]:
-        """Yield the messages of a session that an event has left."""
+    def messages_of_event(self, place: str, event_id: str) -> Iterator[Message]:
+        """Yield the messages of a session that came from an event."""
         filters: dict[str, object] = {"metadata": {"event_id": event_id}}
         yield from Session(place, self.honcho).messages(filters=filters, size=_PAGE)
 
-    def holds(self, place: str, event_id: str) -> bool:
+    def holds_event(self, place: str, event_id: str) -> bool:
         """Say whether all messages of an event are in a session."""
-        found = list(self.said(place, event_id))
+        found = list(self.messages_of_event(place, event_id))
         return bool(found) and len(found) >= int(found[0].metadata.get("parts", 1))
 
-    def take_back(self, place: str, event_ids: Sequence[str]) -> None:
-        """Mark the messages of events as taken back: Honcho deletes no single message."""
+    def retract_messages(self, place: str, event_ids: Sequence[str]) -> None:
+        """Mark the messages of events as retracted: Honcho deletes no single message."""
         session = Session(place, self.honcho)
         for event_id in event_ids:
-            for one in list(self.said(place, event_id)):
+            for one in list(self.messages_of_event(place, event_id)):
                 session.update_message(one, one.metadata | {"retracted": True})
 
-    def _message(self, said: saying.Said, at: int) -> MessageCreateParams:
-        who = self.person if said.by_person else self.agent
-        return who.message(
-            said.content,
-            metadata=said.metadata,
-            configuration=None if said.reasoned else {"reasoning": {"enabled": False}},
+    def _message(self, message: outgoing.OutgoingMessage, at: int) -> MessageCreateParams:
+        speaker = self.person if message.by_person else self.agent
+        return speaker.message(
+            message.content,
+            metadata=message.metadata,
+            configuration=None if message.reasoned else {"reasoning": {"enabled": False}},
             created_at=datetime.fromtimestamp(at / 1_000, UTC),
         )
 
-    # -- what is held -----------------------------------------------------------------------------
+    # -- conclusions ------------------------------------------------------------------------------
 
-    def held(self, store: StoreName) -> ConclusionsView:
-        """Return the conclusions that stand for a store: of the person, or of the agent itself."""
+    def conclusions_of(self, store: StoreName) -> ConclusionsView:
+        """Return the conclusions that stand for a store: about the person, or the agent itself."""
         if store == "memory":
             return self.agent.conclusions
         return self._observer.conclusions_of(self.person)
 
     @property
     def observer(self) -> Peer:
-        """Who holds something of the person: the agent, or Honcho in general."""
+        """The peer whose conclusions about the person count: the agent, or the person itself.
+
+        The person's own peer stands for what Honcho concludes in general.
+        """
         return self._observer
 
 
 class Tenants:
-    """The workspaces of an account that begin with a prefix. May be used from several threads."""
+    """The workspaces of an account whose names begin with a prefix. Safe from several threads."""
 
     def __init__(self, service: Service, options: Options) -> None:
         """Know none yet."""
@@ -161,10 +167,10 @@ class Tenants:
         self._lock = threading.Lock()
         self._known: OrderedDict[Owner, Tenant] = OrderedDict()
 
-    def of(self, owner: Owner) -> Tenant:
-        """Return an owner's workspace, which may not be there yet."""
+    def tenant_of(self, owner: Owner) -> Tenant:
+        """Return an owner's workspace, which may not exist yet."""
         with self._lock:
-            found = self._known.get(owner) or self._made(owner)
+            found = self._known.get(owner) or self._make_tenant(owner)
             self._known[owner] = found
             self._known.move_to_end(owner)
             while len(self._known) > _KEPT:
@@ -172,38 +178,41 @@ class Tenants:
         return found
 
     def drop(self, owner: Owner) -> None:
-        """Forget what is known of a workspace: it may be gone."""
+        """Forget what is known of a workspace, which may be gone."""
         with self._lock:
             self._known.pop(owner, None)
 
-    def found(self, scope: RecallScope, most: int = MOST) -> list[Tenant]:
-        """Return the workspaces that are there and that a scope means, the newest, `most` at most.
+    def find(self, scope: RecallScope, most: int = MOST) -> list[Tenant]:
+        """Return the existing workspaces of a scope, the newest first, `most` at most.
 
-        None is made by asking for it.
+        Looking for a workspace does not make it.
         """
         if own := whole(scope):
-            return [tenant] if self._is_there(tenant := self.of(own), scope) else []
-        found = [self._service.client(name).get_metadata() for name in self._named(scope, most)]
-        return [self.of(places.owner_in(metadata)) for metadata in found]
+            return [tenant] if self._is_there(tenant := self.tenant_of(own), scope) else []
+        names = self._workspace_names(scope, most)
+        found = [self._service.client(name).get_metadata() for name in names]
+        return [self.tenant_of(places.owner_from_metadata(metadata)) for metadata in found]
 
     def _is_there(self, tenant: Tenant, scope: RecallScope) -> bool:
-        tenant.is_there = tenant.is_there or any(self._named(scope, 1))
+        tenant.is_there = tenant.is_there or any(self._workspace_names(scope, 1))
         return tenant.is_there
 
-    def _named(self, scope: RecallScope, most: int) -> list[str]:
-        filters: dict[str, object] = {"metadata": places.marks(self._options.prefix, scope)}
+    def _workspace_names(self, scope: RecallScope, most: int) -> list[str]:
+        filters: dict[str, object] = {
+            "metadata": places.owner_metadata(self._options.prefix, scope)
+        }
         root = self._service.client(self._options.prefix)
         pages = root.workspaces(filters=filters, size=min(most, _PAGE), reverse=True)
         return [str(name) for name in islice(pages, most)]
 
-    def _made(self, owner: Owner) -> Tenant:
+    def _make_tenant(self, owner: Owner) -> Tenant:
         workspace = places.workspace_of(self._options.prefix, owner)
         return Tenant(self._service.client(workspace), owner, self._options)
 
 
-def _watching(seen: bool, sees: bool) -> SessionPeerConfig:
-    return SessionPeerConfig(observe_me=seen, observe_others=sees)
+def _peer_config(is_observed: bool, observes: bool) -> SessionPeerConfig:
+    return SessionPeerConfig(observe_me=is_observed, observe_others=observes)
 
 
-def _place_in(session: Session) -> str:
+def _place_of(session: Session) -> str:
     return str((session.metadata or {}).get("continues") or session.id)

@@ -1,6 +1,6 @@
 """Mem0's open-source library in this process, on a store that several processes reach.
 
-Its history database is left out: the log is the history here, and what is erased must not stay
+Mem0's history database is not used: the log is the history here, and erased texts must not stay
 beside the store.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from memorybus.errors import ConfigError, Permanent, ProviderError
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
+from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
 from memorybus_providers.mem0.options import LibraryOptions
 from memorybus_providers.remote import failures, private_file
 
@@ -27,14 +27,14 @@ _MOST = 100_000
 _THRESHOLD = 0.1
 _TRIES = 3
 _PASSING: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
-"""What the libraries below Mem0 call an error that may not come again."""
+"""Words in the names of errors of the libraries below Mem0 that may not come again."""
 
 
 class LibraryStore:
     """A store that Mem0's configuration names."""
 
     def __init__(self, memory: "Memory") -> None:
-        """Keep a ready instance of Mem0's."""
+        """Keep a ready instance of Mem0."""
         self._memory = memory
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class LibraryStore:
     def add(
         self,
         messages: Messages,
-        owner: Owner,
+        owner: OwnerIds,
         run: str,
         metadata: dict[str, str],
         *,
@@ -53,49 +53,49 @@ class LibraryStore:
     ) -> None:
         """Store what was said in a run."""
         ids = msgspec.structs.asdict(owner)
-        with _translated():
+        with _translate_errors():
             self._memory.add(messages, **ids, run_id=run, metadata=metadata, infer=infer)
 
-    def of_run(self, owner: Owner, run: str, deadline: float) -> Sequence[Row]:
-        """Return what came from a run."""
-        return list(self.listed({**msgspec.structs.asdict(owner), "run_id": run}, deadline))
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+        """Return the memories of a run."""
+        return list(self.list_rows({**msgspec.structs.asdict(owner), "run_id": run}, deadline))
 
     def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
         """Return memories with these ids and metadata, best first."""
-        with _translated():
+        with _translate_errors():
             found = self._memory.search(
                 query, filters=dict(filters), top_k=most, threshold=_THRESHOLD
             )
         return _rows(found)
 
-    def containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
-        """Return memories with these ids and metadata in which a text stands."""
-        return [row for row in self.listed(filters, deadline) if text in row.memory]
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+        """Return memories with these ids and metadata that contain a text."""
+        return [row for row in self.list_rows(filters, deadline) if text in row.memory]
 
-    def listed(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
         """Yield all memories with these ids and metadata."""
-        with _translated():
+        with _translate_errors():
             found = self._memory.get_all(filters=dict(filters), top_k=_MOST)
         yield from _rows(found)
 
     def delete(self, row: str, deadline: float) -> None:
         """Delete a memory; one that is not there is no error."""
-        with _translated():
+        with _translate_errors():
             if self._memory.get(row) is not None:
                 self._memory.delete(row)
 
     def delete_all(self, ids: Filters, deadline: float) -> None:
         """Delete all memories with these ids."""
-        with _translated():
+        with _translate_errors():
             self._memory.delete_all(**ids)
 
     def residue(self) -> tuple[str, ...]:
-        """Say what a deletion leaves: nothing that we know of."""
+        """Return what a deletion leaves: nothing is known."""
         return ()
 
 
 class NoHistory:
-    """Takes the place of Mem0's history database, which keeps all texts, those erased too."""
+    """Replaces Mem0's history database, which keeps all texts, even erased ones."""
 
     def add_history(self, *_: object, **__: object) -> None:
         """Note no change."""
@@ -118,31 +118,35 @@ class NoHistory:
         """Release nothing."""
 
 
-def opened(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
-    """Return a store; its collection is made if it is missing.
+def open_store(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
+    """Return a store; Mem0 makes its collection if it is missing.
 
     Raises:
         ImportError: Mem0 or the client of the store is not installed.
         ConfigError: the file cannot be read, is open to others, or names an embedded store.
         Transient: the store does not answer.
     """
-    told = _read(Path(options.config_file).expanduser(), f"provider {config.name}")
+    settings = _read_config(Path(options.config_file).expanduser(), f"provider {config.name}")
     config.home.mkdir(parents=True, exist_ok=True)
-    # Mem0 reads both when it is imported: it would phone home, and write into the user's home.
+    # Mem0 reads both variables when it is imported. Without them it would send telemetry, and
+    # write into the user's home.
     os.environ.setdefault("MEM0_TELEMETRY", "False")
     os.environ.setdefault("MEM0_DIR", str(config.home))
     from mem0 import Memory
 
-    made = {**told, "history_db_path": ":memory:"}
-    with _translated():
-        memory = _at_last(lambda: Memory.from_config(made))
+    settings["history_db_path"] = ":memory:"
+    with _translate_errors():
+        memory = _make_with_retries(lambda: Memory.from_config(settings))
     memory.db.close()
     memory.db = NoHistory()
     return LibraryStore(memory)
 
 
-def _at_last(make: Callable[[], "Memory"]) -> "Memory":
-    """Make a store. Processes that make its collection at once fail but for one: they try again."""
+def _make_with_retries(make: Callable[[], "Memory"]) -> "Memory":
+    """Make a store, and try again if another process made its collection at the same time.
+
+    Only one of the processes that make a collection at once succeeds.
+    """
     for _ in range(_TRIES - 1):
         try:
             return make()
@@ -152,22 +156,22 @@ def _at_last(make: Callable[[], "Memory"]) -> "Memory":
     return make()
 
 
-def _read(path: Path, who: str) -> dict[str, Any]:
-    said = private_file.read(path, who, "config_file")
+def _read_config(path: Path, who: str) -> dict[str, Any]:
+    text = private_file.read(path, who, "config_file")
     try:
-        told = msgspec.json.decode(said, type=dict[str, Any])
+        settings = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise ConfigError(f"{who}: config_file {path} cannot be read: {error}") from error
-    if _embedded(told.get("vector_store")):
+    if _is_embedded(settings.get("vector_store")):
         raise ConfigError(
             f"{who}: {path} names a store within one process; lanes and recalls are several: "
             "let vector_store be a server, such as pgvector, or use holographic"
         )
-    return told
+    return settings
 
 
-def _embedded(store: Any) -> bool:
-    """Say whether a store lives in the files of one process; Mem0's default does."""
+def _is_embedded(store: Any) -> bool:
+    """Say whether a store is in files that one process locks, as Mem0's default is."""
     if not isinstance(store, Mapping):
         return True
     provider, settings = store.get("provider", "qdrant"), store.get("config") or {}
@@ -182,31 +186,37 @@ def _rows(found: Mapping[str, Any]) -> list[Row]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Translate what fails in Mem0 and the libraries below it; their words may hold texts."""
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of Mem0 and of the libraries below it.
+
+    Their messages are not repeated, since they may contain what was said.
+    """
     try:
         yield
     except (ConfigError, ImportError, ProviderError):
         raise
     except Exception as error:
-        raise _meaning(error) from error
+        raise _to_provider_error(error) from error
 
 
-def _meaning(error: Exception) -> ProviderError:
-    """Return what a failure means; Mem0 wraps what its model's and its store's clients raise."""
+def _to_provider_error(error: Exception) -> ProviderError:
+    """Return the error that stands for a failure, by its first cause that tells something.
+
+    Mem0 wraps the errors of the clients of its model and its store.
+    """
     for one in _causes(error):
-        said = f"Mem0: {type(one).__name__}"
+        message = f"Mem0: {type(one).__name__}"
         status = getattr(one, "status_code", None)
         if isinstance(status, int):
-            return failures.of_status(status, f"{said} ({status})")
+            return failures.error_for_status(status, f"{message} ({status})")
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
         if isinstance(one, OSError) or any(word in names for word in _PASSING):
-            return failures.of_connection(one, said)
+            return failures.error_for_connection(one, message)
     return Permanent(f"Mem0: {type(error).__name__}")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error's causes, the first one first, and the error last."""
+    """Yield an error's causes, beginning with the innermost, and then the error."""
     if error.__cause__ is not None:
         yield from _causes(error.__cause__)
     yield error

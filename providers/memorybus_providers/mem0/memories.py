@@ -1,8 +1,8 @@
-"""What an event becomes in Mem0: messages, ids and metadata; pure.
+"""Events as memories of Mem0: messages, ids and metadata; pure.
 
-An event is a run of Mem0's (``run_id``): so what came from it is found, and taken back, by an id,
-with the library as with the server, which lists by ids alone. Agent and person are Mem0's, with a
-prefix; the workspace is metadata.
+An event is a run of Mem0 (``run_id``). So what came from it is found and deleted by an id, with the
+library and with the server, which lists by ids alone. Agent and person are the ids of Mem0 with
+these names, and begin with a prefix; the workspace is metadata.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
-from memorybus_providers.remote import said
+from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 Messages = list[dict[str, str]]
 Filters = Mapping[str, Any]
 
 STORES = frozenset({"memory", "user"})
-"""Kinds of memories that are entries of the agent's own stores."""
+"""The kinds of memories that are entries of the agent's own stores."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A memory as Mem0 has it."""
+    """A memory as Mem0 returns it."""
 
     id: str
     memory: str = ""
@@ -32,101 +32,101 @@ class Row(msgspec.Struct, frozen=True):
     score: float | None = None
     created_at: str | None = None
 
-    def told(self, name: str) -> str:
-        """Return what our metadata says; "" if nothing."""
+    def metadata_value(self, name: str) -> str:
+        """Return a value of our metadata; "" if there is none."""
         return str((self.metadata or {}).get(name, ""))
 
     @property
     def at(self) -> int:
         """When it was said, milliseconds; 0 if unknown."""
-        return moment(self.told("at"))
+        return parse_milliseconds(self.metadata_value("at"))
 
 
-class Owner(msgspec.Struct, frozen=True):
-    """Whose memories, by Mem0's ids."""
+class OwnerIds(msgspec.Struct, frozen=True):
+    """The ids of Mem0 for an agent and a person."""
 
     agent_id: str
     user_id: str
 
 
-def owner_of(prefix: str, scope: Scope) -> Owner:
+def owner_ids(prefix: str, scope: Scope) -> OwnerIds:
     """Return the ids of a scope's agent and person."""
-    return Owner(_id(prefix, scope.agent), _id(prefix, scope.user))
+    return OwnerIds(_id(prefix, scope.agent), _id(prefix, scope.user))
 
 
 def ids_of(prefix: str, scope: RecallScope) -> dict[str, str]:
-    """Return the ids of those parts of a scope that are given, but the workspace."""
+    """Return the ids of a scope's agent and person, those of them that are given."""
     given = {"agent_id": scope.agent, "user_id": scope.user}
     return {name: _id(prefix, one) for name, one in given.items() if one is not None}
 
 
 def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
-    """Return what all memories of a scope have, and no other's. Mem0 wants one id at least."""
+    """Return the filters that match the memories of a scope alone. Mem0 needs at least one id."""
     found = {"origin": prefix, **(ids_of(prefix, scope) or {"user_id": "*"})}
     if scope.workspace is not None:
         found["workspace"] = name_of(scope.workspace)
     return found
 
 
-def turn(event: TurnCompleted) -> Messages:
+def messages_of_turn(event: TurnCompleted) -> Messages:
     """Return what was said in a turn."""
-    return list(map(_message, said.in_turn(event)))
+    return list(map(_message, utterances.from_turn(event)))
 
 
-def delegation(event: Delegated) -> Messages:
+def messages_of_delegation(event: Delegated) -> Messages:
     """Return what a sub-agent was asked and answered."""
-    return list(map(_message, said.in_delegation(event)))
+    return list(map(_message, utterances.from_delegation(event)))
 
 
-def entry(event: MemoryWritten) -> Messages:
-    """Return what is written to a store."""
+def messages_of_entry(event: MemoryWritten) -> Messages:
+    """Return the new text of a write to a store."""
     text = sendable(event.content)
     return [{"role": "user", "content": text}] if text.strip() else []
 
 
-def together(messages: Messages) -> Messages:
-    """Return one message with all of them: with ``infer`` off each would be a row of its own."""
+def join_messages(messages: Messages) -> Messages:
+    """Return messages as a single one: with ``infer`` off each would be a row of its own."""
     return [{"role": "user", "content": "\n".join(_line(one) for one in messages)}]
 
 
 def metadata_of(prefix: str, kind: str, ctx: HookContext) -> dict[str, str]:
-    """Return what a memory is and where it comes from."""
+    """Return the metadata that says what a memory is and where it comes from."""
     scope, session = ctx.scope, ctx.session
     raw = {"of_agent": scope.agent, "of_user": scope.user, "of_workspace": scope.workspace}
-    told = {"session": session.id, "root": session.root, **raw}
+    ids = {"session": session.id, "root": session.root, **raw}
     return {
         "origin": prefix,
         "kind": kind,
         "event": ctx.event_id,
         "at": str(ctx.at),
         "workspace": name_of(scope.workspace),
-        **{name: sendable(value) for name, value in told.items()},
+        **{name: sendable(value) for name, value in ids.items()},
     }
 
 
-def recollected(row: Row) -> Recollection:
-    """Return a memory as a recall's result."""
+def to_recollection(row: Row) -> Recollection:
+    """Return a memory as the result of a recall."""
     return Recollection(
         text=row.memory,
-        session=row.told("session"),
+        session=row.metadata_value("session"),
         at=row.at,
         score=float(row.score or 0.0),
-        source=row.told("kind"),
-        event=row.told("event"),
+        source=row.metadata_value("kind"),
+        event=row.metadata_value("event"),
     )
 
 
-def stored(row: Row) -> StoredMemory:
+def to_stored_memory(row: Row) -> StoredMemory:
     """Return a memory for an export."""
     return StoredMemory(
         text=row.memory,
-        agent=row.told("of_agent"),
-        user=row.told("of_user"),
-        workspace=row.told("of_workspace"),
-        kind=row.told("kind"),
-        session=row.told("session"),
+        agent=row.metadata_value("of_agent"),
+        user=row.metadata_value("of_user"),
+        workspace=row.metadata_value("of_workspace"),
+        kind=row.metadata_value("kind"),
+        session=row.metadata_value("session"),
         at=row.at,
-        event=row.told("event"),
+        event=row.metadata_value("event"),
     )
 
 
@@ -134,7 +134,7 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: said.Said) -> dict[str, str]:
+def _message(one: utterances.Utterance) -> dict[str, str]:
     role = "user" if one.by_person else "assistant"
     return {"role": role, "name": one.who, "content": one.text}
 

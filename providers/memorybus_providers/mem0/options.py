@@ -7,7 +7,7 @@ from memorybus_providers.remote import credentials, own_options
 
 
 class Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What library and server have in common; see `COMMON`."""
+    """The options that library and server share; see `COMMON`."""
 
     infer: bool = True
     results: int = 10

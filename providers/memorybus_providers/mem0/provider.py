@@ -1,4 +1,4 @@
-"""The providers: hooks in, calls of Mem0 out. Its library is imported when one is opened."""
+"""The providers' hooks. Mem0's library is imported when an instance is opened."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from memorybus_providers.mem0 import memories, options, tools
 from memorybus_providers.mem0.memories import STORES, Messages, Row
 from memorybus_providers.mem0.options import LibraryOptions, Options, ServerOptions
 from memorybus_providers.mem0.stores import Store
-from memorybus_providers.remote import credentials, own_options
-from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replaced import old_text, replaced
+from memorybus_providers.remote import credentials
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote.replacement import old_text, replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 _QUERY = 2_000
-"""Characters of a question: an embedder reads no more of it with profit."""
+"""Characters of a question that are sent: more would not help an embedder."""
 
 _ERASING = 120.0
 """Seconds for one call of an erasure or an export."""
@@ -33,74 +33,86 @@ _ERASING = 120.0
 class _Mem0(RemoteProvider[Store]):
     """What library and server have in common.
 
-    Delivery is ``lookup``: each event is a run, and what is in doubt is asked for by it. Where
-    Mem0's model found nothing worth keeping, nothing is there to be found: it is asked once more.
+    Delivery is ``lookup``: each event is a run, by which an event in doubt is looked up. If Mem0's
+    model kept nothing of an event, the look-up finds nothing, and the event is sent once more.
     """
 
     delivery = "lookup"
-    capabilities = able(tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated}))
+    capabilities = service_capabilities(
+        tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated})
+    )
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results", "timeout"})
-    options: Options
+    _options: Options
 
-    def _limit(self, given: Options) -> None:
-        self.options = given
-        self.limit_writes(given.timeout)
+    def __init__(self, config: ProviderConfig) -> None:
+        """Read the options; nothing is sent to Mem0.
 
-    # -- life ---------------------------------------------------------------------------------
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        super().__init__(config)
+        self.limit_writes(self._options.timeout)
+
+    # -- health -------------------------------------------------------------------------------
 
     def health(self, deadline: float) -> str:
-        """Ask for what nobody has: a service that is not well raises."""
-        nobody = memories.Owner(self.options.prefix, self.options.prefix)
-        self.client.of_run(nobody, "health", deadline)
+        """List the memories of nobody: this raises if the service does not work."""
+        nobody = memories.OwnerIds(self._options.prefix, self._options.prefix)
+        self.client.rows_of_run(nobody, "health", deadline)
         return ""
 
     # -- write hooks --------------------------------------------------------------------------
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Remember a turn."""
-        self._add("turn", memories.turn(event), ctx, infer=self.options.infer)
+        self._add("turn", memories.messages_of_turn(event), ctx, infer=self._options.infer)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Remember what a sub-agent did."""
-        self._add("delegation", memories.delegation(event), ctx, infer=self.options.infer)
+        messages = memories.messages_of_delegation(event)
+        self._add("delegation", messages, ctx, infer=self._options.infer)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Add, replace or remove an entry of one of the agent's stores, word for word.
 
-        The old one goes first: whether the event was applied is told by the new one.
+        The old entry is deleted first, since the new one shows that the event is applied.
         """
         if wanted := old_text(event):
-            own = memories.filters_of(self.options.prefix, RecallScope.own(ctx.scope))
-            found = self.client.containing(wanted, {**own, "kind": event.store}, ctx.deadline)
-            others = [row for row in found if row.told("event") != ctx.event_id]
-            self._delete(replaced(event, others, lambda row: row.memory), ctx.deadline)
+            own = memories.filters_of(self._options.prefix, RecallScope.own(ctx.scope))
+            found = self.client.rows_containing(wanted, {**own, "kind": event.store}, ctx.deadline)
+            others = [row for row in found if row.metadata_value("event") != ctx.event_id]
+            self._delete(replaced_entries(event, others, lambda row: row.memory), ctx.deadline)
         if event.action != "remove":
-            self._add(event.store, memories.entry(event), ctx, infer=False)
+            self._add(event.store, memories.messages_of_entry(event), ctx, infer=False)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Delete what came from turns, delegations and notes of this lineage."""
-        owner = memories.owner_of(self.options.prefix, ctx.scope)
-        mine = memories.metadata_of(self.options.prefix, "", ctx)
+        owner = memories.owner_ids(self._options.prefix, ctx.scope)
+        mine = memories.metadata_of(self._options.prefix, "", ctx)
+        same = ("workspace", "root")
         for event_id in event_ids:
-            found = self.client.of_run(owner, sendable(event_id), ctx.deadline)
-            gone = [row for row in found if row.told("kind") not in STORES]
-            same = ("workspace", "root")
-            gone = [row for row in gone if all(row.told(part) == mine[part] for part in same)]
+            found = self.client.rows_of_run(owner, sendable(event_id), ctx.deadline)
+            candidates = [row for row in found if row.metadata_value("kind") not in STORES]
+            gone = [
+                row
+                for row in candidates
+                if all(row.metadata_value(part) == mine[part] for part in same)
+            ]
             self._delete(gone, ctx.deadline)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether Mem0 has something of an event."""
-        owner = memories.owner_of(self.options.prefix, ctx.scope)
-        return bool(self.client.of_run(owner, event_id, ctx.deadline))
+        owner = memories.owner_ids(self._options.prefix, ctx.scope)
+        return bool(self.client.rows_of_run(owner, event_id, ctx.deadline))
 
     def _add(self, kind: str, messages: Messages, ctx: HookContext, *, infer: bool) -> None:
         if not messages:
             return
-        prefix = self.options.prefix
+        prefix = self._options.prefix
         self.client.add(
-            messages if infer else memories.together(messages),
-            memories.owner_of(prefix, ctx.scope),
+            messages if infer else memories.join_messages(messages),
+            memories.owner_ids(prefix, ctx.scope),
             ctx.event_id,
             memories.metadata_of(prefix, kind, ctx),
             infer=infer,
@@ -111,48 +123,50 @@ class _Mem0(RemoteProvider[Store]):
         for row in rows:
             self.client.delete(row.id, deadline)
 
-    # -- what is kept of somebody -------------------------------------------------------------
+    # -- erasure and export -------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
         """Delete all memories of a scope."""
-        ids = memories.ids_of(self.options.prefix, scope)
+        ids = memories.ids_of(self._options.prefix, scope)
         if ids and scope.workspace is None:
             self.client.delete_all(ids, _ERASING)
             return Residue(None, self.client.residue())
-        rows = list(self.client.listed(memories.filters_of(self.options.prefix, scope), _ERASING))
+        rows = list(
+            self.client.list_rows(memories.filters_of(self._options.prefix, scope), _ERASING)
+        )
         self._delete(rows, _ERASING)
         return Residue(len(rows), self.client.residue())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all memories of a scope."""
-        filters = memories.filters_of(self.options.prefix, scope)
-        for row in self.client.listed(filters, _ERASING):
-            yield memories.stored(row)
+        filters = memories.filters_of(self._options.prefix, scope)
+        for row in self.client.list_rows(filters, _ERASING):
+            yield memories.to_stored_memory(row)
 
     # -- tools and recall ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the memories that Mem0 finds nearest."""
-        found = self._found(query, ctx.scope, self.options.results, ctx.deadline)
-        return [memories.recollected(row) for row in found]
+        found = self._search(query, ctx.scope, self._options.results, ctx.deadline)
+        return [memories.to_recollection(row) for row in found]
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         match call:
             case tools.Search():
                 scope = RecallScope.own(ctx.scope)
-                found = self._found(call.query, scope, call.top_k, ctx.deadline)
+                found = self._search(call.query, scope, call.top_k, ctx.deadline)
                 return {"results": [{"text": row.memory, "score": row.score} for row in found]}
             case tools.Add():
                 self._add("note", [{"role": "user", "content": sendable(call.content)}], ctx,
                           infer=False)  # fmt: skip
                 return {"ok": True}
 
-    def _found(self, query: str, scope: RecallScope, most: int, deadline: float) -> Sequence[Row]:
+    def _search(self, query: str, scope: RecallScope, most: int, deadline: float) -> Sequence[Row]:
         asked = sendable(query)[:_QUERY]
         if not asked.strip():
             return ()
-        filters = memories.filters_of(self.options.prefix, scope)
+        filters = memories.filters_of(self._options.prefix, scope)
         return self.client.search(asked, filters, most, deadline)
 
 
@@ -161,23 +175,15 @@ class Mem0Provider(_Mem0):
 
     kind = "mem0"
     package = "mem0"
+    options_type = LibraryOptions
+    _options: LibraryOptions
     schema = options.LIBRARY
-
-    def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._given = own_options.read(config, LibraryOptions)
-        self._limit(self._given)
 
     def connect(self) -> Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0 import library
 
-        return library.opened(self.config, self._given)
+        return library.open_store(self.config, self._options)
 
 
 class Mem0ServerProvider(_Mem0):
@@ -185,20 +191,12 @@ class Mem0ServerProvider(_Mem0):
 
     kind = "mem0-server"
     package = "urllib3"
+    options_type = ServerOptions
+    _options: ServerOptions
     schema = options.SERVER
-
-    def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._given = own_options.read(config, ServerOptions)
-        self._limit(self._given)
 
     def connect(self) -> Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0.server import ServerStore
 
-        return ServerStore(self._given, credentials.api_key(self.config), self.config.clock)
+        return ServerStore(self._options, credentials.api_key(self.config), self.config.clock)

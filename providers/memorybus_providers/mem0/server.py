@@ -1,8 +1,8 @@
 """Mem0's self-hosted server, by HTTP.
 
-``mem0.MemoryClient`` speaks to the cloud alone; the server's own routes are ``/memories`` and
-``/search``, its key is the header ``X-API-Key``. It lists by ids only, and 20 memories at most if
-it does not know ``top_k``.
+``mem0.MemoryClient`` speaks to the cloud alone. The server's own routes are ``/memories`` and
+``/search``; its key is sent in the header ``X-API-Key``. It lists by ids only, and a version that
+does not know ``top_k`` lists 20 memories at most.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
-from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
+from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
 from memorybus_providers.mem0.options import ServerOptions
 from memorybus_providers.remote.http import HttpService
 
 _SHARE = 0.9
-"""Of a hook's deadline that one request may take."""
+"""The part of a hook's deadline that one request may take."""
 
 _HISTORY = (
     "Mem0's server keeps the texts of deleted memories in its history database (HISTORY_DB_PATH, "
@@ -29,7 +29,7 @@ _SHOWN_AT_MOST = 20
 _ENTRIES = 100
 
 
-class _Listed(msgspec.Struct, frozen=True):
+class _RowList(msgspec.Struct, frozen=True):
     results: list[Row]
 
 
@@ -47,7 +47,7 @@ class ServerStore:
     def add(
         self,
         messages: Messages,
-        owner: Owner,
+        owner: OwnerIds,
         run: str,
         metadata: dict[str, str],
         *,
@@ -63,10 +63,10 @@ class ServerStore:
             "metadata": metadata,
             "infer": infer,
         }
-        self._asked("POST", "/memories", deadline, body=body)
+        self._request("POST", "/memories", deadline, body=body)
 
-    def of_run(self, owner: Owner, run: str, deadline: float) -> Sequence[Row]:
-        """Return what came from a run."""
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+        """Return the memories of a run."""
         return self._by_ids({**msgspec.structs.asdict(owner), "run_id": run}, deadline)
 
     def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
@@ -74,37 +74,37 @@ class ServerStore:
         body = {"query": query, "filters": dict(filters), "top_k": most}
         return self._rows("POST", "/search", deadline, body=body)
 
-    def containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
-        """Return memories in which a text stands, of those that are nearest to it."""
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+        """Return memories that contain a text, among those that are nearest to it."""
         found = self.search(text, filters, _ENTRIES, deadline)
         return [row for row in found if text in row.memory]
 
-    def listed(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
         """Yield all memories with these ids and metadata.
 
         Raises:
-            Permanent: the server shows no more than 20 of them, and may have others.
+            Permanent: the server lists 20 memories at most and may have others.
         """
         ids = {name: value for name, value in filters.items() if name.endswith("_id")}
         rest = {name: value for name, value in filters.items() if name not in ids}
         rows = self._by_ids(ids, deadline)
-        yield from (row for row in rows if all(row.told(n) == v for n, v in rest.items()))
+        yield from (row for row in rows if all(row.metadata_value(n) == v for n, v in rest.items()))
         if len(rows) == _SHOWN_AT_MOST:
             raise Permanent(f"Mem0's server lists {_SHOWN_AT_MOST} memories at most: some may lack")
 
     def delete(self, row: str, deadline: float) -> None:
         """Delete a memory; one that is not there is no error."""
         try:
-            self._asked("DELETE", f"/memories/{row}", deadline)
-        except _Absent:
+            self._request("DELETE", f"/memories/{row}", deadline)
+        except _MissingMemory:
             return
 
     def delete_all(self, ids: Filters, deadline: float) -> None:
         """Delete all memories with these ids."""
-        self._asked("DELETE", f"/memories?{urlencode(ids)}", deadline)
+        self._request("DELETE", f"/memories?{urlencode(ids)}", deadline)
 
     def residue(self) -> tuple[str, ...]:
-        """Say what a deletion leaves on the server."""
+        """Return what a deletion leaves on the server."""
         return (_HISTORY,)
 
     def _by_ids(self, ids: Mapping[str, str], deadline: float) -> list[Row]:
@@ -112,21 +112,21 @@ class ServerStore:
         return self._rows("GET", f"/memories?{query}", deadline)
 
     def _rows(self, method: str, path: str, deadline: float, *, body: Any = None) -> list[Row]:
-        return self._http.read(_Listed, method, path, _SHARE * deadline, body).results
+        return self._http.request_json(_RowList, method, path, _SHARE * deadline, body).results
 
-    def _asked(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
-        self._http.ask(method, path, _SHARE * deadline, body)
+    def _request(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
+        self._http.request(method, path, _SHARE * deadline, body)
 
 
 class _Http(HttpService):
     name = "Mem0"
 
-    def refusal(self, status: int, complaint: str) -> ProviderError:
-        """Tell a memory that is not there from a wrong address."""
-        if status == 404 and "not found" in complaint and "Memory" in complaint:
-            return _Absent(complaint)
-        return super().refusal(status, complaint)
+    def error_for_status(self, status: int, detail: str) -> ProviderError:
+        """Distinguish a memory that is not there from a wrong address."""
+        if status == 404 and "not found" in detail and "Memory" in detail:
+            return _MissingMemory(detail)
+        return super().error_for_status(status, detail)
 
 
-class _Absent(Unavailable):
+class _MissingMemory(Unavailable):
     """The memory is not there."""

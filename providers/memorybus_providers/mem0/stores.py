@@ -1,9 +1,9 @@
-"""What a provider asks of Mem0, be it the library or the server."""
+"""The requests that a provider makes to Mem0, to the library or to the server."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from memorybus_providers.mem0.memories import Filters, Messages, Owner, Row
+from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
 
 
 class Store(Protocol):
@@ -15,7 +15,7 @@ class Store(Protocol):
     def add(
         self,
         messages: Messages,
-        owner: Owner,
+        owner: OwnerIds,
         run: str,
         metadata: dict[str, str],
         *,
@@ -25,19 +25,19 @@ class Store(Protocol):
         """Store what was said in a run."""
         ...
 
-    def of_run(self, owner: Owner, run: str, deadline: float) -> Sequence[Row]:
-        """Return what came from a run."""
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+        """Return the memories of a run."""
         ...
 
     def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
         """Return memories with these ids and metadata, best first."""
         ...
 
-    def containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
-        """Return memories with these ids and metadata in which a text stands."""
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+        """Return memories with these ids and metadata that contain a text."""
         ...
 
-    def listed(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
         """Yield all memories with these ids and metadata."""
         ...
 
@@ -50,7 +50,7 @@ class Store(Protocol):
         ...
 
     def residue(self) -> tuple[str, ...]:
-        """Say what a deletion leaves."""
+        """Return what a deletion leaves, a sentence for each."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The tools as a model is told of them, by the names that Hermes's plugin of Mem0 uses."""
+"""The tools as a model sees them, under the names that Hermes's plugin of Mem0 uses."""
 
 from typing import Annotated, Final
 

@@ -4,9 +4,9 @@ Its REST API (0.9) is called as its own client calls it: the package ``pymentisd
 code. ``urllib3`` (the extra ``mentisdb``) is imported when an instance is opened.
 
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
-- ``service``: requests behind the bus's errors, deadlines and pauses. ``store``: an owner's chains.
-- ``chains``: their names. ``thoughts``: what events become. ``ledger``: what no recall shows.
-- ``finding``: what a recall asks. ``keeping``: what is given out, and marked as forgotten.
+- ``service``: requests with the bus's errors, deadlines and pauses. ``store``: an account's chains.
+- ``chains``: their names. ``thoughts``: events as thoughts. ``ledger``: which thoughts still count.
+- ``finding``: the requests of a recall. ``keeping``: export, and marking as forgotten.
 """
 
 from memorybus_providers.mentisdb.provider import MentisDbProvider

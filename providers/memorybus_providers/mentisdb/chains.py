@@ -1,7 +1,7 @@
 """The names of chains; pure.
 
-A chain's name has four parts, and a branch's a fifth, joined by ``__``, which none of them holds:
-prefix, agent, person, workspace, session. So whose it is can be seen from it, part by part.
+A chain's name has four parts, joined by ``__``, which no part contains: prefix, agent, person,
+workspace. The name of a branch has a fifth part, the session. So a name shows its owner.
 """
 
 from memorybus_providers.adapters.owners import Owner
@@ -30,17 +30,17 @@ def owners_chain(name: str) -> str:
     return _GLUE.join(name.split(_GLUE)[:_OWN_PARTS])
 
 
-def meant(name: str, prefix: str, scope: RecallScope) -> bool:
-    """Say whether a chain is one of ours that a scope means."""
+def is_in_scope(name: str, prefix: str, scope: RecallScope) -> bool:
+    """Say whether a chain is one of ours and belongs to a scope."""
     parts = name.split(_GLUE)
     if len(parts) < _OWN_PARTS or parts[0] != prefix:
         return False
-    asked = (
+    wanted = (
         None if scope.agent is None else name_of(scope.agent),
         None if scope.user is None else name_of(scope.user),
         None if scope.workspace is None else _workspace(scope.workspace),
     )
-    return all(wanted in (None, its) for wanted, its in zip(asked, parts[1:4], strict=True))
+    return all(part in (None, its) for part, its in zip(wanted, parts[1:4], strict=True))
 
 
 def _workspace(workspace: str) -> str:

@@ -1,4 +1,4 @@
-"""What a recall asks, and which of the answers still count."""
+"""The requests of a recall, and which of the answers still count."""
 
 from __future__ import annotations
 
@@ -8,51 +8,50 @@ from memorybus_providers.adapters.owners import MOST
 from memorybus_providers.base import RecallScope, Recollection
 from memorybus_providers.mentisdb import chains, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
-from memorybus_providers.remote.texts import moment, sendable
+from memorybus_providers.remote.texts import clean_question, parse_milliseconds
 
 if TYPE_CHECKING:
     from memorybus_providers.mentisdb.store import Store
 
-LONGEST_QUESTION = 2_000
-"""Characters of a question that are sent."""
 
-
-def near(store: Store, scope: RecallScope, query: str, most: int) -> list[Recollection]:
-    """Return thoughts near a question, best first; without one the newest entries.
+def find_near(store: Store, scope: RecallScope, query: str, most: int) -> list[Recollection]:
+    """Return thoughts near a question, best first; without a question the newest entries.
 
     Args:
         store: the chains.
-        scope: whose; of everyone's those of `MOST` owners.
+        scope: the owners; `MOST` of them are searched.
         query: the question.
-        most: how many of each owner.
+        most: thoughts of each owner at most.
     """
-    text = sendable(query).strip()[:LONGEST_QUESTION].strip()
-    owners = dict.fromkeys(map(chains.owners_chain, store.listed(scope)))
-    find = _ranked if text else _newest
-    found = [find(store, own, text, most) for own in list(owners)[:MOST]]
+    question = clean_question(query)
+    owners = dict.fromkeys(map(chains.owners_chain, store.list_chains(scope)))
+    find = _search_ranked if question else _newest_entries
+    found = [find(store, own, question, most) for own in list(owners)[:MOST]]
     return sorted((one for some in found for one in some), key=lambda one: -one.score)
 
 
-def _ranked(store: Store, own: str, text: str, most: int) -> list[Recollection]:
-    """Return what an owner's chain and its branches hold near a text."""
+def _search_ranked(store: Store, own: str, text: str, most: int) -> list[Recollection]:
+    """Return the thoughts near a text in an owner's chain and its branches."""
     ledgers = store.ledgers(own)
-    hits = store.near(list(ledgers), text, 2 * most + 10)  # some do not count any more
-    counting = [one for one in hits if ledgers.get(one.chain_key, ledgers[own]).counts(one.thought)]
-    return [_recollection(one.thought, one.score.total) for one in counting[:most]]
+    hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some do not count any more
+    current = [
+        one for one in hits if ledgers.get(one.chain_key, ledgers[own]).is_current(one.thought)
+    ]
+    return [_to_recollection(one.thought, one.score.total) for one in current[:most]]
 
 
-def _newest(store: Store, own: str, _: str, most: int) -> list[Recollection]:
+def _newest_entries(store: Store, own: str, _: str, most: int) -> list[Recollection]:
     """Return the newest entries of the stores."""
     entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
-    newest = store.ledger(own).standing(entries)[-most:]
-    return [_recollection(one, 0.0) for one in reversed(newest)]
+    newest = store.ledger(own).current_thoughts(entries)[-most:]
+    return [_to_recollection(one, 0.0) for one in reversed(newest)]
 
 
-def _recollection(thought: Thought, score: float) -> Recollection:
+def _to_recollection(thought: Thought, score: float) -> Recollection:
     return Recollection(
         thought.content,
         session=thought.tag("session"),
-        at=moment(thought.tag("at")),
+        at=parse_milliseconds(thought.tag("at")),
         score=score,
         source=thought.thought_type,
         event=thought.tag("event"),

@@ -1,4 +1,4 @@
-"""What a chain keeps of somebody: given out, or marked as forgotten."""
+"""Export of a chain, and the mark by which its thoughts count as forgotten."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 from memorybus_providers.base import StoredMemory
 from memorybus_providers.mentisdb import ledger, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
-from memorybus_providers.remote.texts import moment
+from memorybus_providers.remote.texts import parse_milliseconds
 
 if TYPE_CHECKING:
     from memorybus_providers.mentisdb.store import Store
 
 
-def of(store: Store, chain: str) -> Iterator[StoredMemory]:
-    """Yield what a chain keeps, from the first thought on, also what was taken back."""
-    kept = filter(store.ledger(chain).keeps, store.all(chain))
+def export_chain(store: Store, chain: str) -> Iterator[StoredMemory]:
+    """Yield the memories of a chain from the first one on, retracted ones too."""
+    kept = filter(store.ledger(chain).is_kept, store.all_thoughts(chain))
     yield from (_stored(one, chain) for one in kept)
 
 
-def forget(store: Store, chain: str) -> int:
-    """Mark all that a chain keeps as forgotten; return how many thoughts are still in it."""
+def forget_chain(store: Store, chain: str) -> int:
+    """Mark all memories of a chain as forgotten; return how many thoughts are still in it."""
     marks = store.ledger(chain)
-    held = keeps = 0
-    for one in filter(ledger.is_memory, store.all(chain)):
+    held = kept = 0
+    for one in filter(ledger.is_memory, store.all_thoughts(chain)):
         held += 1
-        keeps += marks.keeps(one)
-    if keeps:
-        store.mark(chain, thoughts.mark("Forgotten.", thoughts.FORGOTTEN))
+        kept += marks.is_kept(one)
+    if kept:
+        store.append_mark(chain, thoughts.make_mark("Forgotten.", thoughts.FORGOTTEN))
     return held
 
 
-def remains(url: str, left: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which chains still hold thoughts, and who can delete them."""
+def residue_notes(url: str, left: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence for each chain that still holds thoughts, with how to delete it."""
     return tuple(
         f"{url}: chain {chain} still holds {held} thoughts, which no recall shows; delete the "
         "chain in MentisDB's dashboard, its REST API cannot"
@@ -51,6 +51,6 @@ def _stored(thought: Thought, chain: str) -> StoredMemory:
         workspace=workspace.removeprefix("w-") if workspace != "w" else "",
         kind=thought.thought_type,
         session=thought.tag("session"),
-        at=moment(thought.tag("at")),
+        at=parse_milliseconds(thought.tag("at")),
         event=thought.tag("event"),
     )

@@ -1,4 +1,4 @@
-"""The provider: hooks in, requests out. ``urllib3`` is imported when an instance is opened."""
+"""The provider's hooks. ``urllib3`` is imported when an instance is opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from memorybus.events import (
 
 from memorybus_providers.base import (
     HookContext,
-    ProviderConfig,
     RecallContext,
     RecallScope,
     Recollection,
@@ -27,10 +26,10 @@ from memorybus_providers.base import (
 from memorybus_providers.errors import ProviderError
 from memorybus_providers.mentisdb import finding, keeping, options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
-from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote import credentials
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.replaced import replaced
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote.replacement import replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
@@ -59,28 +58,21 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     kind = "mentisdb"
     delivery = "lookup"
-    capabilities = able(
+    capabilities = service_capabilities(
         tools.TOOLS,
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
     )
     package = "urllib3"
+    options_type = options.Options
+    _options: options.Options
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results"})
 
-    def __init__(self, config: ProviderConfig) -> None:
-        """Read the options.
-
-        Raises:
-            ConfigError: an option is wrong.
-        """
-        super().__init__(config)
-        self._options = own_options.read(config, options.Options)
-
-    # -- life -------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def connect(self) -> _Open:
-        """Read the key; the first request connects."""
+        """Read the key; the connection is made by the first request."""
         from memorybus_providers.mentisdb.service import Service
         from memorybus_providers.mentisdb.store import Store
 
@@ -88,9 +80,9 @@ class MentisDbProvider(RemoteProvider[_Open]):
         return _Open(service, Store(service, self._options.prefix))
 
     def health(self, deadline: float) -> str:
-        """Ask the server, which shows that address and key are right."""
+        """Ask the server, which proves that address and key are right."""
         with self._within(deadline) as store:
-            store.listed(_EVERYTHING)
+            store.list_chains(_EVERYTHING)
         return ""
 
     @contextmanager
@@ -101,7 +93,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     @contextmanager
     def _writing(self, ctx: HookContext) -> Iterator[Store]:
-        """Yield the store for a hook; after a failure its session is looked at anew."""
+        """Yield the store for a hook; after a failure, forget what is known of its session."""
         with self._within(ctx.deadline) as store:
             try:
                 yield store
@@ -112,49 +104,52 @@ class MentisDbProvider(RemoteProvider[_Open]):
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
-        """Note where the session comes from."""
+        """Note which session this one comes from."""
         self._join(event.parent, event.reason, ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Append what was said as one thought."""
-        self._append(thoughts.of_turn(event, ctx), ctx)
+        self._append(thoughts.drafts_of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Append the entry, in the place of those that it replaces."""
+        """Append the entry, which supersedes those that it replaces."""
         with self._writing(ctx) as store:
             own = store.chain(ctx.scope)
             entries = store.search(own, [thoughts.store_tag(event.store)])
-            held = store.ledger(own).standing(entries)
+            held = store.ledger(own).current_thoughts(entries)
             text = sendable(event.content)
             if event.action != "remove" and any(one.content == text for one in held):
                 return
-            drafts = thoughts.of_write(event, ctx, replaced(event, held, lambda one: one.content))
+            drafts = thoughts.drafts_of_write(
+                event, ctx, replaced_entries(event, held, lambda one: one.content)
+            )
             store.append(own, drafts, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Append what a sub-agent did."""
-        self._append(thoughts.of_delegation(event, ctx), ctx)
+        self._append(thoughts.drafts_of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
-        """Note where the session comes from; a branch gets a chain of its own."""
+        """Note which session this one comes from; a branch gets a chain of its own."""
         self._join(event.parent, event.reason, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Append a thought that takes back those of some events, in each chain that has any."""
+        """Append a thought that retracts those of some events, in each chain that has any."""
         tags = [thoughts.event_tag(one) for one in event_ids]
         root = name_of(ctx.session.root)
         with self._writing(ctx) as store:
             for chain, marks in store.ledgers(store.chain(ctx.scope)).items():
-                said = marks.standing(store.search(chain, tags))
-                undone = [one for one in said if one.tag("root") == root]
+                found = marks.current_thoughts(store.search(chain, tags))
+                undone = [one for one in found if one.tag("root") == root]
                 if undone:
-                    store.mark(chain, thoughts.of_undo(undone, ctx))
+                    store.append_mark(chain, thoughts.draft_of_undo(undone, ctx))
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Ask for the thoughts of an event by its tag."""
         with self._writing(ctx) as store:
-            where = dict.fromkeys((store.place(ctx.scope, ctx.session.id), store.chain(ctx.scope)))
-            return any(_is_whole(store.held(chain, event_id)) for chain in where)
+            own, place = store.chain(ctx.scope), store.place(ctx.scope, ctx.session.id)
+            chains = dict.fromkeys((place, own))
+            return any(_is_whole(store.thoughts_of_event(chain, event_id)) for chain in chains)
 
     def _append(self, drafts: Sequence[Draft], ctx: HookContext) -> None:
         if drafts:
@@ -170,9 +165,9 @@ class MentisDbProvider(RemoteProvider[_Open]):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return thoughts near a question, of all branches; without one the newest entries."""
         with self._within(ctx.deadline) as store:
-            return finding.near(store, ctx.scope, query, self._options.results)
+            return finding.find_near(store, ctx.scope, query, self._options.results)
 
-    def run(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Search):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
@@ -180,7 +175,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
             return {
                 "results": [{"text": one.text, "type": one.source, "at": one.at} for one in found]
             }
-        drafts = thoughts.appended(
+        drafts = thoughts.drafts_of_tool_call(
             call.thought_type,
             call.content,
             ctx,
@@ -191,19 +186,19 @@ class MentisDbProvider(RemoteProvider[_Open]):
         self._append(drafts, ctx)
         return {"appended": len(drafts)}
 
-    # -- what is kept of somebody -----------------------------------------------------------------
+    # -- erasure and export -----------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Mark what a scope's chains hold as forgotten: its API deletes no chain."""
+        """Mark what a scope's chains hold as forgotten: MentisDB's API deletes no chain."""
         with self._within(_LONG) as store:
-            left = {chain: keeping.forget(store, chain) for chain in store.listed(scope)}
-        return Residue(0, keeping.remains(self._options.base_url, left))
+            left = {chain: keeping.forget_chain(store, chain) for chain in store.list_chains(scope)}
+        return Residue(0, keeping.residue_notes(self._options.base_url, left))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield the thoughts of a scope's chains, also those that were taken back."""
+        """Yield the thoughts of a scope's chains, retracted ones too."""
         with self._within(_LONG) as store:
-            for chain in store.listed(scope):
-                yield from keeping.of(store, chain)
+            for chain in store.list_chains(scope):
+                yield from keeping.export_chain(store, chain)
 
 
 def _is_whole(held: Sequence[Thought]) -> bool:

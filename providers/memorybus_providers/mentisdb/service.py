@@ -1,8 +1,8 @@
-"""MentisDB's REST server behind the bus's errors, deadlines and pauses.
+"""MentisDB's REST server with the bus's errors, deadlines and pauses.
 
-Facts of server 0.9.7 that this stands on: REST listens on 9472; an append has no key against
-repetition and cannot be undone; any request that names a chain makes it, but ``GET /v1/chains``
-makes none; bodies of more than 2 MB are refused.
+Facts of server 0.9.7 that this relies on: REST listens on 9472; an append has no idempotency key
+and cannot be undone; any request that names a chain makes it, while ``GET /v1/chains`` makes none;
+bodies of more than 2 MB are refused.
 """
 
 from contextlib import AbstractContextManager
@@ -32,17 +32,17 @@ class Service(HttpService):
         """Let the requests of the block share a deadline, in seconds."""
         return self._deadline.within(deadline)
 
-    def complaint(self, said: bytes) -> str:
-        """Return what a refusal says: a line of text, or an object with ``error``."""
-        return said.decode("utf-8", "replace")
+    def error_detail(self, answer: bytes) -> str:
+        """Return the body of a refusal: a line of text, or an object with ``error``."""
+        return answer.decode("utf-8", "replace")
 
     def get(self, path: str, kind: type[T]) -> T:
-        """Ask for something; see `HttpService.read`."""
-        return self.read(kind, "GET", path, self._seconds())
+        """Get a path and return the answer; see `HttpService.request_json`."""
+        return self.request_json(kind, "GET", path, self._seconds())
 
     def post(self, path: str, body: Any, kind: type[T]) -> T:
-        """Send a body and return what is answered; see `HttpService.read`."""
-        return self.read(kind, "POST", path, self._seconds(), body)
+        """Post a body and return the answer; see `HttpService.request_json`."""
+        return self.request_json(kind, "POST", path, self._seconds(), body)
 
     def _seconds(self) -> float:
-        return min(self._timeout, self._deadline.left())
+        return min(self._timeout, self._deadline.seconds_left())

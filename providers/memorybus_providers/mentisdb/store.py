@@ -1,4 +1,4 @@
-"""One account's chains: where a session is kept, what is appended, what is found."""
+"""The chains of an account: where a session is kept, appending and searching."""
 
 import threading
 from collections import OrderedDict
@@ -18,64 +18,64 @@ from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable
 
 _KEPT = 4_096
-"""Sessions whose chain and last thought are remembered, the least used go (G10)."""
+"""Sessions whose chain and last thought are remembered at most; the least used go (G10)."""
 
 MOST_MARKS = 1_000
-"""Of a chain, the newest, that are looked at (G10)."""
+"""Marks of a chain that are read at most, the newest (G10)."""
 
 MOST_CHAINS = 64
-"""Of an owner, its own and branches, that one recall searches (G10)."""
+"""Chains of an owner, its own and branches, that one recall searches at most (G10)."""
 
 _PAGE = 100
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What ``/v1/search`` and ``/v1/thoughts/traverse`` answer."""
+class ThoughtPage(msgspec.Struct, frozen=True):
+    """The answer of ``/v1/search`` and ``/v1/thoughts/traverse``."""
 
     thoughts: list[Thought]
     has_more: bool = False
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How well a thought fits."""
+    """How well a thought matches a search."""
 
     total: float = 0.0
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A thought that a ranked search found, and in which chain."""
+class SearchHit(msgspec.Struct, frozen=True):
+    """A thought that a ranked search found, and its chain."""
 
     thought: Thought
     chain_key: str = ""
     score: Score = Score()
 
 
-class Hits(msgspec.Struct, frozen=True):
-    """What ``/v1/ranked-search`` and ``/v1/federated-search`` answer."""
+class SearchHits(msgspec.Struct, frozen=True):
+    """The answer of ``/v1/ranked-search`` and ``/v1/federated-search``."""
 
-    results: list[Hit]
+    results: list[SearchHit]
 
 
-class Appended(msgspec.Struct, frozen=True):
-    """What ``/v1/thoughts`` answers."""
+class AppendAnswer(msgspec.Struct, frozen=True):
+    """The answer of ``/v1/thoughts``."""
 
     thought: Thought
 
 
-class Branched(msgspec.Struct, frozen=True):
-    """What ``/v1/chains/branch`` answers."""
+class BranchAnswer(msgspec.Struct, frozen=True):
+    """The answer of ``/v1/chains/branch``."""
 
     branch_chain_key: str
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """What ``/v1/chains`` answers."""
+class ChainList(msgspec.Struct, frozen=True):
+    """The answer of ``/v1/chains``."""
 
     chain_keys: list[str]
 
 
 class Store:
-    """The chains of a server that begin with a prefix. May be used from several threads."""
+    """The chains of a server whose names begin with a prefix. May be used from several threads."""
 
     def __init__(self, service: Service, prefix: str) -> None:
         """Know no chain yet."""
@@ -84,7 +84,7 @@ class Store:
         self._places: OrderedDict[tuple[Owner, str], str] = OrderedDict()
         self._last: OrderedDict[tuple[str, str], Thought] = OrderedDict()
 
-    # -- where --------------------------------------------------------------------------------
+    # -- names of chains ----------------------------------------------------------------------
 
     def chain(self, scope: Scope | Owner) -> str:
         """Return an owner's own chain."""
@@ -98,48 +98,48 @@ class Store:
         if found is None:
             own = self.chain(scope)
             marks = self.search(own, [thoughts.place_tag(session_id)], MOST_MARKS)
-            found = self._keep(self._places, key, marks[-1].content if marks else own)
+            found = self._remember(self._places, key, marks[-1].content if marks else own)
         return found
 
-    def listed(self, scope: RecallScope) -> list[str]:
-        """Return the chains that are there and that a scope means; none is made by asking."""
-        names = self._service.get("/v1/chains", Listed).chain_keys
-        return sorted(name for name in names if chains.meant(name, self._prefix, scope))
+    def list_chains(self, scope: RecallScope) -> list[str]:
+        """Return the existing chains of a scope; looking for chains makes none."""
+        names = self._service.get("/v1/chains", ChainList).chain_keys
+        return sorted(name for name in names if chains.is_in_scope(name, self._prefix, scope))
 
     # -- writing ------------------------------------------------------------------------------
 
     def append(self, chain: str, drafts: Sequence[Draft], ctx: HookContext) -> None:
-        """Append thoughts, each behind the session's last one.
+        """Append thoughts, each linked to the session's last one.
 
-        Of an event of several thoughts those are left out which are held already.
+        If an event has several thoughts, those that are stored already are left out.
         """
-        held = self.held(chain, ctx.event_id) if len(drafts) > 1 else []
+        held = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
         there = {one.tag("part") for one in held}
         for number, draft in enumerate(drafts):
             if str(number) not in there:
                 self._append(chain, draft, ctx)
 
-    def held(self, chain: str, event_id: str) -> list[Thought]:
-        """Return the thoughts that an event has left in a chain."""
+    def thoughts_of_event(self, chain: str, event_id: str) -> list[Thought]:
+        """Return the thoughts of a chain that came from an event."""
         return self.search(chain, [thoughts.event_tag(event_id)])
 
     def join(self, parent: str, reason: Reason, ctx: HookContext) -> None:
-        """Note where a session comes from; a branch gets a chain of its own."""
+        """Note which session a session comes from; a branch gets a chain of its own."""
         session, own = ctx.session.id, self.chain(ctx.scope)
-        if parent in ("", session) or self.last(self.place(ctx.scope, session), session):
+        if parent in ("", session) or self.last_thought(self.place(ctx.scope, session), session):
             return
         source = self.place(ctx.scope, parent)
-        before = self.last(source, parent)
+        before = self.last_thought(source, parent)
         place = own
         if reason == "branch" and before:
-            place = self._branched(source, before, ctx)
+            place = self._ensure_branch(source, before, ctx)
         elif reason == "compression":
             place = source
         if place != own:
-            self._move(place, ctx, branched=reason == "branch")
-        self._append(place, thoughts.of_lineage(reason, before, source, ctx), ctx)
+            self._mark_place(place, ctx, branched=reason == "branch")
+        self._append(place, thoughts.draft_of_lineage(reason, before, source, ctx), ctx)
 
-    def last(self, chain: str, session_id: str) -> Thought | None:
+    def last_thought(self, chain: str, session_id: str) -> Thought | None:
         """Return the last thought of a session in a chain."""
         key = (chain, session_id)
         found = self._last.get(key)
@@ -147,22 +147,22 @@ class Store:
             newest = self.search(chain, [thoughts.session_tag(session_id)], 1)
             if not newest:
                 return None
-            found = self._keep(self._last, key, newest[-1])
+            found = self._remember(self._last, key, newest[-1])
         return found
 
     def forget_session(self, scope: Scope, session_id: str) -> None:
-        """Look at a session anew: what was sent last may not be there."""
+        """Forget what is known of a session: what was sent last may not be stored."""
         with self._lock:
             place = self._places.pop((owner_of(scope), session_id), None)
             self._last.pop((place or "", session_id), None)
 
-    def mark(self, chain: str, draft: Draft) -> None:
-        """Append a mark of nobody's session."""
+    def append_mark(self, chain: str, draft: Draft) -> None:
+        """Append a mark that belongs to no session."""
         self._post(chain, draft, {"agent_id": "memorybus"})
 
     def _append(self, chain: str, draft: Draft, ctx: HookContext) -> None:
         session = ctx.session.id
-        before = self.last(chain, session)
+        before = self.last_thought(chain, session)
         edges = [*draft.relations, *([Relation("ContinuesFrom", before.id)] if before else [])]
         stored = self._post(
             chain,
@@ -173,31 +173,31 @@ class Store:
                 "agent_owner": name_of(ctx.scope.user),
             },
         )
-        self._keep(self._last, (chain, session), stored)
+        self._remember(self._last, (chain, session), stored)
 
     def _post(self, chain: str, draft: Draft, by: dict[str, str]) -> Thought:
         body = {"chain_key": chain, **by, **msgspec.to_builtins(draft)}
-        return self._service.post("/v1/thoughts", body, Appended).thought
+        return self._service.post("/v1/thoughts", body, AppendAnswer).thought
 
-    def _branched(self, source: str, before: Thought, ctx: HookContext) -> str:
+    def _ensure_branch(self, source: str, before: Thought, ctx: HookContext) -> str:
         """Return the chain of a branched session; it is made if it is not there."""
         wanted = chains.branch_of(source, ctx.session.id)
-        if wanted not in self._service.get("/v1/chains", Listed).chain_keys:
+        if wanted not in self._service.get("/v1/chains", ChainList).chain_keys:
             body = {
                 "source_chain_key": source,
                 "branch_thought_id": before.id,
                 "branch_chain_key": wanted,
             }
-            self._service.post("/v1/chains/branch", body, Branched)
+            self._service.post("/v1/chains/branch", body, BranchAnswer)
         return wanted
 
-    def _move(self, place: str, ctx: HookContext, *, branched: bool) -> None:
-        """Say in the owner's own chain in which one a session is kept."""
+    def _mark_place(self, place: str, ctx: HookContext, *, branched: bool) -> None:
+        """Record in the owner's own chain in which chain a session is kept."""
         tags = (thoughts.place_tag(ctx.session.id), *([thoughts.BRANCH] if branched else []))
-        self.mark(self.chain(ctx.scope), thoughts.mark(place, *tags))
-        self._keep(self._places, (owner_of(ctx.scope), ctx.session.id), place)
+        self.append_mark(self.chain(ctx.scope), thoughts.make_mark(place, *tags))
+        self._remember(self._places, (owner_of(ctx.scope), ctx.session.id), place)
 
-    def _keep(self, kept: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
+    def _remember(self, kept: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
         with self._lock:
             kept[key] = value
             kept.move_to_end(key)
@@ -210,30 +210,30 @@ class Store:
     def search(self, chain: str, tags: Sequence[str], most: int | None = None) -> list[Thought]:
         """Return a chain's thoughts with any of some tags, the newest `most`, in order."""
         body = {"chain_key": chain, "tags_any": tags, "limit": most}
-        return self._service.post("/v1/search", body, Found).thoughts
+        return self._service.post("/v1/search", body, ThoughtPage).thoughts
 
     def ledger(self, chain: str) -> Ledger:
-        """Return what a chain's marks say."""
-        return ledger.read(self.search(chain, ledger.TAGS, MOST_MARKS))
+        """Return the ledger of a chain."""
+        return ledger.read_marks(self.search(chain, ledger.TAGS, MOST_MARKS))
 
     def ledgers(self, chain: str) -> dict[str, Ledger]:
-        """Return what the marks of an owner's chain and its branches say, by chain."""
+        """Return the ledgers of an owner's chain and its branches, by chain."""
         own = self.ledger(chain)
         branches = own.branches[-(MOST_CHAINS - 1) :]
         return {chain: own} | {name: self.ledger(name) for name in branches}
 
-    def near(self, names: Sequence[str], text: str, most: int) -> list[Hit]:
-        """Return what is near a text in some chains, best first."""
-        asked: dict[str, Any] = {"text": text, "limit": most}
+    def search_near(self, names: Sequence[str], text: str, most: int) -> list[SearchHit]:
+        """Return the thoughts near a text in some chains, best first."""
+        body: dict[str, Any] = {"text": text, "limit": most}
         if len(names) == 1:
             return self._service.post(
-                "/v1/ranked-search", {**asked, "chain_key": names[0]}, Hits
+                "/v1/ranked-search", {**body, "chain_key": names[0]}, SearchHits
             ).results
         return self._service.post(
-            "/v1/federated-search", {**asked, "chain_keys": names}, Hits
+            "/v1/federated-search", {**body, "chain_keys": names}, SearchHits
         ).results
 
-    def all(self, chain: str) -> Iterator[Thought]:
+    def all_thoughts(self, chain: str) -> Iterator[Thought]:
         """Yield a chain's thoughts from the first on."""
         at: int | None = None
         while True:
@@ -244,7 +244,7 @@ class Store:
                 "include_anchor": at is None,
                 "anchor_index": at or 0,
             }
-            page = self._service.post("/v1/thoughts/traverse", body, Found)
+            page = self._service.post("/v1/thoughts/traverse", body, ThoughtPage)
             yield from page.thoughts
             if not (page.has_more and page.thoughts):
                 return

@@ -1,6 +1,6 @@
-"""What events become: thoughts with a type, tags and relations; pure.
+"""Events as thoughts with a type, tags and relations; pure.
 
-MentisDB takes no id and no time of ours, so both are tags. A tag that begins with ``mb:`` is ours.
+MentisDB accepts no id and no time from us, so both are tags. Our tags begin with ``mb:``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,25 +10,25 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.remote import said
+from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import parted, sendable
+from memorybus_providers.remote.texts import sendable, split_text
 
 OURS: Final = "mb:"
 MARK: Final = "mb:mark"
-"""On thoughts that hold nothing anybody said: no recall shows them."""
+"""The tag of thoughts that hold nothing that was said: no recall shows them."""
 
 GONE: Final = "mb:gone"
-"""On thoughts whose relations take back others."""
+"""The tag of thoughts whose relations retract or replace others."""
 
 BRANCH: Final = "mb:branch"
-"""On marks whose content names a branch's chain."""
+"""The tag of marks whose content is the name of a branch's chain."""
 
 FORGOTTEN: Final = "mb:forgotten"
-"""On marks before which nothing of their chain counts any more."""
+"""The tag of marks before which nothing in their chain counts any more."""
 
 LONGEST = 400_000
-"""Characters of a thought at most: its server takes bodies of 2 MB."""
+"""Characters of a thought at most: the server accepts bodies of 2 MB."""
 
 _KINDS: Final[dict[Reason, str]] = {
     "branch": "BranchesFrom",
@@ -42,9 +42,9 @@ class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
     """An edge to an earlier thought.
 
     Attributes:
-        kind: why, in MentisDB's words.
-        target_id: the thought.
-        chain_key: its chain, if another.
+        kind: the kind of relation, in MentisDB's words.
+        target_id: the earlier thought.
+        chain_key: its chain, if it is another one.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """A stored thought, as far as it is read."""
+    """A stored thought: those of its fields that are used."""
 
     id: str
     index: int
@@ -76,7 +76,7 @@ class Thought(msgspec.Struct, frozen=True):
     relations: list[Relation] = []
 
     def tag(self, name: str) -> str:
-        """Return what one of our tags says, "" if it is not there."""
+        """Return the value of one of our tags; "" if the thought lacks it."""
         start = f"{OURS}{name}:"
         return next((one[len(start) :] for one in self.tags if one.startswith(start)), "")
 
@@ -101,19 +101,19 @@ def store_tag(store: str) -> str:
     return f"mb:store:{store}"
 
 
-def of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
+def drafts_of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
     """Return a turn as one thought, more if it is very long; none if nothing was said."""
-    text = said.lines(said.in_turn(event, person="user", agent="assistant"))
+    text = utterances.join_lines(utterances.from_turn(event, person="user", agent="assistant"))
     return _drafts("Finding", text, ctx)
 
 
-def of_delegation(event: Delegated, ctx: HookContext) -> list[Draft]:
+def drafts_of_delegation(event: Delegated, ctx: HookContext) -> list[Draft]:
     """Return what a sub-agent did."""
     return _drafts("TaskComplete", "\n".join(filter(None, (event.task, event.result))), ctx)
 
 
-def of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Thought]) -> list[Draft]:
-    """Return a write to a store, which takes the place of older entries."""
+def drafts_of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Thought]) -> list[Draft]:
+    """Return a write to a store, which replaces or removes the older entries `old`."""
     tags = (store_tag(event.store), *([GONE] if old else []))
     if event.action == "remove":
         relations = [Relation("Invalidates", one.id) for one in old]
@@ -131,8 +131,8 @@ def of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Thought]) -> 
     return [msgspec.structs.replace(one, relations=superseded) for one in drafts]
 
 
-def of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookContext) -> Draft:
-    """Return where a session comes from: the first thought of it, related to its parent's last."""
+def draft_of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookContext) -> Draft:
+    """Return the first thought of a session, which relates it to its parent's last thought."""
     kind = _KINDS.get(reason, "RelatedTo")
     relations = [Relation(kind, parent.id, chain)] if parent else []
     text = f"Session {name_of(ctx.session.id)}: {reason}."
@@ -140,22 +140,22 @@ def of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookCont
     return Draft("Checkpoint", text, tags, role="Checkpoint", relations=relations)
 
 
-def of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
-    """Return the thought that takes back others."""
+def draft_of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
+    """Return the thought that retracts others."""
     relations = [Relation("Invalidates", one.id) for one in undone]
     tags = (*_tags(ctx), MARK, GONE)
     return Draft("Correction", "Undone.", tags, role="Audit", relations=relations)
 
 
-def mark(text: str, *tags: str) -> Draft:
+def make_mark(text: str, *tags: str) -> Draft:
     """Return a mark."""
     return Draft("Checkpoint", text, (MARK, *tags), role="Audit")
 
 
-def appended(
+def drafts_of_tool_call(
     kind: str, text: str, ctx: HookContext, *, importance: float, tags: Sequence[str], concepts: Any
 ) -> list[Draft]:
-    """Return a thought that a model has worded; none of its tags is one of ours."""
+    """Return a thought that a model has worded; tags that would look like ours are left out."""
     own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(OURS)]
     drafts = _drafts(kind, text, ctx, own, importance=importance)
     return [msgspec.structs.replace(one, concepts=[*map(sendable, concepts)]) for one in drafts]
@@ -169,7 +169,7 @@ def _drafts(
     *,
     importance: float = 0.5,
 ) -> list[Draft]:
-    parts = list(parted(sendable(text), LONGEST))
+    parts = list(split_text(sendable(text), LONGEST))
     return [
         Draft(
             kind,

@@ -10,7 +10,7 @@ from memorybus.errors import ConfigError
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.options import SCHEMA as OF_MEANING
 from memorybus_providers.embedding.options import MeaningOptions, options_of
-from memorybus_providers.remote.credentials import variable_named
+from memorybus_providers.remote.credentials import environment_value
 
 _OWN: Final[tuple[Mapping[str, Any], ...]] = (
     {
@@ -95,7 +95,7 @@ def read_where(config: ProviderConfig) -> Where:
         raise ConfigError(
             f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
         )
-    return Where(url, schema, variable_named("password_env", config), reader)
+    return Where(url, schema, environment_value("password_env", config), reader)
 
 
 def keeps_rows(config: ProviderConfig) -> bool:

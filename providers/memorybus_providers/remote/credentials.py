@@ -1,7 +1,7 @@
 """The key of a service: in an environment variable that the options name, or in a private file.
 
-It never stands in the options, so it is in no file of settings, no record in Redis and no list of
-processes.
+The options never hold the key itself, so it stands in no settings file, no record in Redis and no
+list of processes.
 """
 
 import os
@@ -43,11 +43,11 @@ def api_key(config: ProviderConfig) -> str:
     if variable and file:
         raise ConfigError(f"{who}: name api_key_env or api_key_file, not both")
     if variable:
-        return variable_named("api_key_env", config)
-    return _of_file(Path(file).expanduser(), who) if file else ""
+        return environment_value("api_key_env", config)
+    return _read_key_file(Path(file).expanduser(), who) if file else ""
 
 
-def variable_named(option: str, config: ProviderConfig) -> str:
+def environment_value(option: str, config: ProviderConfig) -> str:
     """Return the value of the environment variable that an option names; "" if it names none.
 
     Raises:
@@ -63,7 +63,7 @@ def variable_named(option: str, config: ProviderConfig) -> str:
     return found
 
 
-def _of_file(path: Path, who: str) -> str:
+def _read_key_file(path: Path, who: str) -> str:
     if not (found := private_file.read(path, who, "api_key_file").strip()):
         raise ConfigError(f"{who}: {path} holds no key")
     return found

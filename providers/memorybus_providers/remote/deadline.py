@@ -1,4 +1,4 @@
-"""The time that requests of one hook share."""
+"""The time that the requests of one hook share."""
 
 import math
 import threading
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from memorybus.clock import Clock
 
 SHARE = 0.8
-"""Of a hook's deadline that its requests may take together: the hook itself says the end."""
+"""The part of a hook's deadline that its requests may take together; the rest is for the hook."""
 
 
 class SharedDeadline:
-    """What is left of a hook's deadline, for each thread its own."""
+    """What is left of a hook's deadline; each thread has its own."""
 
     def __init__(self, clock: Clock) -> None:
-        """Begin without one."""
+        """Begin without a deadline."""
         self._clock = clock
         self._limits = threading.local()
 
@@ -29,8 +29,8 @@ class SharedDeadline:
         finally:
             self._limits.until = outer
 
-    def left(self) -> float:
-        """Return the seconds that are left, below 0 if none are; endless outside of a block."""
+    def seconds_left(self) -> float:
+        """Return the seconds that are left: below 0 after the end, infinite outside of a block."""
         return self._until - self._clock.monotonic()
 
     @property

@@ -1,8 +1,8 @@
 """What a failed request means for an event; pure.
 
-A status that is about what was sent refuses that event alone. One that is about the service, its
-address or its key holds back all of them, for no event is at fault: nothing is parked until a
-person has acted. What lies between is tried again.
+A status about what was sent refuses that event alone. A status about the service, its address or
+its key holds back all events, since none is at fault: nothing is parked, and a person must act. All
+other failures are tried again.
 """
 
 import socket
@@ -17,17 +17,20 @@ _REFUSED: Final = frozenset({400, 413, 422})
 """Statuses about what was sent: too large, malformed, not processable."""
 
 _AGAIN: Final = frozenset({408, 409, 423, 425, 500})
-"""Statuses that may be of this one request: time-out, conflict, lock, an error of the server."""
+"""Statuses that may be about one request: time-out, conflict, lock, an error of the server."""
 
 _NEVER_SENT: Final = (ConnectionRefusedError, socket.gaierror, ssl.SSLError)
-"""Causes for which no byte of a request has reached its service."""
+"""Errors after which it is certain that no byte of the request has reached the service."""
+
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
+"""Errors that a client library raises when it cannot read an answer."""
 
 _QUOTED = 200
 """Characters of a service's words that an error shows (G10)."""
 
 
-def of_status(status: int, message: str) -> ProviderError:
-    """Return what an HTTP status other than 2xx leads to.
+def error_for_status(status: int, message: str) -> ProviderError:
+    """Return the error that stands for an HTTP status other than 2xx.
 
     400, 413 and 422 are `Permanent`. 408, 409, 423, 425 and 500 are `Transient`. All others are
     `Unavailable`: the account (401, 402, 403, 429), the address (404, 405, redirects), the service
@@ -38,30 +41,35 @@ def of_status(status: int, message: str) -> ProviderError:
     return Transient(message) if status in _AGAIN else Unavailable(message)
 
 
-def of_connection(error: BaseException, message: str) -> Transient:
-    """Return what a request without an answer leads to.
+def error_for_connection(error: BaseException, message: str) -> Transient:
+    """Return the error that stands for a request without an answer.
 
-    `Unavailable` if nothing was sent (refused, no such host, no trust); else `Transient`: a time
-    ran out, a connection broke, half an answer came. The service may hold what was sent then.
+    `Unavailable` if nothing was sent (refused, no such host, no trust). Else `Transient`: the time
+    ran out, the connection broke, or half an answer came, and the service may hold what was sent.
     """
     sent = not any(isinstance(one, _NEVER_SENT) for one in _causes(error))
     return Transient(message) if sent else Unavailable(message)
 
 
-def quoted(text: str, *secrets: str) -> str:
-    """Return a service's words as one bounded line in which no secret stands.
+def error_for_unreadable(error: BaseException, service: str) -> Transient:
+    """Return the error that stands for an answer that the service's client cannot read."""
+    return Transient(f"{service}'s answer is none that its client reads: {type(error).__name__}")
 
-    Some services repeat the key in what they complain of.
+
+def quote(text: str, *secrets: str) -> str:
+    """Return a service's words as one bounded line, with secrets masked.
+
+    Some services repeat the key in their error messages.
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     return " ".join(text.split())[:_QUOTED]
 
 
-def complaint(body: bytes | str) -> str:
-    """Return what a refusal complains of, without the input that it repeats (FastAPI's ``detail``).
+def error_detail(body: bytes | str) -> str:
+    """Return FastAPI's ``detail`` of a refusal, without the input that it repeats.
 
-    "" if the body says nothing of the kind.
+    "" if the body has none.
     """
     try:
         detail = msgspec.json.decode(body).get("detail", "")
@@ -73,7 +81,7 @@ def complaint(body: bytes | str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it: client libraries wrap theirs."""
+    """Yield an error and its causes: client libraries wrap the errors below them."""
     seen: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in seen:

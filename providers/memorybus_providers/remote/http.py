@@ -1,4 +1,4 @@
-"""A service by HTTP, JSON in and out, where it has no client of its own worth having."""
+"""HTTP requests with JSON bodies, for a service that has no client library worth using."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -8,70 +8,72 @@ import urllib3
 from memorybus.clock import Clock
 from memorybus.errors import ProviderError, Transient
 
-from memorybus_providers.remote import failures, truce
+from memorybus_providers.remote import failures, rate_limit
 
 T = TypeVar("T")
 
 _MOST_BYTES = 1 << 26
-"""Of an answer (G10)."""
+"""Bytes of an answer that are read at most (G10)."""
 
 _JSON: Final = {"Content-Type": "application/json"}
 
 
 class HttpService:
-    """A server. It follows no redirect: a key goes where the settings say, nowhere else.
+    """A server. Redirects are not followed: the key goes nowhere but where the settings say.
 
     May be used from several threads.
     """
 
     name: str
-    """The service's, for errors."""
+    """The name of the service in errors."""
 
     def __init__(self, url: str, headers: Mapping[str, str], key: str, clock: Clock) -> None:
         """Connect to nothing yet.
 
         Args:
-            url: where it is.
+            url: the server's address.
             headers: sent with each request; they hold the key.
-            key: what errors must not show.
+            key: the key, which errors must not show.
             clock: time.
         """
         self.url = url.rstrip("/")
         self._headers, self._key, self._clock = {**_JSON, **headers}, key, clock
-        self._truce = truce.Truce(clock)
+        self._rate_limit = rate_limit.RateLimit(clock)
         self._pool = urllib3.PoolManager(retries=False, maxsize=16)
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
 
-    def complaint(self, said: bytes) -> str:
-        """Return what a refusal complains of, without the input that it may repeat."""
-        return failures.complaint(said)
+    def error_detail(self, answer: bytes) -> str:
+        """Return what a refusal says is wrong, without the input that it may repeat."""
+        return failures.error_detail(answer)
 
-    def refusal(self, status: int, complaint: str) -> ProviderError:
-        """Return what a refusal means."""
-        return failures.of_status(status, f"{self.name} answers {status}: {complaint}")
+    def error_for_status(self, status: int, detail: str) -> ProviderError:
+        """Return the error that stands for a refusal."""
+        return failures.error_for_status(status, f"{self.name} answers {status}: {detail}")
 
-    def read(self, kind: type[T], method: str, path: str, seconds: float, body: Any = None) -> T:
-        """Return what is answered, as a kind; see `ask`.
+    def request_json(
+        self, kind: type[T], method: str, path: str, seconds: float, body: Any = None
+    ) -> T:
+        """Send a request and return the answer as an object of type `kind`; see `request`.
 
         Raises:
-            Transient: besides, the answer is none of that kind.
+            Transient: also if the answer is no JSON of that type.
         """
-        answered = self.ask(method, path, seconds, body)
+        answer = self.request(method, path, seconds, body)
         try:
-            return msgspec.json.decode(answered, type=kind)
+            return msgspec.json.decode(answer, type=kind)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise Transient(f"{self.name}'s answer is none: {type(error).__name__}") from error
 
-    def ask(self, method: str, path: str, seconds: float, body: Any = None) -> bytes:
-        """Return the answer to a request within so many seconds.
+    def request(self, method: str, path: str, seconds: float, body: Any = None) -> bytes:
+        """Send a request and return the answer, which must come within `seconds`.
 
         Raises:
             Unavailable, Transient, Permanent: see `failures`.
         """
-        self._truce.check(self.name)
+        self._rate_limit.check(self.name)
         if seconds <= 0:
             raise Transient(f"{self.name}: no time is left before the deadline")
         try:
@@ -84,16 +86,17 @@ class HttpService:
                 preload_content=False,
                 timeout=urllib3.Timeout(total=seconds),
             )
-            said = answer.read(_MOST_BYTES)
+            content = answer.read(_MOST_BYTES)
             answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            told = failures.quoted(str(error), self._key)
-            raise failures.of_connection(error, f"{self.name}: {told}") from error
+            reason = failures.quote(str(error), self._key)
+            raise failures.error_for_connection(error, f"{self.name}: {reason}") from error
         if not 200 <= answer.status < 300:
-            raise self._refused(answer.status, said, answer.headers.get("Retry-After"))
-        return said
+            raise self._refusal(answer.status, content, answer.headers.get("Retry-After"))
+        return content
 
-    def _refused(self, status: int, said: bytes, retry_after: str | None) -> ProviderError:
+    def _refusal(self, status: int, content: bytes, retry_after: str | None) -> ProviderError:
         if status == 429:
-            self._truce.asked(truce.seconds_of(retry_after, self._clock.now_ms()))
-        return self.refusal(status, failures.quoted(self.complaint(said), self._key))
+            seconds = rate_limit.retry_after_seconds(retry_after, self._clock.now_ms())
+            self._rate_limit.note_pause(seconds)
+        return self.error_for_status(status, failures.quote(self.error_detail(content), self._key))

@@ -1,4 +1,4 @@
-"""A private event loop in a thread of its own: coroutines for callers that have none."""
+"""A private event loop in a thread of its own, for callers that have no event loop."""
 
 import asyncio
 import threading
@@ -7,12 +7,12 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-_ENDING = 2.0
+_END_SECONDS = 2.0
 """Seconds that cancelled coroutines have to end."""
 
 
 class PrivateLoop:
-    """Awaits what any thread hands it. The loop starts with the first coroutine."""
+    """Awaits what any thread hands to it. The loop starts with the first awaitable."""
 
     def __init__(self, name: str) -> None:
         """Name the loop's thread after an instance."""
@@ -21,14 +21,14 @@ class PrivateLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def awaited(self, waiting: Awaitable[_T], deadline: float) -> _T:
-        """Return what an awaitable gives within `deadline` seconds; then it is cancelled.
+    def wait_for(self, waiting: Awaitable[_T], deadline: float) -> _T:
+        """Return the result of an awaitable; cancel it if it takes over `deadline` seconds.
 
         Raises:
             TimeoutError: it took longer.
             Exception: whatever the awaitable raises.
         """
-        future = asyncio.run_coroutine_threadsafe(_awaited(waiting), self._running())
+        future = asyncio.run_coroutine_threadsafe(_await(waiting), self._started_loop())
         try:
             return future.result(deadline)
         except TimeoutError:
@@ -42,9 +42,9 @@ class PrivateLoop:
             thread, self._thread = self._thread, None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(_ENDING)
+            thread.join(_END_SECONDS)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -55,20 +55,20 @@ class PrivateLoop:
             return self._loop
 
 
-async def _awaited(waiting: Awaitable[_T]) -> _T:
+async def _await(waiting: Awaitable[_T]) -> _T:
     return await waiting
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped, then cancel what it still has."""
+    """Run a loop until it is stopped, then cancel its remaining tasks."""
     try:
         loop.run_forever()
-        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
+        loop.run_until_complete(_cancel_all(asyncio.all_tasks(loop)))
     finally:
         loop.close()
 
 
-async def _cancelled(tasks: Iterable["asyncio.Task[object]"]) -> None:
+async def _cancel_all(tasks: Iterable["asyncio.Task[object]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

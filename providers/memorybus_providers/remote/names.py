@@ -1,9 +1,9 @@
-"""Names for owners and sessions in a service: letters, digits, ``-`` and ``_``, never shared.
+"""Names of owners and sessions in a service: letters, digits, ``-`` and ``_``; no two are the same.
 
-Ids are hostile data; the name that a service gets never is. A plain lower-case id is its own name.
-Any other is its readable part and a digest of the whole id behind a ``_``, which no plain name
-contains. Several ids are joined by ``__``, which no name contains. So two lists of ids never have
-one name, and a person reads who is meant.
+Ids are hostile data; the names that a service gets are safe. A plain lower-case id is its own name.
+The name of any other id is its readable part, a ``_`` and a digest of the whole id; no plain id
+contains a ``_``. The names of several ids are joined by ``__``, which no single name contains. So
+two lists of ids never have the same name, and a person can still read who is meant.
 """
 
 import re
@@ -19,14 +19,14 @@ _READABLE = 24
 
 
 def name_of(*ids: str) -> str:
-    """Return the name that stands for a list of ids: the same one everywhere, `LONGEST` at most."""
-    joined = "__".join(map(_named, ids))
+    """Return the name of a list of ids: the same everywhere, at most `LONGEST` characters."""
+    joined = "__".join(map(_single_name, ids))
     if len(joined) <= LONGEST:
         return joined
     return f"{_readable('-'.join(ids))}_{derived_id('names', *ids)}"
 
 
-def _named(one: str) -> str:
+def _single_name(one: str) -> str:
     if _PLAIN.fullmatch(one):
         return one
     return f"{_readable(one)}_{derived_id('name', one)}"

@@ -1,7 +1,7 @@
-"""An instance's table of options as a struct, checked; pure.
+"""An instance's table of options, read into a struct and checked; pure.
 
-A provider's struct begins with `RemoteOptions` or `ServerOptions`, adds its own fields, and says in
-`rules` what else must hold. Its schema takes the rows that all have from here.
+A provider's struct inherits from `RemoteOptions` or `ServerOptions`, adds its own fields, and says
+in `rules` what else must hold. The rows of its schema that all services have come from here.
 """
 
 import re
@@ -19,7 +19,7 @@ _HTTP = ("http://", "https://")
 
 
 class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every service is told.
+    """The options of every service.
 
     Attributes:
         prefix: what names in the service begin with.
@@ -40,10 +40,10 @@ class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every server is told.
+    """The options of every service that is a server.
 
     Attributes:
-        base_url: its address.
+        base_url: the server's address.
         api_key_env: see `credentials`.
         api_key_file: see `credentials`.
     """
@@ -66,7 +66,7 @@ def address_rule(base_url: str) -> dict[str, bool]:
 
 
 def read(config: ProviderConfig, kind: type[T]) -> T:
-    """Return an instance's options as its kind of struct.
+    """Return an instance's options as a struct of type `kind`.
 
     Raises:
         ConfigError: one is unknown, missing, of the wrong type, or breaks a rule.

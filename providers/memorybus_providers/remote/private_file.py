@@ -1,4 +1,4 @@
-"""A file with secrets, which its owner alone may read."""
+"""A file with secrets, which only its owner may read."""
 
 import os
 import stat
@@ -10,15 +10,15 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read(path: Path, who: str, option: str) -> str:
-    """Return what a private file holds.
+    """Return the content of a private file.
 
     Args:
         path: the file.
-        who: what errors begin with.
-        option: the option that names it.
+        who: the words that errors begin with.
+        option: the option that names the file.
 
     Raises:
-        ConfigError: it cannot be read, or is open to others.
+        ConfigError: the file cannot be read, or is open to others.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""The shell of a provider of a service: its client's life, and the way of its tools.
+"""The base class of providers of services: it opens and closes the client, and runs tools.
 
-A subclass names what it is, connects, and says what its hooks and tools do.
+A subclass names its kind and options, connects, and defines what its hooks and tools do.
 """
 
 from abc import abstractmethod
@@ -19,11 +19,13 @@ from memorybus_providers.base import (
     ProviderConfig,
 )
 from memorybus_providers.errors import MissingProvider, Permanent
+from memorybus_providers.remote import own_options
+from memorybus_providers.remote.own_options import RemoteOptions
 from memorybus_providers.remote.tool_calls import ToolSet
 
 
 class Client(Protocol):
-    """What a provider holds while it is open."""
+    """The connection to a service that a provider holds while it is open."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -32,15 +34,15 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
-def able(
+def service_capabilities(
     tools: ToolSet[Any], handles: frozenset[type[Event]], *, retracts: bool = True
 ) -> Capabilities:
-    """Return what a provider of a service can: all but what is its own.
+    """Return the capabilities that all providers of services have.
 
     Args:
-        tools: its tools.
+        tools: the provider's tools.
         handles: the events of its write hooks.
-        retracts: whether it defines `retract`; else a switch's hook does it.
+        retracts: whether it defines `retract`; else its hook of session switches retracts.
     """
     return Capabilities(
         recall=True,
@@ -55,37 +57,46 @@ def able(
 
 
 class RemoteProvider(MemoryProvider, Generic[C]):
-    """A service that any number of workers reach, each owner at a name that begins with `prefix`.
+    """A provider of a service that any number of workers reach.
+
+    What the service keeps of each owner has a name that begins with the option `prefix`.
 
     Attributes:
-        package: the module of its client; without it no instance can be opened.
-        schema: the options.
+        package: the module of the service's client; without it no instance can be opened.
+        options_type: the struct of its options.
+        schema: the options as they are shown to people.
         toolset: the tools.
     """
 
     placement: ClassVar[Placement] = "shared"
     fresh_options: ClassVar[tuple[str, ...]] = ("prefix",)
     package: ClassVar[str]
+    options_type: ClassVar[type[RemoteOptions]]
     schema: ClassVar[Sequence[Mapping[str, Any]]]
     toolset: ClassVar[ToolSet[Any]]
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration; nothing is asked."""
+        """Read the options; nothing is sent to the service.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
         super().__init__(config)
+        self._options: Any = own_options.read(config, self.options_type)
         self._client: C | None = None
 
     @abstractmethod
     def connect(self) -> C:
-        """Return a client, which may ask nothing before its first call.
+        """Return a client, which need not send anything before its first call.
 
-        Import what it needs here: an ImportError becomes advice on what to install.
+        Import the client's library here: an ImportError becomes advice on what to install.
         """
 
     @abstractmethod
-    def run(self, call: Any, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool whose arguments fit."""
+    def run_tool(self, call: Any, ctx: HookContext) -> Mapping[str, Any]:
+        """Run a tool; `call` is the struct of its arguments, which have been checked."""
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- opening and closing ------------------------------------------------------------------
 
     @classmethod
     def is_available(cls, config: ProviderConfig) -> bool:
@@ -101,8 +112,8 @@ class RemoteProvider(MemoryProvider, Generic[C]):
         """Connect.
 
         Raises:
-            ConfigError: a key or a file is named and not there.
-            MissingProvider: what it needs is not installed.
+            ConfigError: a key or a file that the options name is not there.
+            MissingProvider: a package that the provider needs is not installed.
         """
         if self._client is not None:
             return
@@ -132,19 +143,19 @@ class RemoteProvider(MemoryProvider, Generic[C]):
         return self._client
 
     def limit_writes(self, seconds: float) -> None:
-        """Let each write hook and tool take so many seconds: a model may read what is written."""
+        """Let each write hook and tool take `seconds`: a model may read what is written."""
         hooks = self.capabilities.handles | {ToolCalled}
         self.time_limits = MappingProxyType(dict.fromkeys(hooks, seconds))
 
     # -- tools --------------------------------------------------------------------------------
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the tools."""
+        """Return the schemas of the tools."""
         return self.toolset.schemas()
 
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool; arguments that do not fit it are answered with an ``error``."""
-        call = self.toolset.parsed(tool, arguments)
-        return {"error": call} if isinstance(call, str) else self.run(call, ctx)
+        """Run a tool; wrong arguments are answered with an ``error``."""
+        call = self.toolset.parse_arguments(tool, arguments)
+        return {"error": call} if isinstance(call, str) else self.run_tool(call, ctx)

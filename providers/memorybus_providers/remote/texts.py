@@ -7,17 +7,25 @@ _BREAK = re.compile(r"\s")
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
+LONGEST_QUESTION = 2_000
+"""Characters of a question that are sent to a service, which makes one vector of it."""
+
+
+def clean_question(query: str) -> str:
+    """Return a query as a service takes it: trimmed and cut; "" if it asks nothing."""
+    return sendable(query).strip()[:LONGEST_QUESTION].strip()
+
 
 def sendable(text: str) -> str:
-    """Return a text without NUL, which no Postgres keeps, and without halves of surrogate pairs."""
+    """Return a text without NUL, which Postgres cannot store, and without lone surrogates."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def parted(text: str, most: int) -> Iterator[str]:
+def split_text(text: str, most: int) -> Iterator[str]:
     """Yield a text in parts of at most `most` characters, which together are the text.
 
-    It is parted before white space if any stands in the last tenth of a part. Parts that hold
-    nothing but white space are left out.
+    It is split before white space if there is any in the last tenth of a part. Parts of nothing but
+    white space are left out.
     """
     start = 0
     while start < len(text):
@@ -38,6 +46,6 @@ def _end(text: str, start: int, most: int) -> int:
     return end
 
 
-def moment(said: str | None) -> int:
-    """Return a time that we wrote beside a text, milliseconds; 0 if it is none."""
-    return int(said) if said and _DIGITS.fullmatch(said) else 0
+def parse_milliseconds(written: str | None) -> int:
+    """Return a time that we wrote beside a text, milliseconds; 0 if `written` is none."""
+    return int(written) if written and _DIGITS.fullmatch(written) else 0

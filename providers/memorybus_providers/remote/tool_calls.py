@@ -1,4 +1,4 @@
-"""Tools as structs of arguments: what a model is told of them, and how its calls are read; pure."""
+"""Tools as structs of arguments: what a model sees of them, and how its calls are read; pure."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,8 +13,8 @@ class Tool(NamedTuple, Generic[T]):
     """A tool of a service.
 
     Attributes:
-        arguments: what it takes; its annotations are told to the model.
-        description: what the model is told of it.
+        arguments: the struct of its arguments; the model sees the fields and their annotations.
+        description: what the model reads about the tool.
         reads: whether it only reads.
     """
 
@@ -46,7 +46,7 @@ class ToolSet(Generic[T]):
             for name, tool in self._tools.items()
         ]
 
-    def parsed(self, name: str, arguments: Mapping[str, Any]) -> T | str:
+    def parse_arguments(self, name: str, arguments: Mapping[str, Any]) -> T | str:
         """Return a call's arguments, or what is wrong with them in a sentence for the model."""
         tool = self._tools.get(name)
         if tool is None:
@@ -58,7 +58,7 @@ class ToolSet(Generic[T]):
 
 
 def _parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a call's arguments, without what only documents the code."""
+    """Return the JSON schema of a tool's arguments, without the docstring and name of its class."""
     (schema,), definitions = msgspec.json.schema_components([kind])
     body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
     return {name: value for name, value in body.items() if name not in {"title", "description"}}

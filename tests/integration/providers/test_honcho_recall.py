@@ -22,8 +22,8 @@ from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
-from memorybus_providers.honcho.asked import AskedFile
 from memorybus_providers.honcho.dialectic import THREAD
+from memorybus_providers.honcho.questions import QuestionFile
 
 ADAS = RecallScope.own(ADA)
 SPACE = "memorybus__coder__ada"
@@ -187,11 +187,11 @@ def test_its_answers_are_questioned_as_deep_as_told(tmp_path: Path) -> None:
 def test_its_model_has_a_daily_budget(tmp_path: Path) -> None:
     """All processes of a host count in one file; the next day (UTC) begins anew."""
     clock = FakeClock()
-    ours, theirs = (AskedFile(tmp_path / "home" / "asked.db", 3, clock) for _ in range(2))
+    ours, theirs = (QuestionFile(tmp_path / "home" / "asked.db", 3, clock) for _ in range(2))
     assert [ours.spend(), theirs.spend(), ours.spend(), theirs.spend()] == [True] * 3 + [False]
     clock.advance(86_400)
     assert ours.spend()
-    assert not AskedFile(tmp_path / "home" / "other.db", 0, clock).spend()
+    assert not QuestionFile(tmp_path / "home" / "other.db", 0, clock).spend()
 
 
 def test_a_worker_counts_its_model_over_all_hosts(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_worker_counts_its_model_over_all_hosts(tmp_path: Path) -> None:
         told.append((what, a_day))
         return len(told) < 2
 
-    asked = AskedFile(tmp_path / "asked.db", 200, FakeClock(), spend)
+    asked = QuestionFile(tmp_path / "asked.db", 200, FakeClock(), spend)
     assert [asked.spend(), asked.spend()] == [True, False]
     assert told == [("questions", 200)] * 2
 
@@ -250,7 +250,7 @@ def test_what_was_found_out_is_forgotten(tmp_path: Path) -> None:
         asked_of(world, "apple?")
         assert b"likes fruit" in (tmp_path / "asked.db").read_bytes()
         world.provider.forget(ADAS)
-        AskedFile(tmp_path / "asked.db", 1, FakeClock()).answered(
+        QuestionFile(tmp_path / "asked.db", 1, FakeClock()).keep_answer(
             Owner("coder", "ada", ""), "talk", "Ada likes fruit."
         )
         assert b"likes fruit" not in (tmp_path / "asked.db").read_bytes()
@@ -259,10 +259,10 @@ def test_what_was_found_out_is_forgotten(tmp_path: Path) -> None:
 def test_whoever_asks_and_dies_is_not_waited_for_forever(tmp_path: Path) -> None:
     """Nobody else asks in the meantime; after its time the next turn that is due does."""
     clock = FakeClock()
-    file, owner = AskedFile(tmp_path / "asked.db", 9, clock), Owner("coder", "ada", "")
-    asks = [bool(file.turn(owner, "talk", f"prompt {n}", 1, 30.0).until) for n in range(2)]
+    file, owner = QuestionFile(tmp_path / "asked.db", 9, clock), Owner("coder", "ada", "")
+    asks = [bool(file.count_turn(owner, "talk", f"prompt {n}", 1, 30.0).until) for n in range(2)]
     clock.advance(31.0)
-    asks.append(bool(file.turn(owner, "talk", "prompt 2", 1, 30.0).until))
+    asks.append(bool(file.count_turn(owner, "talk", "prompt 2", 1, 30.0).until))
     assert asks == [True, False, True]
 
 

@@ -12,11 +12,20 @@ from memorybus.errors import ConfigError, Permanent, ProviderError, Transient, U
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.remote.credentials import api_key
-from memorybus_providers.remote.failures import of_connection, of_status, quoted
+from memorybus_providers.remote.failures import (
+    error_for_connection,
+    error_for_status,
+    error_for_unreadable,
+    quote,
+)
 from memorybus_providers.remote.names import LONGEST, name_of
-from memorybus_providers.remote.texts import parted, sendable
-from memorybus_providers.remote.truce import LONGEST as LONGEST_TRUCE
-from memorybus_providers.remote.truce import UNSAID, Truce, seconds_of
+from memorybus_providers.remote.rate_limit import (
+    DEFAULT_PAUSE,
+    LONGEST_PAUSE,
+    RateLimit,
+    retry_after_seconds,
+)
+from memorybus_providers.remote.texts import LONGEST_QUESTION, clean_question, sendable, split_text
 
 
 def config(tmp_path: Path, **options: Any) -> ProviderConfig:
@@ -35,7 +44,7 @@ def config(tmp_path: Path, **options: Any) -> ProviderConfig:
 )
 def test_a_status_says_whose_fault_it_is(status: int, kind: type[ProviderError]) -> None:
     """Only what is about the event itself parks it; what is about the service holds all back."""
-    error = of_status(status, "why")
+    error = error_for_status(status, "why")
     assert type(error) is kind
     assert str(error) == "why"
 
@@ -62,50 +71,58 @@ def test_what_was_never_sent_is_told_from_what_was_not_answered(
     cause: BaseException, kind: type[ProviderError]
 ) -> None:
     """A refused connection holds all back; a lost answer leaves the event in doubt."""
-    assert type(of_connection(wrapped(cause), "why")) is kind
+    assert type(error_for_connection(wrapped(cause), "why")) is kind
+
+
+def test_an_answer_that_no_client_reads_may_be_better_next_time() -> None:
+    """The error names the service and the kind of failure, not the answer."""
+    error = error_for_unreadable(KeyError("secret"), "There")
+    assert type(error) is Transient
+    assert str(error) == "There's answer is none that its client reads: KeyError"
 
 
 def test_errors_in_a_ring_end() -> None:
     """Causes that lead back to themselves are looked at once."""
     error = wrapped(ValueError())
     error.__cause__ = error
-    assert type(of_connection(error, "why")) is Transient
+    assert type(error_for_connection(error, "why")) is Transient
 
 
 def test_what_a_service_says_is_shown_without_its_key() -> None:
     """An error shows one bounded line, in which no secret stands."""
-    said = quoted("no key sk-1\nis valid " + "x" * 1_000, "sk-1", "")
+    said = quote("no key sk-1\nis valid " + "x" * 1_000, "sk-1", "")
     assert said.startswith("no key *** is valid x")
     assert len(said) == 200
 
 
-def test_a_truce_refuses_calls_until_it_is_over() -> None:
+def test_a_rate_limit_refuses_calls_until_it_is_over() -> None:
     """For as long as a service asked nothing is sent; an earlier end does not shorten it."""
     clock = FakeClock()
-    truce = Truce(clock)
-    truce.check("it")
-    truce.asked(7.0)
-    truce.asked(2.0)
+    limit = RateLimit(clock)
+    limit.check("it")
+    limit.note_pause(7.0)
+    limit.note_pause(2.0)
     with pytest.raises(Unavailable, match=r"it asked for a pause: no call for 7\.0 s more"):
-        truce.check("it")
+        limit.check("it")
     clock.advance(7.0)
-    truce.check("it")
+    limit.check("it")
 
 
 @pytest.mark.parametrize(
-    ("said", "held"), [(None, UNSAID), (1e9, LONGEST_TRUCE), (-1.0, 0.0), (float("nan"), 0.0)]
+    ("said", "held"),
+    [(None, DEFAULT_PAUSE), (1e9, LONGEST_PAUSE), (-1.0, 0.0), (float("nan"), 0.0)],
 )
-def test_a_truce_is_bounded(said: float | None, held: float) -> None:
+def test_a_rate_limit_is_bounded(said: float | None, held: float) -> None:
     """A service that names no time, or an absurd one, is left alone for a declared time (G10)."""
     clock = FakeClock()
-    truce = Truce(clock)
-    truce.asked(said)
+    limit = RateLimit(clock)
+    limit.note_pause(said)
     if held:
         clock.advance(held - 0.5)
         with pytest.raises(Unavailable):
-            truce.check("it")
+            limit.check("it")
         clock.advance(0.5)
-    truce.check("it")
+    limit.check("it")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +139,7 @@ def test_a_truce_is_bounded(said: float | None, held: float) -> None:
 )
 def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | None) -> None:
     """Both forms of the header are read; any other says nothing."""
-    assert seconds_of(header, 5_000) == seconds
+    assert retry_after_seconds(header, 5_000) == seconds
 
 
 def test_the_key_comes_from_the_variable_that_the_options_name(
@@ -189,15 +206,22 @@ def test_plain_ids_are_their_own_names() -> None:
 @given(st.text(max_size=200), st.integers(1, 30))
 def test_a_long_text_is_parted_without_loss(text: str, most: int) -> None:
     """Every part fits and says something; together they are the text but for blank parts."""
-    parts = list(parted(text, most))
+    parts = list(split_text(text, most))
     assert all(part.strip() and len(part) <= most for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())
 
 
 def test_a_long_text_is_parted_between_words() -> None:
     """A word is broken only where no white space is near."""
-    assert list(parted("aaaa bbbb cccc dddd eeee", 20)) == ["aaaa bbbb cccc dddd", " eeee"]
-    assert list(parted("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+    assert list(split_text("aaaa bbbb cccc dddd eeee", 20)) == ["aaaa bbbb cccc dddd", " eeee"]
+    assert list(split_text("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+
+
+def test_a_question_is_trimmed_and_cut() -> None:
+    """White space around it is not sent, and of a long one only its beginning is."""
+    assert clean_question(" Where\0is Ada? \n") == "Where is Ada?"
+    assert clean_question(" \n") == ""
+    assert len(clean_question("x" * 3_000)) == LONGEST_QUESTION
 
 
 def test_what_no_service_keeps_is_left_out() -> None:

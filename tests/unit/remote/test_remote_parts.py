@@ -10,10 +10,10 @@ from memorybus.errors import ConfigError, MissingProvider, Permanent
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
-from memorybus_providers.remote import own_options, private_file, replaced, said
+from memorybus_providers.remote import own_options, private_file, replacement, utterances
 from memorybus_providers.remote.deadline import SHARE, SharedDeadline
-from memorybus_providers.remote.provider import RemoteProvider, able
-from memorybus_providers.remote.texts import moment
+from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote.texts import parse_milliseconds
 from memorybus_providers.remote.tool_calls import Tool, ToolSet
 
 
@@ -48,8 +48,9 @@ class There(RemoteProvider[Connection]):
     """A provider of a service without hooks."""
 
     kind = "there"
-    capabilities = able(TOOLS, frozenset({TurnCompleted}))
+    capabilities = service_capabilities(TOOLS, frozenset({TurnCompleted}))
     package = "msgspec"
+    options_type = Options
     schema = ()
     toolset = TOOLS
 
@@ -57,7 +58,7 @@ class There(RemoteProvider[Connection]):
         """Return a client."""
         return Connection()
 
-    def run(self, call: Any, ctx: HookContext) -> dict[str, Any]:
+    def run_tool(self, call: Any, ctx: HookContext) -> dict[str, Any]:
         """Repeat the question."""
         return {"asked": call.query}
 
@@ -97,6 +98,13 @@ def test_options_have_their_defaults(tmp_path: Path) -> None:
     assert own_options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
 
 
+def test_a_provider_reads_its_options_when_it_is_made(tmp_path: Path) -> None:
+    """A wrong option is refused before anything is opened."""
+    assert There(config(tmp_path, prefix="ours")).config.options == {"prefix": "ours"}
+    with pytest.raises(ConfigError, match="provider there: timeout must be positive"):
+        There(config(tmp_path, timeout=0.0))
+
+
 def test_a_shell_is_opened_once_and_closed_twice(tmp_path: Path) -> None:
     """Before and after it has no client, and says so."""
     provider = There(config(tmp_path))
@@ -118,14 +126,14 @@ def test_what_is_not_installed_is_named_with_its_extra(tmp_path: Path) -> None:
         Lacking(config(tmp_path)).open()
 
 
-def test_tools_are_told_read_and_refused() -> None:
+def test_tools_are_shown_read_and_refused() -> None:
     """A call that does not fit is answered with what is wrong, never with an error."""
     assert TOOLS.reading == {"look"}
     assert [one["name"] for one in TOOLS.schemas()] == ["look", "keep"]
     assert TOOLS.schemas()[0]["parameters"]["required"] == ["query"]
-    assert TOOLS.parsed("look", {"query": "tea"}) == Look("tea")
-    assert "look" in str(TOOLS.parsed("look", {"q": 1}))
-    assert TOOLS.parsed("burn", {}) == "there is no tool 'burn'; there are look, keep"
+    assert TOOLS.parse_arguments("look", {"query": "tea"}) == Look("tea")
+    assert "look" in str(TOOLS.parse_arguments("look", {"q": 1}))
+    assert TOOLS.parse_arguments("burn", {}) == "there is no tool 'burn'; there are look, keep"
 
 
 def test_requests_of_a_hook_share_its_deadline() -> None:
@@ -134,21 +142,21 @@ def test_requests_of_a_hook_share_its_deadline() -> None:
     deadline = SharedDeadline(clock)
     with deadline.within(10.0):
         clock.advance(4.0)
-        assert deadline.left() == pytest.approx(10.0 * SHARE - 4.0)
+        assert deadline.seconds_left() == pytest.approx(10.0 * SHARE - 4.0)
         with deadline.within(100.0):
-            assert deadline.left() == pytest.approx(10.0 * SHARE - 4.0)
+            assert deadline.seconds_left() == pytest.approx(10.0 * SHARE - 4.0)
         clock.advance(5.0)
-        assert deadline.left() < 0
-    assert deadline.left() == float("inf")
+        assert deadline.seconds_left() < 0
+    assert deadline.seconds_left() == float("inf")
 
 
 def test_words_have_a_side_and_a_name() -> None:
     """Nobody said what the host wrote; a blank side said nothing."""
     turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
-    assert said.in_turn(turn) == [said.Said(True, "Ada", "Hello.")]
-    assert said.in_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
-    told = said.in_delegation(Delegated(task="count", result="nine"))
-    assert said.lines(told) == "Task: count\nResult: nine"
+    assert utterances.from_turn(turn) == [utterances.Utterance(True, "Ada", "Hello.")]
+    assert utterances.from_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
+    told = utterances.from_delegation(Delegated(task="count", result="nine"))
+    assert utterances.join_lines(told) == "Task: count\nResult: nine"
 
 
 @pytest.mark.parametrize(
@@ -163,9 +171,9 @@ def test_words_have_a_side_and_a_name() -> None:
 def test_an_old_text_means_one_text_or_none(held: list[str], gone: list[str]) -> None:
     """Where different entries hold it none is touched; one may be there several times."""
     write = MemoryWritten(action="remove", store="user", old_text=" cat ")
-    assert replaced.replaced(write, held, str) == gone
+    assert replacement.replaced_entries(write, held, str) == gone
     addition = MemoryWritten(action="add", store="user", content="x", old_text="cat")
-    assert replaced.replaced(addition, held, str) == []
+    assert replacement.replaced_entries(addition, held, str) == []
 
 
 def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
@@ -186,4 +194,4 @@ def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
 )
 def test_a_time_that_is_none_is_zero(text: str | None, at: int) -> None:
     """What others wrote beside a text is data."""
-    assert moment(text) == at
+    assert parse_milliseconds(text) == at

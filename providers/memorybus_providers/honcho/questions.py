@@ -1,8 +1,8 @@
-"""What was asked of Honcho's model, in one file for all recalling instances of a host.
+"""Questions to Honcho's model, counted in one file for all recalling instances of a host.
 
-Prompts and turns' ends are recalled by different instances, perhaps in different processes; all
-count the same turns and see the same answers. Of prompts it holds digests. The day's budget is one
-for all hosts where workers count it (`ProviderConfig.spend`).
+Different instances, perhaps in different processes, recall for prompts and for ends of turns. All
+of them count the same turns and see the same answers. The file holds digests of prompts, no texts
+of them. Where workers count it (`ProviderConfig.spend`), the day's budget holds over all hosts.
 """
 
 import sqlite3
@@ -19,10 +19,10 @@ from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import Spend
 
 _SESSIONS = 1_024
-"""Sessions whose turns are counted, the least used go (G10)."""
+"""Sessions whose turns are counted at most; the least used go (G10)."""
 
 QUESTIONS = "questions"
-"""What is counted over all hosts: questions to Honcho's model."""
+"""The name under which questions to Honcho's model are counted over all hosts."""
 
 _DAY = 86_400_000
 
@@ -56,9 +56,9 @@ class Turn(msgspec.Struct, frozen=True):
     Attributes:
         count: how many there were.
         length: characters of the last prompt.
-        digest: of the last prompt.
-        answer: what was found out last.
-        until: until when somebody is asking, milliseconds; 0 if nobody is.
+        digest: the digest of the last prompt.
+        answer: the model's last answer.
+        until: the time until which an instance is asking, milliseconds; 0 if none is.
     """
 
     count: int = 0
@@ -67,11 +67,14 @@ class Turn(msgspec.Struct, frozen=True):
     answer: str = ""
     until: int = 0
 
-    def is_of(self, prompt: str) -> bool:
-        """Say whether a prompt begins with the last one: at its end a turn's answer is added."""
+    def has_counted(self, prompt: str) -> bool:
+        """Say whether a prompt begins with the last one, so that its turn is counted already.
+
+        At the end of a turn the answer is added to the prompt.
+        """
         return bool(self.count) and text_digest(prompt[: self.length]) == self.digest
 
-    def next(self, prompt: str) -> "Turn":
+    def with_turn(self, prompt: str) -> "Turn":
         """Return the turns with one more."""
         digest = text_digest(prompt)
         return msgspec.structs.replace(
@@ -79,7 +82,7 @@ class Turn(msgspec.Struct, frozen=True):
         )
 
 
-class AskedFile:
+class QuestionFile:
     """The file. Each call opens it, so that any thread may call."""
 
     def __init__(self, path: Path, most: int, clock: Clock, shared: Spend | None = None) -> None:
@@ -87,14 +90,14 @@ class AskedFile:
 
         Args:
             path: the file.
-            most: questions a day (UTC).
+            most: questions a day (UTC) at most.
             clock: time.
-            shared: counts them over all hosts; without it the file counts those of this one.
+            shared: counts questions over all hosts; without it the file counts those of this host.
         """
         self._path, self._most, self._clock, self._shared = path, most, clock, shared
 
     def spend(self) -> bool:
-        """Count a question, if one is left today; say whether it is.
+        """Count a question if one is left today; say whether one was left.
 
         Raises:
             Unavailable: it is not known how many are left.
@@ -108,43 +111,50 @@ class AskedFile:
             db.execute("delete from spent where day < ?", (day,))
             return db.execute(_SPEND, {"day": day, "most": self._most}).rowcount == 1
 
-    def turn(self, owner: Owner, session: str, prompt: str, every: int, seconds: float) -> Turn:
-        """Count a prompt's turn and return the session's, `until` set if this one is to ask.
+    def count_turn(
+        self, owner: Owner, session: str, prompt: str, every: int, seconds: float
+    ) -> Turn:
+        """Count the turn of a prompt and return the session's turns.
+
+        Their `until` is set if the caller has to ask the model now.
 
         Args:
-            owner: whose session.
+            owner: the owner of the session.
             session: its id.
-            prompt: what is asked now.
-            every: every how many turns something is asked.
-            seconds: how long that may take; nobody else asks meanwhile.
+            prompt: the present prompt.
+            every: the model is asked every so many turns.
+            seconds: how long asking may take; no other instance asks meanwhile.
         """
         now = self._clock.now_ms()
         with self._open() as db:
-            known = _read(db, owner, session)
-            if known.is_of(prompt):
+            known = _read_turn(db, owner, session)
+            if known.has_counted(prompt):
                 return msgspec.structs.replace(known, until=0)
-            turn = known.next(prompt)
+            turn = known.with_turn(prompt)
             due = bool(every) and known.until <= now and (turn.count - 1) % every == 0
             until = now + round(1_000 * seconds) if due else known.until
             kept = msgspec.structs.replace(turn, until=until)
-            row = {"owner": _whose(owner), "session": session, "at": now}
+            row = {"owner": _owner_key(owner), "session": session, "at": now}
             db.execute(_KEEP, row | msgspec.structs.asdict(kept))
             db.execute(_OLD, {"most": _SESSIONS - 1})
         return kept if due else msgspec.structs.replace(kept, until=0)
 
-    def answered(self, owner: Owner, session: str, answer: str) -> None:
-        """Keep an answer, unless the session was forgotten meanwhile; nobody asks any more."""
+    def keep_answer(self, owner: Owner, session: str, answer: str) -> None:
+        """Keep an answer, unless the session was forgotten meanwhile, and note the end of asking.
+
+        An empty answer keeps the one before.
+        """
         with self._open() as db:
             db.execute(
                 "update turns set until = 0, answer = coalesce(nullif(?, ''), answer)"
                 " where owner = ? and session = ?",
-                (answer, _whose(owner), session),
+                (answer, _owner_key(owner), session),
             )
 
     def forget(self, owner: Owner) -> None:
-        """Erase what was found out for an owner, from the file's free pages, too."""
+        """Erase the answers for an owner, from the file's free pages, too."""
         with self._open() as db:
-            db.execute("delete from turns where owner = ?", (_whose(owner),))
+            db.execute("delete from turns where owner = ?", (_owner_key(owner),))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -159,13 +169,13 @@ class AskedFile:
                 yield db
 
 
-def _read(db: sqlite3.Connection, owner: Owner, session: str) -> Turn:
+def _read_turn(db: sqlite3.Connection, owner: Owner, session: str) -> Turn:
     row = db.execute(
         "select count, length, digest, answer, until from turns where owner = ? and session = ?",
-        (_whose(owner), session),
+        (_owner_key(owner), session),
     ).fetchone()
     return Turn(*row) if row else Turn()
 
 
-def _whose(owner: Owner) -> str:
+def _owner_key(owner: Owner) -> str:
     return msgspec.json.encode(owner).decode()
