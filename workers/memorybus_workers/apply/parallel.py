@@ -309,7 +309,7 @@ class ParallelApplier(Applier):
 
     def is_at_rest(self, lane: Lane) -> bool:
         """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
-        return lane not in self._in_flight and super().rests(lane)
+        return lane not in self._in_flight and super().is_at_rest(lane)
 
     def drain(self, lane: Lane) -> bool:
         """Hand out nothing more; once nothing is in flight, commit and return True."""

@@ -64,7 +64,7 @@ class SerialApplier(Applier):
 
     def count_suspects(self, deaths: int) -> int:
         """Return how many events may have been applied since a dead owner's last commit."""
-        return super().suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
+        return super().count_suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
