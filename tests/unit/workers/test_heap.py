@@ -33,7 +33,7 @@ def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece() -> None:
 def test_what_is_there_at_the_beginning_is_spared() -> None:
     """Objects that a worker has when it begins are not looked at by the garbage collector."""
     program = (
-        "import gc; from memorybus_workers.processes.heap import keep_for_good as keep; keep(); "
+        "import gc; from memorybus_workers.processes.heap import freeze_heap; freeze_heap(); "
         "print(gc.get_freeze_count() > len(gc.get_objects()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
