@@ -172,7 +172,7 @@ class BuiltinProvider(TransactionalProvider):
         for place in readable_files(self.config.home, scope.agent, scope.user):
             for text, origin in self._entries(place):
                 if belongs_to(place, origin, scope):
-                    yield _stored(place, text, origin)
+                    yield _stored_memory(place, text, origin)
 
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
         """Yield whose sessions wrote entries; what was written by hand is nobody's here."""
@@ -228,7 +228,7 @@ def _encodable(scope: Scope) -> Scope:
     return Scope(agent=agent, user=user, workspace=workspace)
 
 
-def _stored(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
+def _stored_memory(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
     """Return an entry as it is exported; whose file it is in, if its writer is not known."""
     owner = {"memory": "agent", "user": "user"}[place.store]
     agent, user = (

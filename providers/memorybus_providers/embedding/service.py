@@ -79,7 +79,7 @@ class ServiceEmbedder:
                 answer.close()  # what is left of it is nobody's
             answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Unavailable(self._masked(f"{self._url}: {error}")) from error
+            raise Unavailable(self._mask_key(f"{self._url}: {error}")) from error
         return answer.status, body
 
     def _vectors(self, answered: bytes, wanted: int) -> Vectors:
@@ -95,9 +95,9 @@ class ServiceEmbedder:
 
     def _error_of(self, status: int, answered: bytes) -> Permanent | Unavailable:
         said = " ".join(answered[: 4 * _QUOTED].decode("utf-8", "replace").split())[:_QUOTED]
-        text = self._masked(f"{self._url} answers {status}: {said}")
+        text = self._mask_key(f"{self._url} answers {status}: {said}")
         return Permanent(text) if status in _REFUSED else Unavailable(text)
 
-    def _masked(self, text: str) -> str:
+    def _mask_key(self, text: str) -> str:
         """Return a text without the key: some services repeat it in what they complain of."""
         return text.replace(self._key, "***") if self._key else text

@@ -163,7 +163,7 @@ def _runs(text: str) -> Iterator[list[Token]]:
     run: list[Token] = []
     for token in _TOKEN.finditer(text):
         follows = run and _GAP.fullmatch(text, run[-1].end(), token.start())
-        stop = run and text[run[-1].end()] == "." and not _abbreviated(run[-1])
+        stop = run and text[run[-1].end()] == "." and not _is_abbreviation(run[-1])
         if not follows or stop or len(run) == _LONGEST or _OWNS.search(run[-1][0]):
             yield run
             run = []
@@ -175,7 +175,7 @@ def _runs(text: str) -> Iterator[list[Token]]:
     yield run
 
 
-def _abbreviated(token: Token) -> bool:
+def _is_abbreviation(token: Token) -> bool:
     return len(token[0]) == 1 or folded(token[0]) in TITLES
 
 

@@ -51,10 +51,12 @@ def is_near(token: str, other: str) -> bool:
     differ = (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b)
     begin = next(differ, min(len(word), len(other)))
     kindred = begin >= _SHORTEST and begin >= _ALIKE * max(len(word), len(other))
-    return kindred or (abs(len(word) - len(other)) <= 1 and _slipped(word[begin:], other[begin:]))
+    return kindred or (
+        abs(len(word) - len(other)) <= 1 and _is_one_slip_apart(word[begin:], other[begin:])
+    )
 
 
-def _slipped(mine: str, theirs: str) -> bool:
+def _is_one_slip_apart(mine: str, theirs: str) -> bool:
     """Say whether one letter too many, too few, another, or two in turn are all the difference."""
     return (
         mine[1:] == theirs

@@ -95,7 +95,7 @@ def folded(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text, in order, as often as they occur; see the module."""
-    words = _words(text, _indexed)
+    words = _words(text, _index_tokens)
     return [*words, *identifiers(text)] if _may_hold_identifiers(text) else words
 
 
@@ -164,7 +164,7 @@ def _words(text: str, cut: Callable[[str], tuple[str, ...]]) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 15)
-def _indexed(word: str) -> tuple[str, ...]:
+def _index_tokens(word: str) -> tuple[str, ...]:
     """Return the tokens that the index holds of a word."""
     if word.isascii():
         return (word,)

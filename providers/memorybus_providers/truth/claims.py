@@ -212,14 +212,14 @@ def rewords(one: Sequence[str], two: Sequence[str]) -> bool:
     """
     if one == two or min(len(one), len(two)) < 2:
         return False
-    ahead = _shared(one, two)
+    ahead = _count_shared_beginning(one, two)
     room = min(len(one), len(two)) - ahead
-    behind = min(room, _shared(one[::-1], two[::-1]))
+    behind = min(room, _count_shared_beginning(one[::-1], two[::-1]))
     same, both = set(one) & set(two), set(one) | set(two)
     return ahead >= max(1, behind) and 2 * len(same) >= len(both)
 
 
-def _shared(one: Sequence[str], two: Sequence[str]) -> int:
+def _count_shared_beginning(one: Sequence[str], two: Sequence[str]) -> int:
     """Return how many words two texts begin with alike."""
     differs = (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     return next(differs, min(len(one), len(two)))

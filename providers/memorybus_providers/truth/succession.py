@@ -56,7 +56,7 @@ def statements(facts: Iterable[Fact]) -> list[Statement]:
 def successions_by_claims(made: Iterable[Statement]) -> list[Succession]:
     """Return which facts replace which, of those with statements for one slot of one subject."""
     slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
-    for one in sorted(_of_the_person(made), key=lambda one: _order_key(one.fact)):
+    for one in sorted(_with_person_as_me(made), key=lambda one: _order_key(one.fact)):
         slots[one.claim.fills].append(one)
     return [found for filled in slots.values() for found in _chain(filled)]
 
@@ -77,7 +77,7 @@ def successions_by_wording(facts: Iterable[Fact]) -> list[Succession]:
 def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that say otherwise than a statement, the newest first."""
     given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
-    made = _of_the_person(statements([given, *facts]))
+    made = _with_person_as_me(statements([given, *facts]))
     own = {one.claim.fills: one.claim for one in made if one.fact == given}
     found = {
         one.fact.id: one.fact
@@ -145,7 +145,7 @@ def _claims_of(fact: Fact) -> list[Claim]:
     return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
 
 
-def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
+def _with_person_as_me(made: Iterable[Statement]) -> list[Statement]:
     """Return statements in which the person of the scope is `ME`, also where the name is given."""
     made = list(made)
     me = [set(words(one.fact.speaker)) for one in made if one.fact.kind == "user"]

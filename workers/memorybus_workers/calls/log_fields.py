@@ -47,11 +47,11 @@ def unbind_lane() -> None:
 def bind_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
     """Let later log lines of this thread name the event, of these, whose call is under way."""
 
-    def found() -> LoggedEvent | None:
+    def find_event() -> LoggedEvent | None:
         now = slot.current_call
         return next((event for event in events if event.envelope.id == now), None)
 
-    UNDER_WAY.set(found)
+    UNDER_WAY.set(find_event)
 
 
 def bind_event(

@@ -282,12 +282,12 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     }
     health = RecallHealth(redis, Keys(settings.namespace))
 
-    def lost() -> None:
+    def note_killed() -> None:
         health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
 
     prompts.start()
     try:
-        job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
+        job_worker(settings, provider, allowed, note_killed, crash).work_until_stopped()
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:
@@ -305,11 +305,11 @@ def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> Pro
         redis, settings, SYSTEM, instances.open_instance, instances.close, applied, crash
     )
 
-    def closed() -> None:
+    def close() -> None:
         instances.close_all()
         redis.close()
 
-    return PromptAnswerer(settings, provider, recaller, closed)
+    return PromptAnswerer(settings, provider, recaller, close)
 
 
 def job_worker(

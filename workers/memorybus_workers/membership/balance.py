@@ -100,7 +100,7 @@ class Balance:
         weights = {one.id: one.capacity for one in alive if name in one.ready}
         local = self._served.infos[name].placement == "local"
         assigned = (assign_to_one if local else assign)(owners, weights, name)
-        deserted = self._deserted(name, owners)
+        deserted = self._find_deserted(name, owners)
         reserved = {p for p, owner in owners.items() if owner not in (None, self._worker)}
         return wanted_lanes(self._worker, assigned, owners, deserted, reserved)
 
@@ -129,7 +129,7 @@ class Balance:
             _log.error("a lane stands still: %s", foreign(key))
         self._foreign = found
 
-    def _deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
+    def _find_deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
         now = self._clock.monotonic()
         for partition, owner in owners.items():
             if owner is None:

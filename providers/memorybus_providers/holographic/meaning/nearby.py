@@ -40,7 +40,7 @@ class NearbyFacts:
         self._model = model
         self._prefix = options.embedder_question
         self._wait = options.embedder_wait
-        self._questions = QuestionVectors(self._embedded, clock)
+        self._questions = QuestionVectors(self._embed_question, clock)
         self._tables = VectorTables(db)
         self._nearest = Nearest(db)
 
@@ -68,5 +68,5 @@ class NearbyFacts:
         found = self._nearest.find_nearest(scopes, vector, model.chance, NEAREST)
         return nearness_of(found)
 
-    def _embedded(self, text: str) -> Vector:
+    def _embed_question(self, text: str) -> Vector:
         return embed_text(self._embedder, f"{self._prefix}{text}")

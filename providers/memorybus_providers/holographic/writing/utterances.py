@@ -68,7 +68,7 @@ class Utterances:
             return
         pending, self._pending = self._pending, []
         (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
-        self._db.executemany(_SAY, self._numbered(pending))
+        self._db.executemany(_SAY, self._number_rows(pending))
         self._db.execute(_INDEX, (last,))
         count_facts(self._db, Counter(row[0] for row in pending))
 
@@ -77,7 +77,7 @@ class Utterances:
         self._pending.clear()
         self._speakers.clear()
 
-    def _numbered(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
+    def _number_rows(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
         """Yield rows with their places in their sessions."""
         following: dict[int, int] = {}
         for row in rows:

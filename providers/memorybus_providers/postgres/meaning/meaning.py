@@ -31,7 +31,7 @@ class PostgresMeaning(FilledMeaning):
         """Choose the embedder; see `FilledMeaning`."""
         who = new_mark()
         super().__init__(lambda: _open_exclusively(where, who), config, options)
-        self._questions = QuestionVectors(self._embedded, config.clock)
+        self._questions = QuestionVectors(self._embed_question, config.clock)
 
     def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
@@ -56,7 +56,7 @@ class PostgresMeaning(FilledMeaning):
     def _end_searches(self) -> None:
         self._questions.close()
 
-    def _embedded(self, text: str) -> Vector:
+    def _embed_question(self, text: str) -> Vector:
         return embed_text(self._embedder, f"{self._options.embedder_question}{text}")
 
 
