@@ -14,7 +14,7 @@ from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import digest, new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import partition_of, session_key
-from memorybus.redis.scripts import Appended, Behind, Outgoing
+from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
 from memorybus.wire.codec import Encoder
 from stage import Stage
 from texts import turns
@@ -84,7 +84,7 @@ class Filler:
             self._append(min(_AT_ONCE, count - first))
 
     def _append(self, count: int) -> None:
-        by_partition: dict[int, list[Outgoing]] = defaultdict(list)
+        by_partition: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for _ in range(count):
             partition, event = self._next()
             by_partition[partition].append(event)
@@ -95,7 +95,7 @@ class Filler:
         ]
         _check(scripts.run_many(self._stage.redis, calls), count)
 
-    def _next(self) -> tuple[int, Outgoing]:
+    def _next(self) -> tuple[int, OutgoingEvent]:
         session = next(self._sessions)
         scope = _scope(session.id)
         key = session_key(scope, session.root)
@@ -112,12 +112,12 @@ class Filler:
             event=event,
         )
         body = self._encoder.pack(self._encoder.envelope(envelope))
-        outgoing = Outgoing(self._sequence, bytes.fromhex(event_id), digest(body), body)
+        outgoing = OutgoingEvent(self._sequence, bytes.fromhex(event_id), digest(body), body)
         return partition_of(key, self._settings.partitions), outgoing
 
     def _call(
-        self, partition: int, events: Sequence[Outgoing]
-    ) -> scripts.ScriptCall[Appended | Behind]:
+        self, partition: int, events: Sequence[OutgoingEvent]
+    ) -> scripts.ScriptCall[Appended | TailLost]:
         return scripts.append(
             self._stage.keys,
             partition,

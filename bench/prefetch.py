@@ -55,10 +55,12 @@ def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
     """Store a result as a recall job does."""
     prose = Prose(random.Random(seed))
     lines = tuple(line(prose.text(_LINE), at=_AT, speaker="Ada") for _ in range(8))
-    want = scripts.want(stage.keys, session.slot, msgspec.json.encode(Want(PROMPT)), _TTL_MS)
+    want = scripts.request_recall(
+        stage.keys, session.slot, msgspec.json.encode(Want(PROMPT)), _TTL_MS
+    )
     generation = scripts.run(stage.redis, want)
     result = msgspec.msgpack.encode(WarmResult(lines, asked=text_digest(PROMPT)))
-    call = scripts.warm(stage.keys, session.slot, provider, generation, result, _TTL_MS)
+    call = scripts.store_warm(stage.keys, session.slot, provider, generation, result, _TTL_MS)
     scripts.run(stage.redis, call)
 
 

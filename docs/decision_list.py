@@ -19,8 +19,8 @@ FILE = re.compile(
 
 HEAD = """# Decisions
 
-Each file is one decision: what was open, what was chosen and why, and what was given up for it.
-A decision that no longer holds stays, and its status names the one that replaced it.
+Each file is one decision: the question that was open, the choice with its reasons, and what was
+given up for it. A decision that no longer holds stays; its status names the one that replaced it.
 
 To add one, write `NNNN-some-words.md` with the next number in the form of the others, and run
 `make docs`, which writes this list.

@@ -22,9 +22,9 @@ from memorybus.text.redact import masked
 if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent
 
-Finds: TypeAlias = "Callable[[], LoggedEvent | None]"
+EventFinder: TypeAlias = "Callable[[], LoggedEvent | None]"
 
-UNDER_WAY: "ContextVar[Finds | None]" = ContextVar("memorybus_event_under_way", default=None)
+UNDER_WAY: "ContextVar[EventFinder | None]" = ContextVar("memorybus_event_under_way", default=None)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
 _BOUND: ContextVar[Mapping[str, object]] = ContextVar(
@@ -36,7 +36,7 @@ _NAME_CHARS = 200
 _NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
 """Fields that are shown without masking, for filters: names of ours, no text of a backend."""
 
-_OF_RECORDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
+_STANDARD_FIELDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
 """What every record of the standard library has; the rest are fields that its caller gave."""
 
 _CHATTY = frozenset(("httpcore", "httpx"))
@@ -55,7 +55,7 @@ def bind(**fields: object) -> None:
 
 
 @contextmanager
-def own_fields() -> Iterator[None]:
+def scoped_fields() -> Iterator[None]:
     """Forget after the block what was bound in it."""
     before = _BOUND.set(_BOUND.get())
     try:
@@ -89,7 +89,7 @@ class _Formatter(logging.Formatter):
             **_event_under_way(),
             "level": record.levelname.lower(),
             "timestamp": iso(round(record.created * 1000)),
-            **{name: given[name] for name in given if name not in _OF_RECORDS},
+            **{name: given[name] for name in given if name not in _STANDARD_FIELDS},
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
@@ -140,24 +140,26 @@ def set_up(
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))
-    handler.addFilter(_is_told)
+    handler.addFilter(_is_worth_a_line)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    sys.excepthook = _uncaught
-    threading.excepthook = _uncaught_in_thread
+    sys.excepthook = _log_uncaught
+    threading.excepthook = _log_uncaught_in_thread
 
 
-def _is_told(record: logging.LogRecord) -> bool:
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
     """Say whether a record is worth a line: clients of services tell of every request."""
     return record.levelno >= logging.WARNING or record.name.split(".")[0] not in _CHATTY
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _log_uncaught(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     if issubclass(kind, Exception):
         _log.critical("ended by what nobody caught", exc_info=(kind, error, trace))
 
 
-def _uncaught_in_thread(found: threading.ExceptHookArgs) -> None:
+def _log_uncaught_in_thread(found: threading.ExceptHookArgs) -> None:
     if found.exc_value is not None:
-        _uncaught(found.exc_type, found.exc_value, found.exc_traceback)
+        _log_uncaught(found.exc_type, found.exc_value, found.exc_traceback)

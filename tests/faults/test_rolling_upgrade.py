@@ -229,7 +229,7 @@ def sent_again(client: redis.Redis, settings: Settings, sequence: int, text: str
     body = Encoder(1 << 20).envelope(
         msgspec.structs.replace(envelope(event), id=f"{sequence:032x}")
     )
-    outgoing = scripts.Outgoing(sequence, f"{sequence:032x}".encode(), b"d", body)
+    outgoing = scripts.OutgoingEvent(sequence, f"{sequence:032x}".encode(), b"d", body)
     keys = Keys(settings.namespace)
     call = scripts.append(
         keys, 0, "p", 0, [outgoing], window_ms=60_000, max_ids=100, possibly_delivered=sequence

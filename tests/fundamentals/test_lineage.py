@@ -35,7 +35,7 @@ from memorybus.lineage.graph import (
     resume,
     rewind,
     start,
-    switched,
+    switch_event,
 )
 from memorybus.lineage.identity import identity_of
 from memorybus.redis.keys import session_key
@@ -150,7 +150,7 @@ def test_what_a_switch_publishes(
     after: SessionRef, reason: Reason, expected: SessionSwitched
 ) -> None:
     """The event names the new session, the one that was left, and how."""
-    assert switched(A, after, reason) == expected
+    assert switch_event(A, after, reason) == expected
 
 
 MOVES: dict[str, Callable[[SessionRef, str], SessionRef]] = {
@@ -183,7 +183,7 @@ def test_what_carries_recall_over() -> None:
 STORY = (
     envelope(1, A, SessionStarted(title="Lisbon")),
     envelope(2, A, TurnCompleted(user="hi")),
-    envelope(3, branch(A, "b"), switched(A, branch(A, "b"), "branch")),
+    envelope(3, branch(A, "b"), switch_event(A, branch(A, "b"), "branch")),
     envelope(4, A, Delegated(child_session="d")),
     envelope(5, delegate(A, "d"), SessionStarted(title="sub")),
     envelope(6, A, SessionEnded()),
@@ -239,7 +239,7 @@ def test_a_resume_links_two_roots() -> None:
         [
             envelope(1, old, SessionStarted()),
             envelope(2, A, SessionStarted()),
-            envelope(3, old, switched(A, resume(old, "old"), "resume")),
+            envelope(3, old, switch_event(A, resume(old, "old"), "resume")),
         ]
     )
 
@@ -252,7 +252,7 @@ def test_a_reset_begins_a_tree_of_its_own() -> None:
     """A reset does not continue: the new session is a root, linked to the one that was left."""
     fresh = reset(A, "n")
     lineage = fold(
-        [envelope(1, A, SessionStarted()), envelope(2, fresh, switched(A, fresh, "reset"))]
+        [envelope(1, A, SessionStarted()), envelope(2, fresh, switch_event(A, fresh, "reset"))]
     )
 
     assert seen(lineage) == [(0, "a"), (0, "n")]
@@ -266,10 +266,10 @@ def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
     lineage = fold(
         [
             envelope(1, A, SessionStarted()),
-            envelope(2, B, switched(A, B, "branch")),
-            envelope(3, once, switched(B, once, "compression")),
-            envelope(4, twice, switched(once, twice, "rewind")),
-            envelope(5, child, switched(twice, child, "compression")),
+            envelope(2, B, switch_event(A, B, "branch")),
+            envelope(3, once, switch_event(B, once, "compression")),
+            envelope(4, twice, switch_event(once, twice, "rewind")),
+            envelope(5, child, switch_event(twice, child, "compression")),
         ]
     )
 
@@ -300,10 +300,10 @@ def test_an_undo_without_a_reason_links_nothing() -> None:
 @pytest.mark.parametrize(
     ("earlier", "origin", "reason"),
     [
-        (switched(A, B, "resume"), switched(A, B, "branch"), "branch"),
-        (switched(B, compress(B), "compression"), SessionStarted(), "start"),
-        (switched(B, rewind(B), "rewind"), switched(A, B, "branch"), "branch"),
-        (SessionStarted(), switched(A, B, "branch"), "branch"),
+        (switch_event(A, B, "resume"), switch_event(A, B, "branch"), "branch"),
+        (switch_event(B, compress(B), "compression"), SessionStarted(), "start"),
+        (switch_event(B, rewind(B), "rewind"), switch_event(A, B, "branch"), "branch"),
+        (SessionStarted(), switch_event(A, B, "branch"), "branch"),
         (SessionStarted(parent="a", reason="resume"), SessionStarted(), "start"),
     ],
 )

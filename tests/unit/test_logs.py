@@ -64,7 +64,7 @@ def test_a_line_has_what_its_thread_bound_and_its_caller_gave() -> None:
 
     def say() -> None:
         logs.bind(provider="mem0", epoch=3)
-        with logs.own_fields():
+        with logs.scoped_fields():
             logs.bind(session="s", epoch=None)
             _log.warning("one of %d", 2, extra={"lanes": 7})
         _log.info("two")

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 from memorybus import logs, private
-from memorybus.config.settings import LogForm, Settings, load, with_secrets
+from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.text.redact import masked
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load()
         form = settings.log
         logs.set_up(form, settings.log_level)
-        settings = with_secrets(settings)
+        settings = load_secrets(settings)
         logs.set_up(form, settings.log_level, settings.secrets)
         return _run(options, settings)
     except MemoryBusError as error:

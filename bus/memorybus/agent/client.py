@@ -33,7 +33,7 @@ from memorybus.registry.tools_note import ToolsNote, read_note
 from memorybus.sending.counters import Counters
 from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
-from memorybus.text.cleaning import checked_id, clean_text
+from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
 
@@ -43,7 +43,7 @@ _CLOSING = 2.0
 
 def offered_tools(settings: Settings) -> OfferedTools:
     """Return what `MemoryBus.tools` does, also before there is a bus."""
-    return tools.offered(read_note(settings.tools_path))
+    return tools.collect_tools(read_note(settings.tools_path))
 
 
 class MemoryBus:
@@ -145,7 +145,7 @@ class MemoryBus:
             InvalidEvent, SpoolFull: an id that nothing can have; see `publish`.
         """
         scope = self._scope(agent, user, workspace, platform)
-        session_id = checked_id("session_id", self.new_id() if session_id is None else session_id)
+        session_id = check_id("session_id", self.new_id() if session_id is None else session_id)
         session = self._known(scope, session_id)
         if session is None:
             session = self._begun(scope, session_id, title, agent_context, details, at)
@@ -182,8 +182,8 @@ class MemoryBus:
     ) -> Scope:
         defaults = self.settings
         return Scope(
-            agent=checked_id("agent", defaults.agent if agent is None else agent),
-            user=checked_id("user", defaults.user if user is None else user),
+            agent=check_id("agent", defaults.agent if agent is None else agent),
+            user=check_id("user", defaults.user if user is None else user),
             workspace=clean_text(defaults.workspace if workspace is None else workspace),
             platform=clean_text(defaults.platform if platform is None else platform),
         )
@@ -193,7 +193,7 @@ class MemoryBus:
 
         For integrations: nothing is published, and nothing is asked for.
         """
-        checked_id("session_id", ref.id)
+        check_id("session_id", ref.id)
         self.sessions.put(scope, ref)
         return Session(self, scope, ref, warm_from=warm_from)
 

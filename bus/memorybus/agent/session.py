@@ -38,7 +38,7 @@ from memorybus.recall.model import (
 from memorybus.recall.prompt import Prompt
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
-from memorybus.text.cleaning import checked_id, clean_messages, clean_text
+from memorybus.text.cleaning import check_id, clean_messages, clean_text
 from memorybus.text.fence import build_block
 
 _PROMPT_EVERY = 30.0
@@ -346,7 +346,7 @@ class Session:
 
         It keeps its own root and epoch; nothing is carried over.
         """
-        event = graph.switched(before.ref, self.ref, reason)
+        event = graph.switch_event(before.ref, self.ref, reason)
         return self.publish(event, self.event_id("switch", before.id, before.ref.epoch, reason))
 
     def _switched(
@@ -355,7 +355,7 @@ class Session:
         # Warm results may hold what was taken back, so a rewind that retracts carries none over.
         goes_on = reason in graph.CONTINUING and not retracted
         session = self._continued(ref) if goes_on else self._at(ref)
-        event = graph.switched(self.ref, ref, reason, retracted)
+        event = graph.switch_event(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
         return session
@@ -369,7 +369,7 @@ class Session:
 
     def _at(self, ref: SessionRef, warm_from: str = "") -> Session:
         """Return the session at another place of the lineage, and note the place on this host."""
-        checked_id("session_id", ref.id)
+        check_id("session_id", ref.id)
         self._bus.sessions.put(self.scope, ref)
         return Session(self._bus, self.scope, ref, warm_from=warm_from)
 

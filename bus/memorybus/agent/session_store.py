@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memorybus import private
-from memorybus.concurrency.forking import ProcessLock, undisturbed
+from memorybus.concurrency.forking import ProcessLock, sqlite_guard
 from memorybus.errors import SpoolError
 from memorybus.events import Scope, SessionRef
 from memorybus.redis.keys import recall_slot
@@ -55,7 +55,7 @@ class HostSessions:
             SpoolError: it cannot be written.
         """
         self._path = path
-        self._undisturbed = undisturbed()
+        self._undisturbed = sqlite_guard()
         self._lock = ProcessLock()
         self._left: list[sqlite3.Connection] = []
         self._reopen()

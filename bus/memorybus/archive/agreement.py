@@ -16,9 +16,9 @@ from redis.exceptions import RedisError
 
 from memorybus.archive.rows import SealedRow
 from memorybus.errors import ArchiveDiffers
-from memorybus.log.entry import Place, logged, moment, number_of
+from memorybus.log.entry import Place, decode_entry, number_of, parse_entry_id
 from memorybus.log.stream import START
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.wire.codec import Decoder
 
@@ -125,7 +125,7 @@ class Comparing:
         rows = self._archive.places(partition, first.entry, end.entry)  # nothing before is needed
         row = next(rows, None)
         for one in chain((first,), entries):
-            while row is not None and moment(row.entry) < moment(one.entry):
+            while row is not None and parse_entry_id(row.entry) < parse_entry_id(one.entry):
                 row = next(rows, None)
             if one.n is not None and not self._is_same(partition, one, row):
                 return Agreement(upto, Place(one.entry, one.n))
@@ -135,7 +135,7 @@ class Comparing:
     def _is_same(self, partition: int, one: _Entry, row: SealedRow | None) -> bool:
         if row is None or (one.entry, one.n) != (row.entry, row.n):
             return False
-        event = logged(partition, one.entry, one.fields, self._decoder)
+        event = decode_entry(partition, one.entry, one.fields, self._decoder)
         return event is not None and event.envelope.id == row.id
 
     def _entries(self, partition: int, after: str, last: str) -> Iterator[_Entry]:
@@ -150,7 +150,7 @@ class Comparing:
         try:
             found: list[tuple[bytes, list[bytes]]] = ask(command, key, first, last, "COUNT", count)
         except (RedisError, OSError) as error:
-            raise translated(error, key) from error
+            raise translate_redis_error(error, key) from error
         return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
 
 

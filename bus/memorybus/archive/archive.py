@@ -22,7 +22,7 @@ from memorybus.archive.verification import FileReport, check
 from memorybus.archive.writer import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.entry import LoggedEvent, Place, moment
+from memorybus.log.entry import LoggedEvent, Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
@@ -171,13 +171,13 @@ class Archive:
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
-        ms, sequence = moment(entry)
+        ms, sequence = parse_entry_id(entry)
         found = self._rows(partition).before((ms, sequence + 1))
         return found is not None and found.position.entry == entry
 
     def before(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the last sealed event before a place, None if there is none."""
-        return self._rows(partition).before(moment(entry))
+        return self._rows(partition).before(parse_entry_id(entry))
 
     def end(self, partition: int) -> Place | None:
         """Return the last sealed place, as the newest manifest says; None if nothing is sealed."""
@@ -189,9 +189,9 @@ class Archive:
 
     def segment_of(self, partition: int, entry: str) -> str:
         """Return the file of the segment that covers an entry, "" if none does."""
-        ms, sequence = moment(entry)
+        ms, sequence = parse_entry_id(entry)
         found = last_before(self.segments(partition), (ms, sequence + 1))
-        return found.file if found and moment(found.last.entry) >= (ms, sequence) else ""
+        return found.file if found and parse_entry_id(found.last.entry) >= (ms, sequence) else ""
 
     def damage(self, partition: int) -> tuple[Damage, ...]:
         """Return what the newest manifest of a partition has of damage in itself."""

@@ -10,12 +10,12 @@ from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.log.continuity import View
+from memorybus.log.continuity import PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.homes import Homes, elsewhere
+from memorybus.registry.homes import Homes, home_elsewhere
 
 if TYPE_CHECKING:
     from memorybus.archive.archive import Archive
@@ -43,7 +43,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     return Archive.of(settings, log_id, clock=clock)
 
 
-def views_of(settings: Settings) -> dict[int, View]:
+def views_of(settings: Settings) -> dict[int, PartitionView]:
     """Return the partitions as Redis has them now; one whose key is not ours is left out.
 
     Raises:
@@ -53,7 +53,7 @@ def views_of(settings: Settings) -> dict[int, View]:
     try:
         return {p: sight.view for p, sight in LogInspector(redis, settings, ()).look().items()}
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
@@ -98,12 +98,12 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
     try:
         found = redis.hget(keys.meta, "log")
     except (RedisError, OSError) as error:
-        raise translated(error, keys.meta) from error
+        raise translate_redis_error(error, keys.meta) from error
     return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:
-    held = elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
+    held = home_elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
     if held is not None:
         raise ArchiveUnavailable(
             f"the archive of this log lies on {held.host} in {held.path}: run this there, or move "

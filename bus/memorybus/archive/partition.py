@@ -15,7 +15,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256_of
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 from memorybus.query.query import Query
 from memorybus.redis.keys import lane_name
 
@@ -96,7 +96,7 @@ class SealedPartition:
         newest = max(self.versions(), default=0)
         if newest != self._manifest.version:
             self._manifest = self._newest(newest)
-            self._lasts = [moment(one.last.entry) for one in self._manifest.segments]
+            self._lasts = [parse_entry_id(one.last.entry) for one in self._manifest.segments]
         return self._manifest
 
     def _newest(self, version: int) -> Manifest:
@@ -203,7 +203,7 @@ class SealedPartition:
         reader = self._reader(segment)
         if index < reader.groups:
             self._begin((segment.sha256, index, names), lambda: reader.group(index, names))
-        elif (following := self.beyond(moment(segment.last.entry))) is not None:
+        elif (following := self.beyond(parse_entry_id(segment.last.entry))) is not None:
             self._begin((following.sha256, 0, names), lambda: self._first(following, names))
 
     def _begin(self, key: Key, read: Callable[[], Group]) -> None:
@@ -261,7 +261,7 @@ class SealedPartition:
                 raise self._lost()
             return None
         segment = self._manifest.segments[index]
-        if place < moment(segment.first.entry) and self._manifest.gap_before(index):
+        if place < parse_entry_id(segment.first.entry) and self._manifest.gap_before(index):
             raise self._lost()
         return segment
 
@@ -277,7 +277,7 @@ class SealedPartition:
             ArchiveDamaged: what comes right before is missing in the manifest.
         """
         segment = last_before(self.refreshed().segments, place)
-        ms, sequence = moment(segment.last.entry) if segment else (0, 0)
+        ms, sequence = parse_entry_id(segment.last.entry) if segment else (0, 0)
         if place > (ms, sequence + 1):  # something may stand between
             self.after((ms, sequence))
         return segment
@@ -292,5 +292,5 @@ class SealedPartition:
 
 def last_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
     """Return the last segment that begins before a moment, None if there is none."""
-    index = bisect_left(segments, place, key=lambda one: moment(one.first.entry))
+    index = bisect_left(segments, place, key=lambda one: parse_entry_id(one.first.entry))
     return segments[index - 1] if index else None

@@ -16,10 +16,10 @@ from memorybus.archive.archive import Archive
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
 from memorybus.log.entry import Place
-from memorybus.log.inspection import numbers_behind
+from memorybus.log.inspection import read_numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 
 _T = TypeVar("_T")
@@ -98,10 +98,10 @@ class Renumbering:
     def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
         """Return how many entries are behind a place, and the first number that is not above."""
         key = self._keys.log(partition)
-        read = partial(numbers_behind, self._redis, self._keys, partition)
+        read = partial(read_numbers_behind, self._redis, self._keys, partition)
         entries, done, twice = 0, False, None
         while not done:
-            page = asked(partial(read, place, _PAGE), key)
+            page = ask_redis(partial(read, place, _PAGE), key)
             place, done = page.upto, page.done
             entries += page.read - page.foreign
             twice = twice or next((pair for pair in page.breaks if pair[1] <= pair[0]), None)
@@ -109,7 +109,7 @@ class Renumbering:
 
     def _noted(self, partition: int) -> Place:
         """Return what Redis knows to be sealed."""
-        n, entry = asked(
+        n, entry = ask_redis(
             lambda: self._redis.hmget(self._keys.state(partition), ["sealed", "sealed_entry"]),
             self._keys.state(partition),
         )
@@ -134,7 +134,7 @@ class Renumbering:
             lane = self._keys.lane(partition, ARCHIVE_LANE)
             self._run(scripts.release(lease, lane, f"{held.epoch}:{_WHO}"))
 
-    def _held(self, partition: int) -> scripts.Acquired:
+    def _held(self, partition: int) -> scripts.AcquiredLane:
         """Take the archiver's lane, which it holds for a moment at each of its looks."""
         until = self._clock.monotonic() + _PATIENCE
         while True:
@@ -165,12 +165,12 @@ class Renumbering:
     def _lanes(self, partition: int) -> list[str]:
         """Return a partition's lanes; each has a group on the log."""
         key = self._keys.log(partition)
-        groups = asked(lambda: self._redis.xinfo_groups(key), key)
+        groups = ask_redis(lambda: self._redis.xinfo_groups(key), key)
         names = (group["name"].decode("utf-8", "surrogatepass") for group in groups)
         return [self._keys.lane(partition, name) for name in names if name != ARCHIVE_LANE]
 
     def _run(self, call: scripts.ScriptCall[_T]) -> _T:
-        reply: _T = asked(lambda: scripts.run(self._redis, call), call.keys[0])
+        reply: _T = ask_redis(lambda: scripts.run(self._redis, call), call.keys[0])
         return reply
 
 

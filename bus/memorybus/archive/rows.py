@@ -22,7 +22,7 @@ from memorybus.archive.format.reader import CONTENT, Group
 from memorybus.archive.partition import SealedPartition, last_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
@@ -71,7 +71,7 @@ class SealedRows:
         """See `Archive.read`."""
         wanted = RowFilter(plan, self._part.shared.forgotten())
         found: list[LoggedEvent] = []
-        place = moment(after)
+        place = parse_entry_id(after)
         while len(found) < count:
             try:
                 page = self._page(place, count - len(found), wanted)
@@ -113,7 +113,7 @@ class SealedRows:
         found: list[LoggedEvent] = []
         for some, why in _pages(rows, reasons):
             found += self._events(segment, index, some, why, group)
-        return moment(group.entries[rows[-1]]), found
+        return parse_entry_id(group.entries[rows[-1]]), found
 
     def _from(
         self, segment: Segment, place: Moment, names: tuple[str, ...]
@@ -138,7 +138,7 @@ class SealedRows:
                 named = self._part.group(segment, index, _names(wanted))
                 reasons = wanted.reasons(self._partition, named, rows)
                 found = self._events(segment, index, rows, reasons, group)
-                place = moment(group.entries[row])
+                place = parse_entry_id(group.entries[row])
             if found:
                 return found[0]
         return None
@@ -173,20 +173,20 @@ class SealedRows:
             wanted = wanted.hiding(self._part.shared.forgotten())
             return self._wanted_pages(segment, place, wanted, times)
 
-        for events in self._walk(moment(after), pages, damage):
+        for events in self._walk(parse_entry_id(after), pages, damage):
             yield from events
 
     def ids(self) -> Iterator[Sequence[str]]:
         """Yield the ids of all rows, a group at a time, also of those without content by now."""
-        for rows in self._walk(moment(START), self._places, None):
+        for rows in self._walk(parse_entry_id(START), self._places, None):
             yield [row.id for row in rows]
 
     def places(self, first: str, last: str) -> Iterator[SealedRow]:
         """Yield the rows from one entry to another, both included, in order."""
-        (ms, sequence), end = moment(first), moment(last)
+        (ms, sequence), end = parse_entry_id(first), parse_entry_id(last)
         for rows in self._walk((ms, sequence - 1), self._places, None):
             for row in rows:
-                if moment(row.entry) > end:
+                if parse_entry_id(row.entry) > end:
                     return
                 yield row
 
@@ -214,7 +214,7 @@ class SealedRows:
                 if not isinstance(error, ArchiveDamaged):
                     raise
                 tell(error, damage)
-            place = moment(segment.last.entry)
+            place = parse_entry_id(segment.last.entry)
 
     def _following(self, place: Moment, damage: list[str] | None) -> Segment | None:
         try:
@@ -244,7 +244,7 @@ class SealedRows:
                 if None in why:
                     with self._part.naming_file(segment):
                         found = self._wanted_events(segment, index, some, why)
-                        reached = moment(group.entries[some[-1]])
+                        reached = parse_entry_id(group.entries[some[-1]])
                     yield reached, found
 
     def _wanted_events(
@@ -270,7 +270,7 @@ class SealedRows:
                 rows = range(rows_after(group, place), group.cut.count)
                 ids = hex_ids(group.table.column("id"))
                 found = [SealedRow(group.entries[r], group.numbers[r], ids[r]) for r in rows]
-                reached = moment(group.entries[group.cut.count - 1])
+                reached = parse_entry_id(group.entries[group.cut.count - 1])
             yield reached, found
 
     # -- backward -------------------------------------------------------------------------------
@@ -278,17 +278,17 @@ class SealedRows:
     def back(self, before: str, plan: Plan, damage: list[str] | None) -> Iterator[LoggedEvent]:
         """See `Archive.back`."""
         wanted = RowFilter(plan, self._part.shared.forgotten())
-        place = moment(before)
+        place = parse_entry_id(before)
         segments = self._part.refreshed().segments
         while (segment := last_before(segments, place)) is not None:
             wanted = wanted.hiding(self._part.shared.forgotten())
-            last = moment(segment.last.entry)
+            last = parse_entry_id(segment.last.entry)
             if last < place:
                 self._check(last, damage)
             try:
                 for event in self._backward(segment, place, wanted):
                     yield event
-                    place = moment(event.position.entry)
+                    place = parse_entry_id(event.position.entry)
             except ArchiveError as error:  # an object store does not give what was deleted
                 self._part.forget()
                 segments = self._part.refreshed().segments
@@ -298,7 +298,7 @@ class SealedRows:
                 if not isinstance(error, ArchiveDamaged):
                     raise
                 tell(error, damage)
-            place = moment(segment.first.entry)
+            place = parse_entry_id(segment.first.entry)
         self._check(_BEGINNING, damage)
 
     def _check(self, place: Moment, damage: list[str] | None) -> None:

@@ -160,7 +160,9 @@ class SealReports:
             self._redis.hdel(self._key, *silent)
 
     def _note(self, field: str, body: Any) -> None:
-        scripts.run(self._redis, scripts.note(self._key, {field: msgspec.json.encode(body)}))
+        scripts.run(
+            self._redis, scripts.write_fields(self._key, {field: msgspec.json.encode(body)})
+        )
 
 
 def _decoded(body: bytes, kind: type[_T]) -> _T | None:

@@ -9,7 +9,7 @@ from memorybus.archive.format.manifest import Manifest, Segment
 from memorybus.archive.format.reader import rows_of
 from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.continuity import View, lacking
+from memorybus.log.continuity import PartitionView, find_lost_archive
 from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
@@ -52,7 +52,7 @@ def check(part: SealedPartition) -> Iterator[FileReport]:
     part.close()
 
 
-def behind(partition: int, view: View, held: int) -> FileReport | None:
+def behind(partition: int, view: PartitionView, held: int) -> FileReport | None:
     """Return what is the matter if Redis knows of more that is sealed than the archive; pure.
 
     Args:
@@ -62,7 +62,7 @@ def behind(partition: int, view: View, held: int) -> FileReport | None:
     """
     if view.sealed <= held:
         return None
-    gap = lacking(partition, view.sealed, Place("", held) if held else None, view.first)
+    gap = find_lost_archive(partition, view.sealed, Place("", held) if held else None, view.first)
     first, last = (gap.first, gap.last) if gap else (held + 1, view.sealed)
     remedy = "the log still has them, and `memorybus archive run` seals them again"
     if gap is not None:

@@ -15,7 +15,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, SegmentDamaged
 from memorybus.events import Omission
 from memorybus.ids import sha256_of
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 from memorybus.query.query import EventRow, Query
 from memorybus.testing import CrashPoint
 from memorybus.wire.codec import Decoder
@@ -202,10 +202,10 @@ def _following(known: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntr
     Raises:
         ValueError: they are not in order.
     """
-    place = moment(known.end.entry) if known.end else (-1, -1)
+    place = parse_entry_id(known.end.entry) if known.end else (-1, -1)
     last = (-1, -1)
     for raw in entries:
-        at = moment(raw.entry)
+        at = parse_entry_id(raw.entry)
         if at <= last:
             raise ValueError(f"entry {raw.entry} comes after {last[0]}-{last[1]}")
         last = at

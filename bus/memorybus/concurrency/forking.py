@@ -2,7 +2,7 @@
 
 A child cannot leave these places. A SQLite lock that another thread holds at a fork is held for
 ever in the child, which then hangs when it opens its spool. A module that another thread was
-importing stays half a module there. So our threads mark such places with `Undisturbed`, and a fork
+importing stays half a module there. So our threads mark such places with `ForkGuard`, and a fork
 waits until none is inside.
 """
 
@@ -24,7 +24,7 @@ Without them the child would lack those modules for good; a disk that hangs stop
 _LOOK = 0.0005
 
 
-class Undisturbed:
+class ForkGuard:
     """A context in which no fork begins. Entering it is cheap, also for several threads at once.
 
     An interrupt may end any line of Python, so this is no lock, which it could leave held. Instead
@@ -83,19 +83,19 @@ class Undisturbed:
 
 
 @cache
-def undisturbed() -> Undisturbed:
+def sqlite_guard() -> ForkGuard:
     """Return the one of this process for SQLite, which its forks heed from now on."""
-    return _heeded(_PATIENCE)
+    return _make_guard(_PATIENCE)
 
 
 @cache
-def importing() -> Undisturbed:
+def import_guard() -> ForkGuard:
     """Return the one of this process for imports, which its forks heed from now on."""
-    return _heeded(_IMPORT)
+    return _make_guard(_IMPORT)
 
 
-def _heeded(patience: float) -> Undisturbed:
-    one = Undisturbed(patience)
+def _make_guard(patience: float) -> ForkGuard:
+    one = ForkGuard(patience)
     one.heed_forks()
     return one
 

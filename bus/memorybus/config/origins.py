@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from memorybus.config.parsing import PREFIX, converted, spelled
+from memorybus.config.parsing import PREFIX, convert_settings, format_value
 from memorybus.config.settings import FIELDS, Layer, Settings
 from memorybus.text.redact import masked
 
 
-class Known(msgspec.Struct, frozen=True):
+class EffectiveSetting(msgspec.Struct, frozen=True):
     """A setting as it holds now.
 
     Attributes:
@@ -24,8 +24,8 @@ class Known(msgspec.Struct, frozen=True):
     origin: str
 
 
-def known(layers: Sequence[Layer]) -> list[Known]:
-    """Return all settings in their order, from what `settings.layers` read.
+def effective_settings(layers: Sequence[Layer]) -> list[EffectiveSetting]:
+    """Return all settings in their order, from what `settings.read_layers` read.
 
     Raises:
         ConfigError: a value is of the wrong type, or impossible.
@@ -34,17 +34,17 @@ def known(layers: Sequence[Layer]) -> list[Known]:
     origins: dict[str, str] = {}
     for layer in layers:
         values |= layer.values
-        origins |= {name: _told(layer, name) for name in layer.values}
-    settings = converted(values, Settings)
-    return [_known(settings, name, origins) for name in FIELDS]
+        origins |= {name: _describe_origin(layer, name) for name in layer.values}
+    settings = convert_settings(values, Settings)
+    return [_effective(settings, name, origins) for name in FIELDS]
 
 
-def _known(settings: Settings, name: str, origins: Mapping[str, str]) -> Known:
-    value = masked(spelled(getattr(settings, name)), settings.secrets)
-    return Known(name, value, origins.get(name, "default"))
+def _effective(settings: Settings, name: str, origins: Mapping[str, str]) -> EffectiveSetting:
+    value = masked(format_value(getattr(settings, name)), settings.secrets)
+    return EffectiveSetting(name, value, origins.get(name, "default"))
 
 
-def _told(layer: Layer, name: str) -> str:
+def _describe_origin(layer: Layer, name: str) -> str:
     match layer.kind:
         case "environment":
             return PREFIX + name.upper()

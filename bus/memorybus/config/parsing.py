@@ -41,7 +41,7 @@ _SECRET = re.compile(
 )
 
 
-def tables(name: str, text: str) -> Any:
+def parse_table(name: str, text: str) -> Any:
     """Return a setting that is a table, from its JSON text in the environment.
 
     Raises:
@@ -53,7 +53,7 @@ def tables(name: str, text: str) -> Any:
         raise ConfigError(f"{PREFIX}{name.upper()} must be a JSON object: {error}") from error
 
 
-def spelled(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a setting as its text in the environment."""
     if isinstance(value, tuple):
         return ",".join(value)
@@ -83,7 +83,7 @@ def check_size(most: int) -> None:
         raise ConfigError(f"event_max_bytes must be at most {LARGEST_BODY} (64 MiB), not {most}")
 
 
-def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:
+def convert_settings(values: Mapping[str, Any], kind: type[_T]) -> _T:
     """Return settings made from texts and values.
 
     Raises:
@@ -92,10 +92,10 @@ def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise ConfigError(_named(str(error), kind)) from error
+        raise ConfigError(_name_setting(str(error), kind)) from error
 
 
-def _named(said: str, kind: type) -> str:
+def _name_setting(said: str, kind: type) -> str:
     """Return msgspec's message with the setting's names in the file and in the environment."""
     what, _, path = said.partition(" - at `$.")
     name = path.rstrip("`").split(".")[0].split("[")[0]

@@ -154,7 +154,7 @@ def service_of(url: str) -> str:
     return urlsplit(url).path.strip("/").partition("/")[0]
 
 
-def one_server(url: str) -> str:
+def single_server_url(url: str) -> str:
     """Return the URL of a single server with the same credentials, database and options."""
     parts = urlsplit(url)
     scheme = parts.scheme.partition("+")[0]

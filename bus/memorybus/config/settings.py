@@ -20,10 +20,10 @@ from memorybus.config.parsing import (
     check_names,
     check_numbers,
     check_size,
-    converted,
+    convert_settings,
+    format_value,
+    parse_table,
     secrets_in,
-    spelled,
-    tables,
 )
 from memorybus.config.path_names import check_name
 from memorybus.config.redis_urls import check_urls, place_of
@@ -328,9 +328,9 @@ def load(
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
     values: dict[str, Any] = {}
-    for layer in layers(environ=environ, directory=directory, file=file, **overrides):
+    for layer in read_layers(environ=environ, directory=directory, file=file, **overrides):
         values |= layer.values
-    return converted(values, Settings)
+    return convert_settings(values, Settings)
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -347,7 +347,7 @@ class Layer(msgspec.Struct, frozen=True):
     path: Path | None = None
 
 
-def layers(
+def read_layers(
     *,
     environ: Mapping[str, str] | None = None,
     directory: Path | None = None,
@@ -360,9 +360,9 @@ def layers(
     given = {name: value for name, value in overrides.items() if value is not None}
     check_names(given, "argument", FIELDS)
     return [
-        Layer("beside", _beside(path), path and path.absolute().with_name(SECRETS_NAME)),
-        Layer("file", _from_file(path), path),
-        Layer("environment", _from_environ(env)),
+        Layer("beside", _secrets_beside(path), path and path.absolute().with_name(SECRETS_NAME)),
+        Layer("file", _read_file(path), path),
+        Layer("environment", _read_environ(env)),
         Layer("argument", given),
     ]
 
@@ -378,13 +378,13 @@ def config_path(
     return found if found.exists() else None
 
 
-def _beside(path: Path | None) -> dict[str, Any]:
+def _secrets_beside(path: Path | None) -> dict[str, Any]:
     """Return the secrets file beside a settings file, if there is one."""
     found = path and path.resolve().with_name(SECRETS_NAME)
     return {"secrets_file": str(found)} if found and found.exists() else {}
 
 
-def _from_file(path: Path | None) -> dict[str, Any]:
+def _read_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
@@ -396,7 +396,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     return values
 
 
-def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
+def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {
         name[len(PREFIX) :].lower(): value
         for name, value in env.items()
@@ -408,7 +408,7 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
     for name in ("provider", "retention", "notify"):
         if name in values:
-            values[name] = tables(name, values[name])
+            values[name] = parse_table(name, values[name])
     _check_tables(values, "environment")
     return values
 
@@ -420,17 +420,17 @@ def _check_tables(values: Mapping[str, Any], source: str) -> None:
         check_names(notify, f"{source}, notify", NOTIFY_FIELDS)
 
 
-def is_set(variable: str) -> bool:
+def is_variable_set(variable: str) -> bool:
     """Say whether an environment variable has a value in this process."""
     return bool(os.environ.get(variable))
 
 
-def variable(name: str) -> str:
+def read_variable(name: str) -> str:
     """Return an environment variable that is no setting, such as a key; "" if it is not set."""
     return os.environ.get(name, "")
 
 
-def with_secrets(settings: Settings) -> Settings:
+def load_secrets(settings: Settings) -> Settings:
     """Add the variables of the secrets file to this process's environment, where they are not set.
 
     For processes that open providers, before they start a thread.
@@ -456,4 +456,4 @@ def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dic
     """
     env = os.environ if base is None else base
     kept = {name: value for name, value in env.items() if not name.startswith(PREFIX)}
-    return kept | {PREFIX + name.upper(): spelled(getattr(settings, name)) for name in FIELDS}
+    return kept | {PREFIX + name.upper(): format_value(getattr(settings, name)) for name in FIELDS}

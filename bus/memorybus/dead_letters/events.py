@@ -9,7 +9,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import ArchiveError
 from memorybus.events import Omission, Omitted
 from memorybus.history.history import History
-from memorybus.log.entry import LoggedEvent, previous
+from memorybus.log.entry import LoggedEvent, previous_entry_id
 
 _END = "it can only be discarded"
 
@@ -60,7 +60,9 @@ def _found(history: History, partition: int, letter: DeadLetter, *, shown: bool)
         return LetterEvent(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
         history.forgotten()  # from here on, `read` knows it
-    for event in history.read(partition, previous(letter.entry), 1, after_n=letter.n - 1).events:
+    for event in history.read(
+        partition, previous_entry_id(letter.entry), 1, after_n=letter.n - 1
+    ).events:
         if event.position.entry == letter.entry:
             return _whole(event, letter)
     return LetterEvent(None, GONE)

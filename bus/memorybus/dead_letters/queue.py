@@ -12,7 +12,7 @@ from memorybus.dead_letters.records import PAGE, Box, StoredLetter, group_of
 from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import asked, connect_redis
+from memorybus.redis.connect import ask_redis, connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
@@ -90,7 +90,7 @@ class DeadLetters:
         """Return the first dead letters of each of a provider's lanes, so many at most of one."""
         lanes = range(self._settings.partitions)
         boxes = [self._box(provider, partition) for partition in lanes]
-        found = asked(lambda: [box.page(count=each) for box in boxes], self._where)
+        found = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
         return [
             Dead(provider, partition, stored)
             for partition, page in zip(lanes, found, strict=True)
@@ -105,7 +105,7 @@ class DeadLetters:
         ]
 
     def _in(self, box: Box) -> list[StoredLetter]:
-        found: list[StoredLetter] = asked(lambda: list(box.all()), self._where)
+        found: list[StoredLetter] = ask_redis(lambda: list(box.all()), self._where)
         return found
 
     def event(self, dead: Dead, *, shown: bool = True) -> LetterEvent:
@@ -120,13 +120,13 @@ class DeadLetters:
     def letter(self, lane: Lane, letter_id: str) -> Dead | None:
         """Return a dead letter by its id in its lane's stream; None if it is gone."""
         name, partition = lane
-        found = asked(lambda: self._box(name, partition).one(letter_id), self._where)
+        found = ask_redis(lambda: self._box(name, partition).one(letter_id), self._where)
         return Dead(name, partition, found) if found else None
 
     def at(self, lane: Lane, entry: str) -> Dead | None:
         """Return a lane's dead letter by its event's place in the log; None if it is none."""
         name, partition = lane
-        found = asked(lambda: self._box(name, partition).of(entry), self._where)
+        found = ask_redis(lambda: self._box(name, partition).of(entry), self._where)
         return Dead(name, partition, found) if found else None
 
     def behind(self, dead: Dead, count: int = PAGE) -> list[Dead]:
@@ -139,7 +139,7 @@ class DeadLetters:
         return [one for one in following if one.under == dead.under]
 
     def _page(self, box: Box, after: str, count: int) -> list[StoredLetter]:
-        found: list[StoredLetter] = asked(lambda: box.page(after, count), self._where)
+        found: list[StoredLetter] = ask_redis(lambda: box.page(after, count), self._where)
         return found
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
@@ -148,12 +148,12 @@ class DeadLetters:
         Raises:
             TooManyRequests: more would wait than may.
         """
-        asked(lambda: self._requests(provider).send(requests), self._where)
+        ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting(self, provider: str) -> Collection[str]:
         """Return the requests of a provider that wait, by their fields."""
         found: Mapping[str, int]
-        found = asked(lambda: self._requests(provider).waiting(), self._where)
+        found = ask_redis(lambda: self._requests(provider).waiting(), self._where)
         return found.keys()
 
     def count(self, lanes: Iterable[Lane]) -> int:
@@ -165,7 +165,7 @@ class DeadLetters:
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 
     def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:
-        return int(asked(lambda: sum(int(command(key)) for key in keys), self._where))
+        return int(ask_redis(lambda: sum(int(command(key)) for key in keys), self._where))
 
     def _box(self, provider: str, partition: int) -> Box:
         return Box(self._redis, self._keys, partition, provider)

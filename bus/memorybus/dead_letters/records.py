@@ -14,7 +14,7 @@ from redis import Redis
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
 from memorybus.ids import text_digest
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 from memorybus.log.stream import read_entries
 from memorybus.redis.keys import Keys
 
@@ -195,7 +195,7 @@ class Box:
         A letter is put aside after its event came, so those from before that are read last: they
         matter only where a server's clock went back.
         """
-        since = f"{moment(entry)[0]}-0"
+        since = f"{parse_entry_id(entry)[0]}-0"
         return self._between(entry, f"({since}", "+") or self._between(entry, "-", since)
 
     def _between(self, entry: str, first: str, last: str) -> StoredLetter | None:
@@ -240,7 +240,7 @@ def _record(name: str, fields: Sequence[bytes]) -> DeadLetter:
     try:
         body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]
         letter = msgspec.json.decode(body, type=DeadLetter)
-        moment(letter.entry)
+        parse_entry_id(letter.entry)
     except (KeyError, ValueError, msgspec.MsgspecError):
         why = "a record that memorybus did not write"
         return DeadLetter("", START, 0, f"stray:{name}", "", why, attempts=1)

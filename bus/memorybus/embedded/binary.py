@@ -64,10 +64,10 @@ def find_server_binary(
     passed_over = []
     for path in _candidates(search_path, wheels):
         try:
-            return _checked(path)
+            return _check_binary(path)
         except NoServerBinary as reason:
             passed_over.append(str(reason))
-    raise NoServerBinary(_nothing_found(passed_over, install_command(search_path, platform)))
+    raise NoServerBinary(_describe_search(passed_over, install_command(search_path, platform)))
 
 
 def install_command(search_path: str | None, platform: str) -> str:
@@ -99,7 +99,7 @@ def _candidates(search_path: str | None, wheels: Sequence[str]) -> Iterator[Path
                 yield path
 
 
-def _checked(path: Path) -> ServerBinary:
+def _check_binary(path: Path) -> ServerBinary:
     try:
         shown = subprocess.run(  # noqa: S603  a server found on PATH or in our own wheels
             [path, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT, check=True
@@ -110,16 +110,18 @@ def _checked(path: Path) -> ServerBinary:
     if version is None:
         raise NoServerBinary(f"{path} does not tell its version")
     if version < OLDEST:
-        raise NoServerBinary(f"{path} is {dotted(version)}, older than {dotted(OLDEST)}")
+        raise NoServerBinary(
+            f"{path} is {format_version(version)}, older than {format_version(OLDEST)}"
+        )
     return ServerBinary(path, version)
 
 
-def dotted(version: tuple[int, int, int]) -> str:
+def format_version(version: tuple[int, int, int]) -> str:
     """Return a version as people write it."""
     return ".".join(map(str, version))
 
 
-def _nothing_found(passed_over: Sequence[str], command: str) -> str:
+def _describe_search(passed_over: Sequence[str], command: str) -> str:
     found = "; ".join(passed_over) or f"neither {' nor '.join(NAMES)} is on PATH"
     return (
         f"no Redis server to start: {found}, and this Python has no bundled one. "

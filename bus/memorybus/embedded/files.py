@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from memorybus.embedded.binary import ServerBinary, dotted
+from memorybus.embedded.binary import ServerBinary, format_version
 from memorybus.errors import ConfigError, ServerFailed
 
 SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
@@ -67,14 +67,15 @@ def check_data_format(directory: Path, binary: ServerBinary) -> None:
     """
     newer = directory / AOF_DIRECTORY
     if binary.version < MULTI_PART_AOF and newer.is_dir() and any(newer.iterdir()):
+        older = format_version(binary.version)
         raise ServerFailed(
-            f"{newer} was written by Redis 7 or later; {binary.path} is {dotted(binary.version)} "
+            f"{newer} was written by Redis 7 or later; {binary.path} is {older} "
             "and would begin empty beside it. Put a newer redis-server on PATH, or choose "
             "another data_dir"
         )
 
 
-def explain(log_lines: list[str], directory: Path, free_bytes: int) -> str:
+def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
     """Return why a server ended: the end of its log and, if there is one, the remedy.
 
     Args:

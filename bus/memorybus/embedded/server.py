@@ -27,7 +27,7 @@ from memorybus.embedded.files import (
     TAIL_LINES,
     check_data_format,
     check_socket_path,
-    explain,
+    explain_end,
     server_arguments,
 )
 from memorybus.errors import ServerFailed
@@ -41,7 +41,7 @@ ANSWER_TIMEOUT = 1.0
 POLL = 0.01
 
 
-class Started(msgspec.Struct, frozen=True):
+class RunningServer(msgspec.Struct, frozen=True):
     """A server that answers.
 
     Attributes:
@@ -110,7 +110,7 @@ class EmbeddedRedis:
         """Stop the server if it was started here."""
         self.stop()
 
-    def start(self, timeout: float = START_TIMEOUT) -> Started:
+    def start(self, timeout: float = START_TIMEOUT) -> RunningServer:
         """Make sure that a server answers: adopt the one that runs, or start one.
 
         If several processes call this at once, one starts a server and the others adopt it. A
@@ -137,7 +137,7 @@ class EmbeddedRedis:
         """Make a `start` that still waits end soon with `ServerFailed`; for a signal handler."""
         self._given_up = True
 
-    def wait_ready(self, timeout: float = START_TIMEOUT) -> Started:
+    def wait_ready(self, timeout: float = START_TIMEOUT) -> RunningServer:
         """Wait for the server to answer, without starting one.
 
         Raises:
@@ -159,14 +159,14 @@ class EmbeddedRedis:
 
     # -- waiting --------------------------------------------------------------------------------
 
-    def _await_answer(self, timeout: float, on_silence: Callable[[], None]) -> Started:
+    def _await_answer(self, timeout: float, on_silence: Callable[[], None]) -> RunningServer:
         last_sign = self._clock.monotonic()
         why = ""
         while self._clock.monotonic() - last_sign < timeout:
             if self._given_up:
                 raise ServerFailed(f"told to end before a server answered on {self.socket}")
             answer = self._ask()
-            if isinstance(answer, Started):
+            if isinstance(answer, RunningServer):
                 self._child_answered = True
                 return answer
             why = answer.why
@@ -181,7 +181,7 @@ class EmbeddedRedis:
             f"that holds {self._lock_path}, if there is one, hangs. {self._tail()}"
         )
 
-    def _ask(self) -> Started | _Silence:
+    def _ask(self) -> RunningServer | _Silence:
         # Imported here: an agent process that only publishes never starts a server.
         from redis import Redis
         from redis.backoff import NoBackoff
@@ -202,10 +202,10 @@ class EmbeddedRedis:
         finally:
             client.close()
 
-    def _started(self, info: Any) -> Started:
+    def _started(self, info: Any) -> RunningServer:
         pid = int(info["process_id"])
         version = str(info.get("valkey_version") or info["redis_version"])
-        return Started(self._child is None or self._child.pid != pid, version, pid)
+        return RunningServer(self._child is None or self._child.pid != pid, version, pid)
 
     def _check_child(self) -> None:
         if self._child is None or self._child.poll() is None:
@@ -250,7 +250,7 @@ class EmbeddedRedis:
         """Yield the descriptor of the lock, or None if somebody else holds it."""
         lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            yield lock if _locked(lock) else None
+            yield lock if _try_lock(lock) else None
         finally:
             # A server started meanwhile has inherited the lock and keeps it.
             os.close(lock)
@@ -282,10 +282,10 @@ class EmbeddedRedis:
         if self.log_path.exists():
             written = self.log_path.read_bytes()[self._log_begin :]
             lines = written.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
-        return explain(lines, self.directory, shutil.disk_usage(self.directory).free)
+        return explain_end(lines, self.directory, shutil.disk_usage(self.directory).free)
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -10,8 +10,15 @@ import msgspec
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
 from memorybus.health.providers import LaneFigures
-from memorybus.log.continuity import Gap, Numbers, View, counter_lost, foreign_in, only_archived
-from memorybus.log.forecast import Disk, Memory, describe, describe_disk, level
+from memorybus.log.continuity import (
+    Gap,
+    Numbers,
+    PartitionView,
+    count_foreign,
+    find_archived_only,
+    has_lost_counter,
+)
+from memorybus.log.forecast import Disk, Memory, describe_disk, describe_memory, fill_level
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
@@ -80,12 +87,12 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
 
 
 def of_numbering(
-    views: Mapping[int, View], numbers: Mapping[int, Numbers], keys: Keys
+    views: Mapping[int, PartitionView], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
     """Yield an alarm for each partition whose numbers repeat, or will, or where others write."""
     for partition, view in views.items():
         name, read = lane_name(partition), numbers.get(partition)
-        if counter_lost(view) and view.last is not None:
+        if has_lost_counter(view) and view.last is not None:
             yield Finding(
                 "numbering",
                 "critical",
@@ -103,7 +110,7 @@ def of_numbering(
                 f"counter was lost",
                 "give them new ones: memorybus archive repair --execute",
             )
-        elif read is not None and (foreign := foreign_in(view, read)):
+        elif read is not None and (foreign := count_foreign(view, read)):
             yield Finding(
                 "strays",
                 "warning",
@@ -154,15 +161,15 @@ def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
         memory: the forecast.
         untrimmed: why nothing is trimmed; "" if the archive works.
     """
-    found = level(memory.seconds_left, memory.used, memory.limit)
+    found = fill_level(memory.seconds_left, memory.used, memory.limit)
     if found != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
-        text = f"memory of Redis: {describe(memory)}"
+        text = f"memory of Redis: {describe_memory(memory)}"
         yield Finding("memory", found, found, text, f"{why}; or {_FULL}")
 
 
 def of_archive(
-    archive: ArchiveStatus, views: Mapping[int, View], late: float | None
+    archive: ArchiveStatus, views: Mapping[int, PartitionView], late: float | None
 ) -> Iterator[Finding]:
     """Yield what is wrong with the archive (G7).
 
@@ -177,7 +184,7 @@ def of_archive(
         text = f"sealing stands still: {archive.error or 'its worker is slow'}; events wait"
         yield Finding("archive", "warning", "late", text, _SEAL, archive.oldest_unsealed_at)
     for partition, view in views.items():
-        gap = only_archived(partition, view)
+        gap = find_archived_only(partition, view)
         if gap is not None:
             name = lane_name(partition)
             text = f"partition {name}: Redis lost events {gap.first} to {gap.last}; only the "
@@ -186,7 +193,7 @@ def of_archive(
 
 def of_disk(disk: Disk | None) -> Iterator[Finding]:
     """Yield an alarm if the embedded server's disk will not last three days."""
-    found = "ok" if disk is None else level(disk.seconds_left, disk.aof, disk.aof + disk.free)
+    found = "ok" if disk is None else fill_level(disk.seconds_left, disk.aof, disk.aof + disk.free)
     if disk is not None and found != "ok":
         remedy = "make room on the disk of data_dir: Redis refuses writes when it is full"
         yield Finding("disk", found, found, f"disk of Redis: {describe_disk(disk)}", remedy)

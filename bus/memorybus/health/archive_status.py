@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus.log.forecast import size
+from memorybus.log.forecast import format_size
 from memorybus.text.display import iso
 
 if TYPE_CHECKING:
@@ -97,5 +97,5 @@ def describe_archive(status: ArchiveStatus) -> str:
         return f"nothing is trimmed: {status.error}"
     waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
     since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
-    held = f"{status.segments:,} segments of {size(status.bytes)} in {place}"
+    held = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
     return f"{status.sealed:,} events sealed, {waiting}{since}; {held}"

@@ -24,13 +24,13 @@ from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
 from memorybus.health.finding import Finding
 from memorybus.health.memory import available, bounded, load
-from memorybus.log.continuity import Gap, Numbers, View, gaps_of
+from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place
-from memorybus.log.forecast import Disk, Memory, disk_forecast, forecast, shortest
+from memorybus.log.forecast import Disk, Memory, first_to_fill, forecast_disk, forecast_memory
 from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.log.losses import Loss, Losses
-from memorybus.redis.cluster import Shard, by_shard
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.cluster import Shard, group_by_shard
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.registry.homes import Homes
@@ -116,7 +116,7 @@ class Examiner:
         reports = self._sealed.read(now, self._settings.partitions)
         archive = status_of(self.sights, reports, self._home())
         servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
-        memory = shortest([server.memory for server in servers])
+        memory = first_to_fill([server.memory for server in servers])
         disk = self._disk(servers[0].info, memory)
         found = chain(
             self._of_log(continuity),
@@ -129,7 +129,7 @@ class Examiner:
             list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
         )
 
-    def _views(self) -> dict[int, View]:
+    def _views(self) -> dict[int, PartitionView]:
         return {partition: sight.view for partition, sight in self.sights.items()}
 
     def _late(self, now: int) -> float | None:
@@ -153,18 +153,20 @@ class Examiner:
         return [
             gap
             for partition, sight in self.sights.items()
-            for gap in gaps_of(partition, sight.view, self._numbers.get(partition))
+            for gap in find_gaps(partition, sight.view, self._numbers.get(partition))
         ]
 
     def _shards(self) -> list[Shard]:
         """Return the servers that hold the log: one, or those of a cluster."""
-        return by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
+        return group_by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
 
     def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
         here = [s for p, s in self.sights.items() if self._keys.log(p) in shard.keys]
         found = load(info, here, self._available())
-        return _Server(info, forecast(bounded(found, here, self._settings) if trimmed else found))
+        return _Server(
+            info, forecast_memory(bounded(found, here, self._settings) if trimmed else found)
+        )
 
     def _available(self) -> int | None:
         """Return what memory is left, if Redis runs on this machine (a unix socket says so)."""
@@ -180,7 +182,7 @@ class Examiner:
             return None
         with suppress(OSError):
             free = shutil.disk_usage(self._settings.data_dir).free
-            return disk_forecast(free, aof, memory)
+            return forecast_disk(free, aof, memory)
         return None
 
 
@@ -195,7 +197,7 @@ def read_health(settings: Settings) -> LogHealth:
     try:
         return Examiner(redis, settings).look()
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from memorybus.config.settings import Settings
-from memorybus.log.forecast import Grown, LimitFrom, Load, growth_of
+from memorybus.log.forecast import LimitFrom, MemoryLoad, PartitionGrowth, growth_of
 from memorybus.log.inspection import PartitionSight
 
 
-def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None) -> Load:
+def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None) -> MemoryLoad:
     """Return what the forecast is made from.
 
     Args:
@@ -22,7 +22,7 @@ def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | 
     seen = list(sights)
     used = int(info["used_memory"])
     limit, limit_from = limit_of(info, used, left)
-    return Load(
+    return MemoryLoad(
         used=used,
         limit=limit,
         limit_from=limit_from,
@@ -52,7 +52,7 @@ def bytes_per_event(sights: Iterable[PartitionSight]) -> float:
     return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
 
 
-def bounded(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> Load:
+def bounded(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings) -> MemoryLoad:
     """Return a load of which the archive takes what has left the hot window."""
     events = sum(sight.view.length for sight in sights)
     log = sum(sight.size + 2 * sight.ids_size for sight in sights)
@@ -64,7 +64,7 @@ def bounded(load: Load, sights: Sequence[PartitionSight], settings: Settings) ->
     )
 
 
-def _remembered(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> int:
+def _remembered(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings) -> int:
     """Return the bytes that two full windows of event ids will take at the present rate."""
     ids = sum(sight.ids for sight in sights)
     rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
@@ -78,10 +78,10 @@ def available(meminfo: str) -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _grown(sight: PartitionSight) -> Grown | None:
+def _grown(sight: PartitionSight) -> PartitionGrowth | None:
     """Return how a partition grew; None if it never held an event."""
     view = sight.view
     if view.first is None:
-        return Grown(view.n, 0, sight.now_ms, sight.numbers) if view.n else None
+        return PartitionGrowth(view.n, 0, sight.now_ms, sight.numbers) if view.n else None
     at = int(view.first.entry.partition("-")[0])
-    return Grown(view.n, view.first.n, at, sight.numbers)
+    return PartitionGrowth(view.n, view.first.n, at, sight.numbers)

@@ -27,13 +27,12 @@ from memorybus.health.providers import (
 from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.stream import EventLog, Head
-from memorybus.log.waiting import waiting
-from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
+from memorybus.log.waiting import count_unsent
+from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
-from memorybus.registry.work import WorkDone
-from memorybus.registry.work import read as read_work
+from memorybus.registry.work import WorkDone, read_work
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
@@ -136,7 +135,7 @@ def watching(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"
     try:
         yield Monitor(redis, settings)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
@@ -224,7 +223,7 @@ class Monitor:
 
     def spool(self) -> SpoolStatus:
         """Count what the spools of this host hold that Redis has not taken."""
-        return _spool(waiting(self._settings, self._redis))
+        return _spool(count_unsent(self._settings, self._redis))
 
     def lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
         """Read all lanes of these providers in one round trip, in the order of partitions."""
@@ -352,7 +351,7 @@ def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) ->
 
 def spool_status(settings: Settings) -> SpoolStatus:
     """Count all rows of this host's spools without asking Redis, which may be away."""
-    return _spool(waiting(settings))
+    return _spool(count_unsent(settings))
 
 
 def _spool(stats: SpoolStats) -> SpoolStatus:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from memorybus.log.stream import START
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 from memorybus.registry.lanes import HALTED
 from memorybus.registry.work import WorkDone
 
@@ -105,7 +105,7 @@ def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any)
     return LaneFigures(
         entry=entry.decode() if entry else START,
         n=number(n),
-        done_above=above(done or b"", number(n)).bit_count(),
+        done_above=decode_done_above(done or b"", number(n)).bit_count(),
         not_applied=number(parked) + number(discarded),
         owned=bool(number(owned)),
         parked_keys=number(parked_keys),

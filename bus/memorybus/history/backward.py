@@ -17,7 +17,7 @@ from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import newest_first
 from memorybus.history.log_reader import sifted
 from memorybus.history.sources import END, SealedPast, Sources
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
@@ -39,7 +39,7 @@ class Mark(msgspec.Struct, frozen=True):
 
     def bound(self, partition: int) -> str:
         """Return the id before which a partition is read: at one time they go in their order."""
-        ms, sequence = moment(self.entry)
+        ms, sequence = parse_entry_id(self.entry)
         return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
 
@@ -139,7 +139,7 @@ class Back:
         damage = of_partition(self._damage)
         try:
             for event in self._archived(partition, before, min(upto, sealed), damage):
-                if moment(event.position.entry) <= moment(after):
+                if parse_entry_id(event.position.entry) <= parse_entry_id(after):
                     return
                 if event.position.n <= sealed:  # behind that may stand another log's
                     yield event

@@ -10,7 +10,7 @@ from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.log_reader import EventPage, sifted
 from memorybus.history.sources import END, SealedPast, Sources
-from memorybus.log.entry import LoggedEvent, Place, moment
+from memorybus.log.entry import LoggedEvent, Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 
@@ -83,7 +83,10 @@ class Scan:
         try:
             archive = self._sources.archive()
             for event in self._archived(archive, partition, at, damage):
-                if moment(event.position.entry) >= moment(end) or event.position.n > sealed:
+                if (
+                    parse_entry_id(event.position.entry) >= parse_entry_id(end)
+                    or event.position.n > sealed
+                ):
                     return  # behind what is sealed may stand another log's
                 yield event
             if not damage:  # else it is known why it ends where it does
@@ -119,5 +122,5 @@ def newest_first(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[Logged
 
 
 def _moment(event: LoggedEvent) -> tuple[int, int, int]:
-    ms, sequence = moment(event.position.entry)
+    ms, sequence = parse_entry_id(event.position.entry)
     return ms, sequence, event.position.partition

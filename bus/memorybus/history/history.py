@@ -20,7 +20,7 @@ from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import Finder
 from memorybus.history.sources import SealedPast, Sources
 from memorybus.history.whereabouts import Whereabouts, whereabouts
-from memorybus.log.entry import LoggedEvent, Place, moment, previous
+from memorybus.log.entry import LoggedEvent, Place, parse_entry_id, previous_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import EVERYTHING, Query
@@ -112,7 +112,7 @@ class History:
         if not sealed:
             return page
         first = page.events[0].position if page.events else None
-        self._log_from[partition] = moment(first.entry) if first else _NO_END
+        self._log_from[partition] = parse_entry_id(first.entry) if first else _NO_END
         older = self._older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
@@ -130,7 +130,7 @@ class History:
     def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Read the archive at once where the log is known to begin later."""
         start = self._log_from.get(partition)
-        if start is None or moment(after) >= start:
+        if start is None or parse_entry_id(after) >= start:
             return []
         found = self._older(partition, after, count, plan)
         if not found:
@@ -148,7 +148,7 @@ class History:
         found = archive.read(partition, after, count, plan)
         start, sealed = self._log_from[partition], self._known_sealed[partition]
         while found and (
-            found[-1].position.n > sealed or moment(found[-1].position.entry) >= start
+            found[-1].position.n > sealed or parse_entry_id(found[-1].position.entry) >= start
         ):
             found.pop()
         return found
@@ -179,10 +179,10 @@ class History:
         is, `ArchiveError` is raised.
         """
         sieve = EventFilter(WHOLE, partition, self.forgotten())
-        found = self._reader.read(partition, previous(entry), 1, sieve).events
+        found = self._reader.read(partition, previous_entry_id(entry), 1, sieve).events
         if not found or found[0].position.entry != entry:
             archive = self._sources.archive() if self._reader.sealed(partition) else None
-            found = archive.read(partition, previous(entry), 1) if archive else []
+            found = archive.read(partition, previous_entry_id(entry), 1) if archive else []
         return found[0] if found and found[0].position.entry == entry else None
 
     def whereabouts(self, position: Position) -> Whereabouts:
@@ -202,7 +202,7 @@ class History:
         if older is None or older.n < wanted:
             check_reaches(archive, partition, wanted)
         known = (one for one in (found, older) if one)
-        return max(known, key=lambda place: moment(place.entry), default=None)
+        return max(known, key=lambda place: parse_entry_id(place.entry), default=None)
 
     def _sealed_before(self, partition: int, entry: str) -> int:
         """Return the last number that was sealed and may stand before an entry; 0 for none."""

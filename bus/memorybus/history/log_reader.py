@@ -9,11 +9,11 @@ from redis import Redis
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position
-from memorybus.log.entry import OMITTED, LoggedEvent, Place, logged, number_of
+from memorybus.log.entry import OMITTED, LoggedEvent, Place, decode_entry, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import PACKED, Decoder, are_plausible
 from memorybus.wire.header import HeaderReader
@@ -91,7 +91,7 @@ class LogReader:
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
         words = (_XREVRANGE, key, bound, "-", "COUNT", count)
-        found: list[Entry] = asked(lambda: ask(*words), key)
+        found: list[Entry] = ask_redis(lambda: ask(*words), key)
         return found
 
     def last(self, partition: int, bound: str) -> Place | None:
@@ -105,7 +105,7 @@ class LogReader:
     def _up(self, partition: int, bound: str, count: int) -> list[Entry]:
         key = self._keys.log(partition)
         found: list[Entry]
-        found = asked(lambda: read_entries(self._redis, key, bound, count=count), key)
+        found = ask_redis(lambda: read_entries(self._redis, key, bound, count=count), key)
         return found
 
     def _whole(
@@ -159,13 +159,13 @@ class LogReader:
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
         # Judged again when it is decoded whole: damaged bytes may make another row then.
-        event = logged(place.partition, place.entry, fields, self._decoder)
+        event = decode_entry(place.partition, place.entry, fields, self._decoder)
         return sifted(cast("LoggedEvent", event), sieve)
 
     def sealed(self, partition: int) -> int:
         """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
         key = self._keys.state(partition)
-        found = asked(lambda: self._redis.hget(key, "sealed"), key)
+        found = ask_redis(lambda: self._redis.hget(key, "sealed"), key)
         return int(found) if found and found.isdigit() else 0
 
 

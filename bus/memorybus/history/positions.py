@@ -8,7 +8,7 @@ from memorybus.errors import ConfigError
 from memorybus.history.forward import Scan
 from memorybus.history.log_reader import EventPage
 from memorybus.history.sources import END, Sources
-from memorybus.log.entry import Place, moment
+from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
@@ -95,7 +95,7 @@ class Finder:
 
     def _upto(self, partition: int, entry: str, *, inclusive: bool) -> int:
         """Return the last number before an entry, or up to it."""
-        ms, sequence = moment(entry)
+        ms, sequence = parse_entry_id(entry)
         if sequence == _LAST:  # a time: of the whole millisecond, or before it
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
@@ -121,7 +121,7 @@ class Finder:
 
     def _between(self, partition: int, low: Place, high: Place) -> Place | None:
         """Return a place between two, by time; None if there is none to be found so."""
-        first, last = moment(low.entry)[0], moment(high.entry)[0]
+        first, last = parse_entry_id(low.entry)[0], parse_entry_id(high.entry)[0]
         if low.entry == START:
             first = self._first_ms(partition, last)
         while last - first > 1:
@@ -134,7 +134,7 @@ class Finder:
 
     def _first_ms(self, partition: int, last: int) -> int:
         first = self._history.read(partition, START, 1).events
-        return moment(first[0].position.entry)[0] if first else last
+        return parse_entry_id(first[0].position.entry)[0] if first else last
 
     def _forward(self, partition: int, place: Place, n: int) -> Place | None:
         """Read on from a place up to a number."""

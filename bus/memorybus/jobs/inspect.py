@@ -33,7 +33,7 @@ _WAIT = 5.0
 """Seconds more than a job may run: it waits for its turn behind a recall."""
 
 
-class Sent(msgspec.Struct, frozen=True, array_like=True):
+class SentEvent(msgspec.Struct, frozen=True, array_like=True):
     """An event that should be there: what `MemoryProvider.knows` is told of it."""
 
     id: str
@@ -73,7 +73,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     after: str = ""
     keys: tuple[str, ...] = ()
     want: Want | None = None
-    sent: tuple[Sent, ...] = ()
+    sent: tuple[SentEvent, ...] = ()
     skip: int = 0
     most: int = 0
     holding: str = ""
@@ -139,7 +139,7 @@ class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
     more: bool = False
 
 
-class ErasedThere(msgspec.Struct, frozen=True, omit_defaults=True):
+class EraseReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an instance erased of somebody.
 
     Attributes:
@@ -153,13 +153,13 @@ class ErasedThere(msgspec.Struct, frozen=True, omit_defaults=True):
     remains: tuple[str, ...] = ()
 
 
-class Wellness(msgspec.Struct, frozen=True, omit_defaults=True):
+class InstanceHealth(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an instance could not serve now; "" if it is well."""
 
     why: str = ""
 
 
-class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
+class RecalledItems(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an instance recalls."""
 
     items: tuple[RecalledItem, ...] = ()
@@ -205,9 +205,9 @@ class InstanceInspector:
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
         )
-        return msgspec.json.decode(self._answer(found), type=Recalled).items
+        return msgspec.json.decode(self._answer(found), type=RecalledItems).items
 
-    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> KnownEvents:
+    def known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
         """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
@@ -269,23 +269,23 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=OwnersPage)
 
-    def forget(self, provider: str, instance: str, whose: Want) -> ErasedThere:
+    def forget(self, provider: str, instance: str, whose: Want) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
         )
-        return msgspec.json.decode(self._answer(found), type=ErasedThere)
+        return msgspec.json.decode(self._answer(found), type=EraseReport)
 
     def health(self, provider: str, instance: str) -> str:
         """Return why an instance could not serve now; "" if it is well."""
         found = Inspection(id=self._make_id(), provider=provider, instance=instance, asks="health")
-        return msgspec.json.decode(self._answer(found), type=Wellness).why
+        return msgspec.json.decode(self._answer(found), type=InstanceHealth).why
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT
 
         def ask(redis: Redis) -> AwaitedReplies:
-            problem = _sent(redis, self._settings, asked, timeout)
+            problem = _enqueue(redis, self._settings, asked, timeout)
             return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
 
         heard = self._listener.hear(ask, timeout)
@@ -296,7 +296,7 @@ class InstanceInspector:
         return reply.text
 
 
-def _sent(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
+def _enqueue(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
     """Enqueue the job; return why nobody will run it, or ""."""
     if asked.provider not in Roster(redis, Keys(settings.namespace)).serving_jobs():
         return (

@@ -55,7 +55,7 @@ def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
     )
 
 
-def put(redis: Redis, key: str, provider: str, reply: Reply) -> None:
+def write_reply(redis: Redis, key: str, provider: str, reply: Reply) -> None:
     """Write one provider's reply.
 
     Raises:
@@ -67,12 +67,12 @@ def put(redis: Redis, key: str, provider: str, reply: Reply) -> None:
         pipe.execute()
 
 
-def read(fields: Mapping[bytes, bytes]) -> dict[str, Reply]:
+def read_replies(fields: Mapping[bytes, bytes]) -> dict[str, Reply]:
     """Return the replies in a hash by provider; what cannot be read is told as an error."""
-    return {name.decode(errors="replace"): _read(body) for name, body in fields.items()}
+    return {name.decode(errors="replace"): _decode_reply(body) for name, body in fields.items()}
 
 
-def _read(body: bytes) -> Reply:
+def _decode_reply(body: bytes) -> Reply:
     try:
         return _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -68,7 +68,7 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
             f"no live worker runs the tools of {request.provider}; start one: memorybus up "
             "(or memorybus worker)"
         )
-    body = msgspec.json.encode(_positioned(redis, keys, request))
+    body = msgspec.json.encode(_with_positions(redis, keys, request))
     if len(body) > settings.event_max_bytes:
         return f"a call of {len(body)} bytes; `event_max_bytes` is {settings.event_max_bytes}"
     life = min(LIFE, max(1, math.ceil(timeout)))
@@ -79,7 +79,7 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
     )  # fmt: skip
 
 
-def _positioned(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
+def _with_positions(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
     with redis.pipeline(transaction=False) as pipe:
         for partition in request.reads_after:
             pipe.hget(keys.state(partition), "n")

@@ -99,7 +99,7 @@ class Listener:
     def _ask_and_wait(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
         from redis.exceptions import RedisError
 
-        from memorybus.redis.connect import TIMEOUT, connect_redis, translated
+        from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error
 
         left = max(_LEAST, until - self._clock.monotonic())
         redis = connect_redis(self._settings, timeout=min(TIMEOUT, left), single=True)
@@ -109,7 +109,7 @@ class Listener:
             if not asked.problem:
                 self._wait(redis, asked, until, heard)
         except (RedisError, OSError) as error:
-            raise translated(error, "replies") from error
+            raise translate_redis_error(error, "replies") from error
         finally:
             redis.close()
 
@@ -123,7 +123,7 @@ class Listener:
             with redis.pipeline(transaction=False) as pipe:
                 for key in keys:
                     pipe.hgetall(key)
-                found = [replies.read(fields) for fields in pipe.execute()]
+                found = [replies.read_replies(fields) for fields in pipe.execute()]
             heard.replies = {
                 name: [one[name] for one in found if name in one] for name in asked.providers
             }

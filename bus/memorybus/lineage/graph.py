@@ -45,19 +45,19 @@ LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
 
 def start(session_id: str) -> SessionRef:
     """Return the root of a new lineage. Raises `InvalidEvent` if the id is empty."""
-    return SessionRef(id=_new(session_id), root=session_id)
+    return SessionRef(id=_check_new_id(session_id), root=session_id)
 
 
 def branch(ref: SessionRef, new_id: str) -> SessionRef:
     """Return a continuation beside `ref`. Raises `InvalidEvent` for its own or an empty id."""
-    return SessionRef(id=_new(new_id, ref), root=ref.root, parent=ref.id)
+    return SessionRef(id=_check_new_id(new_id, ref), root=ref.root, parent=ref.id)
 
 
 def compress(ref: SessionRef, new_id: str | None = None) -> SessionRef:
     """Return the session after a compression: in place, or under `new_id` if that is another."""
     if new_id is None or new_id == ref.id:
         return msgspec.structs.replace(ref, epoch=ref.epoch + 1)
-    return SessionRef(id=_new(new_id), root=ref.root, parent=ref.id)
+    return SessionRef(id=_check_new_id(new_id), root=ref.root, parent=ref.id)
 
 
 def resume(known: SessionRef | None, session_id: str) -> SessionRef:
@@ -72,7 +72,7 @@ def resume(known: SessionRef | None, session_id: str) -> SessionRef:
 def reset(ref: SessionRef, new_id: str) -> SessionRef:
     """Return the root of a new lineage; under the same id the epoch grows."""
     epoch = ref.epoch + 1 if new_id == ref.id else 0
-    return SessionRef(id=_new(new_id), root=new_id, epoch=epoch)
+    return SessionRef(id=_check_new_id(new_id), root=new_id, epoch=epoch)
 
 
 def rewind(ref: SessionRef) -> SessionRef:
@@ -82,7 +82,7 @@ def rewind(ref: SessionRef) -> SessionRef:
 
 def delegate(ref: SessionRef, child_id: str) -> SessionRef:
     """Return a sub-agent's session. Raises `InvalidEvent` for `ref`'s own or an empty id."""
-    return SessionRef(id=_new(child_id, ref), root=child_id, parent=ref.id)
+    return SessionRef(id=_check_new_id(child_id, ref), root=child_id, parent=ref.id)
 
 
 _STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType({
@@ -102,7 +102,7 @@ def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | Non
     return step(ref, new_id) if step else resume(known, new_id)
 
 
-def switched(
+def switch_event(
     before: SessionRef, after: SessionRef, reason: Reason, retracted: tuple[str, ...] = ()
 ) -> SessionSwitched:
     """Return the event that is published for a step; as in Hermes, a rewind names no parent."""
@@ -116,7 +116,7 @@ def switched(
     )
 
 
-def _new(session_id: str, beside: SessionRef | None = None) -> str:
+def _check_new_id(session_id: str, beside: SessionRef | None = None) -> str:
     if not session_id or (beside and beside.id == session_id):
         raise InvalidEvent(f"{session_id!r} cannot name a new session: it is empty or its parent's")
     return session_id
@@ -161,14 +161,14 @@ def _own_claim(envelope: Envelope) -> Claim:
     rank, parent, reason = 4, ref.parent, ""
     if isinstance(event, SessionStarted | SessionSwitched):
         reason = event.reason
-        parent = ref.parent if reason in LINKING else left(envelope) or ref.parent
+        parent = ref.parent if reason in LINKING else previous_session(envelope) or ref.parent
         began = isinstance(event, SessionStarted) or event.parent != ref.id
         knows = parent and reason != "start"
         rank = (0 if knows else 2) if began and reason not in {"resume", "rewind"} else 3
     return Claim(rank, envelope.at, envelope.id, ref.root or ref.id, parent, reason)
 
 
-def left(envelope: Envelope) -> str:
+def previous_session(envelope: Envelope) -> str:
     """Return the other session that a start or a switch names; "" if there is none."""
     event = envelope.event
     named = event.parent if isinstance(event, SessionStarted | SessionSwitched) else ""
@@ -288,7 +288,7 @@ def _with_event(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
     if isinstance(event, SessionStarted) and event.title:
         titled = max(titled, (at, envelope.id, event.title))
     if isinstance(event, SessionStarted | SessionSwitched) and event.reason in LINKING:
-        links |= {left(envelope)} - {""}
+        links |= {previous_session(envelope)} - {""}
     return Node(
         identity=node.identity,
         origin=node.origin,

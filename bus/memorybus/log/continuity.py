@@ -14,7 +14,7 @@ from memorybus.log.entry import Place
 from memorybus.redis.keys import lane_name
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
     """A partition at one moment.
 
     Attributes:
@@ -89,14 +89,14 @@ class Numbers(msgspec.Struct, frozen=True):
         return next((before for before, after in self.breaks if after <= before), 0)
 
 
-def slack(view: View) -> int:
+def count_mismatch(view: PartitionView) -> int:
     """Return how many numbers lack an entry, less the entries that lack a number."""
     if view.first is None or view.last is None:
         return -view.length
     return view.last.n - view.first.n + 1 - view.length
 
 
-def unsealed_from(view: View) -> Place:
+def unsealed_start(view: PartitionView) -> Place:
     """Return the place behind which a partition's numbers have to be whole.
 
     Up to there the archive has what is missing.
@@ -106,25 +106,25 @@ def unsealed_from(view: View) -> Place:
     return Place(view.sealed_at or "0-0", view.sealed)
 
 
-def gaps_of(partition: int, view: View, numbers: Numbers | None = None) -> list[Gap]:
+def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = None) -> list[Gap]:
     """Return what is gone from a partition, in order: neither the log nor the archive has it.
 
     Args:
         partition: which.
         view: what it holds.
-        numbers: what stands behind `unsealed_from`, read where the counts do not agree.
+        numbers: what stands behind `unsealed_start`, read where the counts do not agree.
     """
     if view.first is None or view.last is None:
         # Where ours begin is not known if many entries of others are in front.
-        return [] if view.length else _range(partition, view.sealed + 1, view.n)
+        return [] if view.length else _gap_between(partition, view.sealed + 1, view.n)
     return [
-        *_range(partition, view.sealed + 1, view.first.n - 1),
-        *(_inside(partition, view, numbers) if numbers else ()),
-        *_range(partition, max(view.last.n, view.sealed) + 1, view.n),
+        *_gap_between(partition, view.sealed + 1, view.first.n - 1),
+        *(_inner_gaps(partition, view, numbers) if numbers else ()),
+        *_gap_between(partition, max(view.last.n, view.sealed) + 1, view.n),
     ]
 
 
-def _inside(partition: int, view: View, numbers: Numbers) -> Iterator[Gap]:
+def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterator[Gap]:
     """Yield what is gone between the first entry and the last: one range each."""
     holes = [(max(before, view.sealed) + 1, after - 1) for before, after in numbers.breaks]
     holes = [(first, last) for first, last in holes if first <= last]
@@ -134,27 +134,27 @@ def _inside(partition: int, view: View, numbers: Numbers) -> Iterator[Gap]:
     if numbers.done or numbers.restarted or _overlaps(view) or view.last is None:
         return
     # Farther than was read, the counts say how many are gone.
-    left = slack(view) + numbers.foreign - missing
+    left = count_mismatch(view) + numbers.foreign - missing
     if left > 0:
         yield Gap(partition, numbers.upto.n + 1, view.last.n - 1, left)
 
 
-def _overlaps(view: View) -> bool:
+def _overlaps(view: PartitionView) -> bool:
     """Say whether the archive has the stream's first entry, too."""
     return view.first is not None and view.sealed >= view.first.n
 
 
-def foreign_in(view: View, numbers: Numbers | None) -> int:
+def count_foreign(view: PartitionView, numbers: Numbers | None) -> int:
     """Return how many entries of others a partition has, as far as its numbers were read."""
-    return max(-slack(view), numbers.foreign if numbers else 0)
+    return max(-count_mismatch(view), numbers.foreign if numbers else 0)
 
 
-def counter_lost(view: View) -> bool:
+def has_lost_counter(view: PartitionView) -> bool:
     """Say whether numbers that have entries will be given again: the counter was lost."""
     return view.last is not None and view.n < view.last.n
 
 
-def tail_lost(partition: int, view: View, settled: Place) -> Gap | None:
+def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap | None:
     """Return what the log lost at its end and has numbered anew, or None.
 
     Args:
@@ -169,14 +169,16 @@ def tail_lost(partition: int, view: View, settled: Place) -> Gap | None:
     return Gap(partition, survivor + 1, settled.n, settled.n - survivor)
 
 
-def only_archived(partition: int, view: View) -> Gap | None:
+def find_archived_only(partition: int, view: PartitionView) -> Gap | None:
     """Return the numbers that only the archive has, since Redis lost its tail; None if none."""
     if view.n >= view.sealed:
         return None
     return Gap(partition, view.n + 1, view.sealed, view.sealed - view.n)
 
 
-def lacking(partition: int, sealed: int, end: Place | None, first: Place | None) -> Gap | None:
+def find_lost_archive(
+    partition: int, sealed: int, end: Place | None, first: Place | None
+) -> Gap | None:
     """Return what was sealed, and neither the archive nor the log has any more; None if nothing.
 
     An archive without anything is never begun anew where something was sealed: its disk may not be
@@ -197,5 +199,5 @@ def lacking(partition: int, sealed: int, end: Place | None, first: Place | None)
     return Gap(partition, held + 1, last, last - held)
 
 
-def _range(partition: int, first: int, last: int) -> list[Gap]:
+def _gap_between(partition: int, first: int, last: int) -> list[Gap]:
     return [Gap(partition, first, last, last - first + 1)] if first <= last else []

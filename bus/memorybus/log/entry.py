@@ -32,7 +32,7 @@ _DIGITS = 15
 """Digits of a dense number at most: Lua counts to 2**53."""
 
 
-def _left_out(why: Omission) -> Envelope:
+def _omitted_envelope(why: Omission) -> Envelope:
     return Envelope(
         id="0" * 32,
         key="",
@@ -44,7 +44,7 @@ def _left_out(why: Omission) -> Envelope:
 
 
 OMITTED: Mapping[Omission, Envelope] = {
-    why: _left_out(why) for why in ("volatile", "filtered", "retention", "forgotten")
+    why: _omitted_envelope(why) for why in ("volatile", "filtered", "retention", "forgotten")
 }
 """What stands for events that a reader leaves out: one envelope for each reason."""
 
@@ -75,7 +75,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     resent: bool = False
 
 
-def logged(
+def decode_entry(
     partition: int, entry: str, fields: Sequence[bytes], decoder: Decoder
 ) -> LoggedEvent | None:
     """Return an entry of a stream as an event; None for an entry that is not ours.
@@ -95,18 +95,20 @@ def logged(
     try:
         return LoggedEvent(position, decoder.decode(fields[3]), fields[2] == b"r")
     except CorruptEnvelope as error:
-        return LoggedEvent(position, _unreadable(position, fields[3], f"{DAMAGED}: {error}"))
+        return LoggedEvent(
+            position, _unreadable_envelope(position, fields[3], f"{DAMAGED}: {error}")
+        )
 
 
-def moment(entry: str) -> tuple[int, int]:
+def parse_entry_id(entry: str) -> tuple[int, int]:
     """Return an entry id's order: its milliseconds and its number within them."""
     ms, _, sequence = entry.partition("-")
     return int(ms), int(sequence or 0)
 
 
-def previous(entry: str) -> str:
+def previous_entry_id(entry: str) -> str:
     """Return the last id before an entry's."""
-    ms, sequence = moment(entry)
+    ms, sequence = parse_entry_id(entry)
     return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST}"
 
 
@@ -121,7 +123,7 @@ def number_of(fields: Sequence[bytes]) -> int | None:
     return known or None
 
 
-def _unreadable(position: Position, body: bytes, name: str) -> Envelope:
+def _unreadable_envelope(position: Position, body: bytes, name: str) -> Envelope:
     """Return an envelope for an entry whose body is no event; `name` says what is wrong with it."""
     place = (str(position.partition), position.entry)
     return Envelope(

@@ -25,7 +25,7 @@ AOF_FRAME = 64
 
 LimitFrom = Literal["maxmemory", "available", "machine", "unknown"]
 Trend = Literal["growing", "no growth", "not enough history"]
-Level = Literal["ok", "warning", "critical"]
+FillLevel = Literal["ok", "warning", "critical"]
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Growth(msgspec.Struct, frozen=True):
     events: int | None
 
 
-class Grown(msgspec.Struct, frozen=True):
+class PartitionGrowth(msgspec.Struct, frozen=True):
     """A partition that holds events.
 
     Attributes:
@@ -56,7 +56,7 @@ class Grown(msgspec.Struct, frozen=True):
         return 0 if number is None else max(0, self.n - number + 1)
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryLoad(msgspec.Struct, frozen=True, kw_only=True):
     """The figures from which the forecast is made.
 
     Attributes:
@@ -85,7 +85,7 @@ class Memory(msgspec.Struct, frozen=True):
     Attributes:
         used: bytes that Redis uses.
         limit: bytes it may use; null if nobody knows.
-        limit_from: where the limit is from (see `Load`).
+        limit_from: where the limit is from (see `MemoryLoad`).
         bytes_per_event: what one event takes.
         events_per_hour: the rate; null if the log is too young.
         measured_over: seconds over which the rate was measured; null likewise.
@@ -123,25 +123,26 @@ class Disk(msgspec.Struct, frozen=True):
     seconds_left: float | None
 
 
-def disk_forecast(free: int, aof: int, memory: Memory) -> Disk:
+def forecast_disk(free: int, aof: int, memory: Memory) -> Disk:
     """Return how long the disk will last at the rate of the memory."""
     bounded = memory.settles_at is not None and memory.seconds_left is None
     rate = 0.0 if bounded else (memory.events_per_hour or 0.0) / _HOUR
     growth = rate * (memory.bytes_per_event + AOF_FRAME)
-    return Disk(free, aof, _until(free - aof, growth))
+    return Disk(free, aof, _seconds_to_fill(free - aof, growth))
 
 
-def growth_of(parts: Sequence[Grown], now_ms: int) -> tuple[Growth, ...]:
+def growth_of(parts: Sequence[PartitionGrowth], now_ms: int) -> tuple[Growth, ...]:
     """Return how much all partitions grew, over each of `AGES_MS`.
 
     A time counts if some partition is older, and no partition lost what it held then.
     """
     return tuple(
-        Growth(age / 1000, _grown(parts, now_ms - age, index)) for index, age in enumerate(AGES_MS)
+        Growth(age / 1000, _count_events_since(parts, now_ms - age, index))
+        for index, age in enumerate(AGES_MS)
     )
 
 
-def _grown(parts: Sequence[Grown], since: int, index: int) -> int | None:
+def _count_events_since(parts: Sequence[PartitionGrowth], since: int, index: int) -> int | None:
     older = [part.first_at <= since for part in parts]
     if not any(older) or not all(
         o or part.first_n == 1 for o, part in zip(older, parts, strict=True)
@@ -150,7 +151,7 @@ def _grown(parts: Sequence[Grown], since: int, index: int) -> int | None:
     return sum(part.since(index) for part in parts)
 
 
-def forecast(load: Load) -> Memory:
+def forecast_memory(load: MemoryLoad) -> Memory:
     """Return how long the memory will last at the present rate."""
     known = [(g.events / g.seconds, g.seconds) for g in load.growths if g.events is not None]
     rate, over = max(known, default=(None, None))
@@ -162,45 +163,45 @@ def forecast(load: Load) -> Memory:
         events_per_hour=None if rate is None else round(rate * _HOUR, 1),
         measured_over=over,
         trend="not enough history" if rate is None else "growing" if rate else "no growth",
-        seconds_left=_left(load, rate),
+        seconds_left=_seconds_left(load, rate),
         kept_for=load.kept_for,
         settles_at=_settles_at(load, rate),
     )
 
 
-def shortest(memories: Sequence[Memory]) -> Memory:
+def first_to_fill(memories: Sequence[Memory]) -> Memory:
     """Return the memory that will be full first, of several servers."""
 
     def urgency(memory: Memory) -> tuple[bool, float, float]:
         left, used = memory.seconds_left, memory.used / (memory.limit or float("inf"))
-        full = level(None, memory.used, memory.limit) == "critical"
+        full = fill_level(None, memory.used, memory.limit) == "critical"
         return (not full, float("inf") if left is None else left, -used)
 
     return min(memories, key=urgency)
 
 
-def _settles_at(load: Load, rate: float | None) -> int | None:
+def _settles_at(load: MemoryLoad, rate: float | None) -> int | None:
     if load.kept_for is None or rate is None:
         return None
     return load.fixed + round(rate * load.bytes_per_event * load.kept_for)
 
 
-def _left(load: Load, rate: float | None) -> float | None:
+def _seconds_left(load: MemoryLoad, rate: float | None) -> float | None:
     settled = _settles_at(load, rate)
     if settled is not None and load.limit is not None and settled < FULL * load.limit:
         return None
     growth = (rate or 0.0) * load.bytes_per_event
-    return None if load.limit is None else _until(load.limit - load.used, growth)
+    return None if load.limit is None else _seconds_to_fill(load.limit - load.used, growth)
 
 
-def _until(room: int, growth: float) -> float | None:
+def _seconds_to_fill(room: int, growth: float) -> float | None:
     """Return the seconds after which room is filled; None if it never is."""
     if not growth:
         return None
     return round(min(max(0, room) / growth, _FOREVER), 1)
 
 
-def level(seconds_left: float | None, used: int, limit: int | None) -> Level:
+def fill_level(seconds_left: float | None, used: int, limit: int | None) -> FillLevel:
     """Return the severity: critical if full within a day or nearly full; a warning within three."""
     if limit is not None and used >= FULL * limit:
         return "critical"
@@ -209,56 +210,59 @@ def level(seconds_left: float | None, used: int, limit: int | None) -> Level:
     return "warning" if seconds_left >= FAIL_WITHIN else "critical"
 
 
-def describe(memory: Memory) -> str:
+def describe_memory(memory: Memory) -> str:
     """Return the forecast in words."""
     return f"{_room(memory)}; {_outlook(memory)}"
 
 
 def describe_disk(disk: Disk) -> str:
     """Return the forecast of the disk in words."""
-    room = f"{size(disk.free)} free, the append-only file has {size(disk.aof)}"
+    room = f"{format_size(disk.free)} free, the append-only file has {format_size(disk.aof)}"
     if disk.seconds_left is None:
         return room
-    return f"{room}; at the present rate no rewrite fits in {duration(disk.seconds_left)}"
+    return f"{room}; at the present rate no rewrite fits in {format_duration(disk.seconds_left)}"
 
 
 def _room(memory: Memory) -> str:
     if memory.limit is None:
-        return f"{size(memory.used)} used, the limit is unknown"
+        return f"{format_size(memory.used)} used, the limit is unknown"
     whose = {
         "maxmemory": "maxmemory",
         "available": "what this machine has left for it",
         "machine": "all memory of its machine, whatever else runs there",
         "unknown": "unknown",
     }
-    return f"{size(memory.used)} of {size(memory.limit)} used ({whose[memory.limit_from]})"
+    used, limit = format_size(memory.used), format_size(memory.limit)
+    return f"{used} of {limit} used ({whose[memory.limit_from]})"
 
 
 def _outlook(memory: Memory) -> str:
     if memory.kept_for is None or memory.seconds_left is not None:
         return _unbounded(memory)
-    goes = f"what is older than {duration(memory.kept_for)} goes to the archive"
+    goes = f"what is older than {format_duration(memory.kept_for)} goes to the archive"
     if memory.settles_at is None or not memory.bytes_per_event:
         return goes
-    rate = f"{memory.events_per_hour:,.0f} events/h of {size(memory.bytes_per_event)}"
-    return f"{goes}: at the present rate about {size(memory.settles_at)} ({rate})"
+    rate = f"{memory.events_per_hour:,.0f} events/h of {format_size(memory.bytes_per_event)}"
+    return f"{goes}: at the present rate about {format_size(memory.settles_at)} ({rate})"
 
 
 def _unbounded(memory: Memory) -> str:
     if memory.trend == "not enough history" or memory.events_per_hour is None:
         return "not enough history for a forecast (ten minutes are needed)"
-    span = f"the last {duration(memory.measured_over or 0)}"
+    span = f"the last {format_duration(memory.measured_over or 0)}"
     if memory.trend == "no growth":
         return f"no growth in {span}"
     if not memory.bytes_per_event:
         return f"growing in {span}; the server does not say what an event takes"
-    rate = f"{memory.events_per_hour:,.0f} events/h of {size(memory.bytes_per_event)} in {span}"
+    rate = (
+        f"{memory.events_per_hour:,.0f} events/h of {format_size(memory.bytes_per_event)} in {span}"
+    )
     if memory.seconds_left is None:
         return rate
-    return f"at the present rate full in {duration(memory.seconds_left)} ({rate})"
+    return f"at the present rate full in {format_duration(memory.seconds_left)} ({rate})"
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """Return bytes as people read them: "1.4 GiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
@@ -267,7 +271,7 @@ def size(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time span as people read it, in its largest unit: "36 hours"."""
     for unit, length in (("day", _DAY), ("hour", _HOUR), ("minute", 60.0)):
         if seconds >= 2 * length or (unit == "minute" and seconds >= length):

@@ -7,7 +7,7 @@ from redis import Redis
 from memorybus.redis.keys import Keys
 
 
-def reached(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
+def read_head_numbers(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
     """Return the dense numbers that some partitions have reached, in one round trip.
 
     A partition without an event is left out.

@@ -13,11 +13,11 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey
-from memorybus.log.continuity import Numbers, View, slack, unsealed_from
+from memorybus.log.continuity import Numbers, PartitionView, count_mismatch, unsealed_start
 from memorybus.log.entry import Place
 from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 
 SAMPLES = 5
@@ -40,7 +40,7 @@ class PartitionSight(msgspec.Struct, frozen=True):
         numbers: the number of the first entry not older than each age asked for; None for none.
     """
 
-    view: View
+    view: PartitionView
     size: int
     ids: int
     ids_size: int
@@ -71,7 +71,7 @@ class LogInspector:
         calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
         replies = scripts.run_many(self._redis, calls)
         return {
-            partition: _sight(reply)
+            partition: _read_sight(reply)
             for partition, reply in zip(self._partitions, replies, strict=True)
             if not _is_foreign(reply)
         }
@@ -82,21 +82,25 @@ class LogInspector:
         Raises:
             redis.RedisError: no answer.
         """
-        return {p: self._numbers(p, one.view) for p, one in sights.items() if slack(one.view)}
+        return {
+            p: self._numbers(p, one.view) for p, one in sights.items() if count_mismatch(one.view)
+        }
 
-    def _numbers(self, partition: int, view: View) -> Numbers:
-        read = partial(numbers_behind, self._redis, self._keys, partition)
-        found = read(unsealed_from(view), PAGE)
+    def _numbers(self, partition: int, view: PartitionView) -> Numbers:
+        read = partial(read_numbers_behind, self._redis, self._keys, partition)
+        found = read(unsealed_start(view), PAGE)
         while not found.done and found.read < PAGE * PAGES:
             found = found.joined(read(found.upto, PAGE))
         return found
 
     def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:
         entry = settled.entry if settled else ""
-        return scripts.look(self._keys, partition, entry, SAMPLES, self._ages)
+        return scripts.look_at_partition(self._keys, partition, entry, SAMPLES, self._ages)
 
 
-def numbers_behind(redis: Redis, keys: Keys, partition: int, after: Place, count: int) -> Numbers:
+def read_numbers_behind(
+    redis: Redis, keys: Keys, partition: int, after: Place, count: int
+) -> Numbers:
     """Return what the numbers of up to `count` entries behind a place say.
 
     Args:
@@ -109,7 +113,7 @@ def numbers_behind(redis: Redis, keys: Keys, partition: int, after: Place, count
     Raises:
         redis.RedisError: no answer.
     """
-    page = scripts.run(redis, scripts.audit(keys, partition, after.entry, after.n, count))
+    page = scripts.run(redis, scripts.read_numbers(keys, partition, after.entry, after.n, count))
     upto = Place(page.entry, page.n)
     return Numbers(upto, page.read < count, page.read, page.strays, page.breaks)
 
@@ -122,15 +126,15 @@ def _is_foreign(reply: Any) -> bool:
     """
     if not isinstance(reply, Exception):
         return False
-    if isinstance(translated(reply, ""), ForeignKey):
+    if isinstance(translate_redis_error(reply, ""), ForeignKey):
         return True
     raise reply
 
 
-def _sight(reply: Any) -> PartitionSight:
+def _read_sight(reply: Any) -> PartitionSight:
     length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
     now, ages, sealed_at, unsealed = rest
-    view = View(
+    view = PartitionView(
         length=int(length),
         n=_number(n),
         sealed=_number(sealed),

@@ -11,7 +11,7 @@ from redis import Redis
 
 from memorybus.errors import ForeignKey, SpoolCorrupt
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.spool.note import spooled_at
 from memorybus.spool.outbox import Spool
@@ -19,7 +19,9 @@ from memorybus.spool.outbox import Spool
 _log = logging.getLogger("memorybus")
 
 
-def taken(redis: Redis, keys: Keys, partitions: int, producer: str) -> dict[int, int]:
+def read_taken_sequences(
+    redis: Redis, keys: Keys, partitions: int, producer: str
+) -> dict[int, int]:
     """Return the last sequence taken from a producer, by partition, in one round trip.
 
     A partition whose key is not ours is left out.
@@ -42,12 +44,14 @@ def _is_foreign(reply: object, key: str) -> bool:
     """Say whether a key is not ours; any other refusal is no answer at all."""
     if not isinstance(reply, Exception):
         return False
-    if not isinstance(translated(reply, key), ForeignKey):
+    if not isinstance(translate_redis_error(reply, key), ForeignKey):
         raise reply
     return True
 
 
-def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float) -> None:
+def note_rest(
+    redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float
+) -> None:
     """Note that a producer deleted all that Redis took of it, up to the last sequences given.
 
     If Redis refuses to write that, the producer is only remembered for longer.
@@ -63,7 +67,7 @@ def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, wind
         redis.RedisError: no answer.
     """
     window_ms = round(window * 1000)
-    calls = [scripts.rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
+    calls = [scripts.note_rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
     scripts.run_many(redis, calls)
 
 
@@ -79,16 +83,18 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
     return last == 0 and now_ms - spooled_at(had) > window * 1000
 
 
-def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
+def forget_producer(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     """Remove a producer whose spool is discarded.
 
     Raises:
         redis.RedisError: no answer.
     """
-    scripts.run_many(redis, [scripts.forget(keys, at, producer) for at in range(partitions)])
+    scripts.run_many(
+        redis, [scripts.forget_producer(keys, at, producer) for at in range(partitions)]
+    )
 
 
-def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:
+def log_loss(partition: int, last: int, deleted: int, producer: str) -> None:
     """Log which events of a producer Redis lost after they were deleted from its spool."""
     _log.error(
         "partition %d: Redis lost events of sequence %d to %d of %s after they were deleted here; "

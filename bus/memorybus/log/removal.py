@@ -11,9 +11,9 @@ from functools import partial
 import msgspec
 
 from memorybus.config.settings import Settings
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START, EventLog
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 
 _PAGE = 500
@@ -31,7 +31,9 @@ class Removed(msgspec.Struct, frozen=True):
     unsealed: int = 0
 
 
-def remove(log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool]) -> Removed:
+def remove_entries(
+    log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool]
+) -> Removed:
     """Take entries out of all partitions.
 
     Args:
@@ -45,26 +47,26 @@ def remove(log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool
     keys, gone, unsealed = Keys(settings.namespace), 0, 0
     for partition in range(settings.partitions):
         state, stream = keys.state(partition), keys.log(partition)
-        sealed = int(asked(partial(log.redis.hget, state, "sealed"), state) or 0)
-        found = [event.position for event in _all(log, partition) if goes(event)]
+        sealed = int(ask_redis(partial(log.redis.hget, state, "sealed"), state) or 0)
+        found = [event.position for event in _all_events(log, partition) if goes(event)]
         entries = [place.entry for place in found if place.n <= sealed]
         unsealed += len(found) - len(entries)
         for page in (entries[at : at + _PAGE] for at in range(0, len(entries), _PAGE)):
-            gone += int(asked(partial(log.redis.xdel, stream, *page), stream))
+            gone += int(ask_redis(partial(log.redis.xdel, stream, *page), stream))
         if entries:
             _trim(log, state, stream)
     return Removed(gone, unsealed)
 
 
 def _trim(log: EventLog, state: str, stream: str) -> None:
-    raw = asked(partial(log.redis.hget, state, "sealed_entry"), state)
+    raw = ask_redis(partial(log.redis.hget, state, "sealed_entry"), state)
     if isinstance(raw, bytes):
-        milliseconds, number = moment(raw.decode())
+        milliseconds, number = parse_entry_id(raw.decode())
         first = f"{milliseconds}-{number + 1}"
-        asked(partial(log.redis.xtrim, stream, minid=first, approximate=False), stream)
+        ask_redis(partial(log.redis.xtrim, stream, minid=first, approximate=False), stream)
 
 
-def _all(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
+def _all_events(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
     place = START
     while page := log.read(partition, place, _PAGE):
         yield from page

@@ -7,8 +7,8 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError, ResponseError
 
-from memorybus.redis.cluster import Shard, by_shard
-from memorybus.redis.connect import translated
+from memorybus.redis.cluster import Shard, group_by_shard
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 
 _GLANCE_MS = 50
@@ -91,6 +91,6 @@ class Replication:
 
     def _asked(self, ask: Callable[[list[Shard]], bool]) -> bool:
         try:
-            return ask(by_shard(self._redis, self._states))
+            return ask(group_by_shard(self._redis, self._states))
         except (RedisError, OSError) as error:
-            raise translated(error, "replicas") from error
+            raise translate_redis_error(error, "replicas") from error

@@ -16,10 +16,10 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.ids import new_id
-from memorybus.log.entry import LoggedEvent, logged
-from memorybus.redis.cluster import Cluster, Shard, by_shard
-from memorybus.redis.connect import asked
-from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest
+from memorybus.log.entry import LoggedEvent, decode_entry
+from memorybus.redis.cluster import Cluster, Shard, group_by_shard
+from memorybus.redis.connect import ask_redis
+from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest_of
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
 
@@ -85,7 +85,9 @@ class EventLog:
         Raises:
             LogUnavailable: no answer.
         """
-        return weakest([asked(partial(server_facts, s.redis), self._where) for s in self.shards()])
+        return weakest_of(
+            [ask_redis(partial(server_facts, s.redis), self._where) for s in self.shards()]
+        )
 
     def shards(self) -> list[Shard]:
         """Return the servers that hold the log, each with the keys of its partitions.
@@ -94,7 +96,7 @@ class EventLog:
             LogUnavailable: no answer.
         """
         keys = [self.keys.log(partition) for partition in range(self._settings.partitions)]
-        return asked(lambda: by_shard(self._redis, keys), self._where)  # type: ignore[no-any-return]
+        return ask_redis(lambda: group_by_shard(self._redis, keys), self._where)  # type: ignore[no-any-return]
 
     def _check_birth(self) -> None:
         given = {
@@ -111,7 +113,7 @@ class EventLog:
                     pipe.hsetnx(self.keys.meta, name, given[name])
                 pipe.execute()
 
-        asked(born, self.keys.meta)
+        ask_redis(born, self.keys.meta)
         self.check_partitions()
 
     def check_partitions(self) -> None:
@@ -123,7 +125,7 @@ class EventLog:
             ForeignKey: the certificate is not ours.
         """
         key = self.keys.meta
-        said = asked(lambda: self._redis.hget(key, "partitions"), key)
+        said = ask_redis(lambda: self._redis.hget(key, "partitions"), key)
         if said is not None and not said.isdigit():
             raise ForeignKey(
                 f"{key}: `partitions` is {said[:40]!r}, which memorybus did not write; restore "
@@ -156,7 +158,7 @@ class EventLog:
         more = True
         while more and not events:
             page = self._entries(partition, after, count)
-            seen = (logged(partition, entry.decode(), f, self._decoder) for entry, f in page)
+            seen = (decode_entry(partition, entry.decode(), f, self._decoder) for entry, f in page)
             events = [event for event in seen if event is not None]
             more = len(page) == count
             after = page[-1][0].decode() if page else after
@@ -165,7 +167,7 @@ class EventLog:
     def _entries(self, partition: int, after: str, count: int) -> list[tuple[bytes, list[bytes]]]:
         key = self.keys.log(partition)
         found: list[tuple[bytes, list[bytes]]]
-        found = asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
+        found = ask_redis(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         return found
 
     def end(self, partition: int) -> str:
@@ -176,7 +178,7 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        last = asked(lambda: self._redis.xrevrange(key, count=1), key)
+        last = ask_redis(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
     def has(self, partition: int, entry: str) -> bool:
@@ -187,7 +189,7 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        return bool(asked(lambda: read_entries(self._redis, key, entry, entry), key))
+        return bool(ask_redis(lambda: read_entries(self._redis, key, entry, entry), key))
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else; their partitions stand still.
@@ -212,7 +214,7 @@ class EventLog:
                     pipe.xrevrange(self.keys.log(partition), count=1)
                 return pipe.execute(raise_on_error=False)
 
-        replies = asked(ask, self._where)
+        replies = ask_redis(ask, self._where)
         pairs = zip(partitions, replies[::2], replies[1::2], strict=True)
         return [_head(partition, n, last) for partition, n, last in pairs]
 
@@ -237,7 +239,7 @@ class EventLog:
         streams: Any = {self.keys.log(partition): entry for partition, entry in after.items()}
         by_key = {self.keys.log(partition).encode(): partition for partition in after}
         block = max(1, round(timeout * 1000))
-        reply = asked(lambda: self._redis.xread(streams, count=1, block=block), self._where)
+        reply = ask_redis(lambda: self._redis.xread(streams, count=1, block=block), self._where)
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
 
     def _polled(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
@@ -257,7 +259,7 @@ class EventLog:
                     queued.execute_command(_XRANGE, *words)
                 return pipe.execute()
 
-        found = zip(after, asked(ask, self._where), strict=True)
+        found = zip(after, ask_redis(ask, self._where), strict=True)
         return {partition: entries[0][0].decode() for partition, entries in found if entries}
 
 

@@ -3,13 +3,13 @@
 from redis import Redis
 
 from memorybus.config.settings import Settings
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.redis.keys import Keys
-from memorybus.spool.files import inspect
+from memorybus.spool.files import inspect_spool
 from memorybus.spool.note import SpoolStats
 
 
-def waiting(settings: Settings, redis: Redis | None = None) -> SpoolStats:
+def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
     """Count them, and say since when the oldest waits.
 
     Args:
@@ -21,7 +21,9 @@ def waiting(settings: Settings, redis: Redis | None = None) -> SpoolStats:
     """
     keys = Keys(settings.namespace)
     found = [
-        inspect(path, taken(redis, keys, settings.partitions, path.stem) if redis else {})
+        inspect_spool(
+            path, read_taken_sequences(redis, keys, settings.partitions, path.stem) if redis else {}
+        )
         for path in sorted(settings.spool_dir.glob("*.db"))
     ]
     return SpoolStats(

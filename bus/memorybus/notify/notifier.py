@@ -24,7 +24,7 @@ from memorybus.ids import new_id, new_rng
 from memorybus.notify.channels import Channel, channels_of, sender_of
 from memorybus.notify.host_note import HostNote
 from memorybus.notify.teller import Teller
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.office import Office
 
@@ -119,7 +119,7 @@ class Notifier:
         try:
             yield
         except (RedisError, OSError) as error:
-            raise translated(error, redacted(self._settings.redis_url)) from error
+            raise translate_redis_error(error, redacted(self._settings.redis_url)) from error
 
     def _findings(self) -> Sequence[Finding]:
         status = read_status(self._settings)

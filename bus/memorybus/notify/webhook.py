@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from memorybus.config.notify import Notify, check_webhook
-from memorybus.config.settings import load, variable
+from memorybus.config.settings import load, read_variable
 from memorybus.errors import ConfigError, MemoryBusError
 
 
@@ -33,14 +33,14 @@ def target(rules: Notify) -> tuple[str, str]:
         ConfigError: a variable that is named is not set, or holds no address.
     """
     for name in rules.variables:
-        if not variable(name).strip():
+        if not read_variable(name).strip():
             raise ConfigError(
                 f"notify: the environment variable {name[:100]!r} is not set; set it where the "
                 f"workers run, or in the secrets file"
             )
-    url = rules.url or variable(rules.url_env).strip()
+    url = rules.url or read_variable(rules.url_env).strip()
     check_webhook(url)
-    return url, variable(rules.token_env).strip() if rules.token_env else ""
+    return url, read_variable(rules.token_env).strip() if rules.token_env else ""
 
 
 def post(url: str, token: str, body: bytes, timeout: float) -> str:

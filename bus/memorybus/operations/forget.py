@@ -23,13 +23,13 @@ from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
-from memorybus.jobs.inspect import ErasedThere, InspectionFailed, InstanceInspector
-from memorybus.log.removal import Removed, remove
+from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
+from memorybus.log.removal import Removed, remove_entries
 from memorybus.operations.archive import archive as archiving
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import running
+from memorybus.processes.child import running_child
 from memorybus.processes.commands import archive_command
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
@@ -308,7 +308,7 @@ class Eraser:
     def _compact(self) -> None:
         """Seal what may be sealed, and take the hidden bytes out of the segments."""
         self._step("archive")
-        with running(archive_command(), self._settings) as child:
+        with running_child(archive_command(), self._settings) as child:
             done = child.report() or {}
             code = child.wait()
         errors = "; ".join(f"{name}: {why}" for name, why in done.get("errors", {}).items())
@@ -324,14 +324,14 @@ class Eraser:
         self._step("log")
         with Stores(self._settings) as stores:
             hidden = [Matcher(query) for query in stores.history.forgotten()]
-            return remove(
+            return remove_entries(
                 stores.history.log,
                 self._settings,
                 lambda event: any(one.wants(row_of(event.envelope)) for one in hidden),
             )
 
 
-def _described(name: str, there: ErasedThere) -> InstanceErasure:
+def _described(name: str, there: EraseReport) -> InstanceErasure:
     if not there.given:
         return InstanceErasure(name, problem="it has no way to erase: do it in its backend")
     return InstanceErasure(name, there.erased, there.remains)

@@ -9,7 +9,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
 from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
 from memorybus.history.history import History
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
@@ -153,7 +153,7 @@ class ReadUpTo:
         """Pass `events` on and note the places behind the known ones."""
         for event in events:
             position = event.position
-            if moment(position.entry) > moment(self.after[position.partition]):
+            if parse_entry_id(position.entry) > parse_entry_id(self.after[position.partition]):
                 self.after[position.partition] = position.entry
             yield event
 

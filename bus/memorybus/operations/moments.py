@@ -5,7 +5,7 @@ import re
 from memorybus.errors import ConfigError
 from memorybus.history.history import History
 from memorybus.text.display import iso
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 _PLACE = re.compile(r"p\d{2,}:\d+|[0-9a-f]{32}")
 
@@ -23,7 +23,7 @@ def moment_of(text: str) -> int | str:
     if _PLACE.fullmatch(text):
         return text
     try:
-        return stamp(text)
+        return parse_timestamp(text)
     except ValueError as error:
         raise ConfigError(
             f"{text!r} is no moment: give an ISO time (2026-05-31T18:00), a position (p07:1234) or "

@@ -10,7 +10,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.rebuild_lock import Working, at_work
+from memorybus.registry.rebuild_lock import RebuildCommand, running_rebuilds
 from memorybus.registry.roster import Roster
 from memorybus.registry.steering import Steering
 
@@ -53,9 +53,9 @@ class Stores:
         """
         self.history.log.check_partitions()
 
-    def working(self, providers: Iterable[str]) -> dict[str, Working]:
+    def working(self, providers: Iterable[str]) -> dict[str, RebuildCommand]:
         """Return who works on the instances of these providers now: a command that still lives."""
-        return at_work(self._redis, self._keys, providers)
+        return running_rebuilds(self._redis, self._keys, providers)
 
     def make(self, instance: Instance) -> None:
         """Make a new instance known; workers serve it within a heartbeat.

@@ -13,11 +13,11 @@ from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.server import EmbeddedRedis, Started
+from memorybus.embedded.server import EmbeddedRedis, RunningServer
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes import signals
-from memorybus.processes.child import started
+from memorybus.processes.child import start_child
 from memorybus.processes.keeper import Keeper, keeping
 
 LOOK_EVERY = 1.0
@@ -94,7 +94,7 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
     with only_one(settings.data_dir), _server(settings) as server:
         mark = new_mark()
         words = [*command, "--mark", mark]
-        with keeping(lambda: started(words, settings), clock) as keeper:
+        with keeping(lambda: start_child(words, settings), clock) as keeper:
             while True:
                 _watch(settings, keeper, mark, server, tell)
                 keeper.rest(LOOK_EVERY)
@@ -153,7 +153,7 @@ class _Server:
 
     def __init__(self, settings: Settings) -> None:
         self.embedded = None if settings.url else EmbeddedRedis(settings)
-        self.started: Started | None = None
+        self.started: RunningServer | None = None
 
     def start(self) -> None:
         if self.embedded is not None:

@@ -225,7 +225,7 @@ def wait_for_any(
     select.select(descriptors, [], [], timeout)
 
 
-def started(
+def start_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> ChildProcess:
     """Start a child that gets these settings, and its `grace` to end.
@@ -240,17 +240,17 @@ def started(
 
 
 @contextmanager
-def running(
+def running_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> Iterator[ChildProcess]:
     """Run a child for as long as the block lasts; it is stopped on the way out, whatever happened.
 
-    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. Arguments: see `started`.
+    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. Arguments as `start_child`.
     """
     child: ChildProcess | None = None
     try:
         with signals.deferred():
-            child = started(command, settings, directory=directory)
+            child = start_child(command, settings, directory=directory)
         yield child
     finally:
         if child is not None:

@@ -9,8 +9,8 @@ import msgspec
 
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
-from memorybus.processes.child import running
-from memorybus.registry.description import Described, KindOffer, TrialStep, TrialTerms
+from memorybus.processes.child import running_child
+from memorybus.registry.description import InstanceDescription, KindOffer, TrialStep, TrialTerms
 
 _WORKERS = "memorybus_workers"
 
@@ -71,9 +71,9 @@ def archive_command() -> list[str]:
     return module_command(_WORKERS, "archive")
 
 
-def described(
+def describe_instance(
     settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
-) -> Described:
+) -> InstanceDescription:
     """Ask a child what an instance, or a copy of it called `name`, would be; nothing is opened.
 
     Raises:
@@ -83,16 +83,16 @@ def described(
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
     command = module_command(_WORKERS, "describe", *words, "--options", given)
-    with running(command, settings) as child:
+    with running_child(command, settings) as child:
         report = child.report()
         if report is None:
             raise MemoryBusError(
                 f"what {provider} is could not be found out (exit code {child.wait()})"
             )
-    return msgspec.convert(report, Described)
+    return msgspec.convert(report, InstanceDescription)
 
 
-def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
+def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
     """Ask a child which kinds of providers there are, or what these are.
 
     Raises:
@@ -100,7 +100,7 @@ def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
     """
     command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
     found: list[KindOffer] = []
-    with running(command, settings) as child:
+    with running_child(command, settings) as child:
         while (report := child.report()) is not None:
             found.append(msgspec.convert(report, KindOffer))
         if not found:
@@ -108,7 +108,7 @@ def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
     return found
 
 
-def tried(
+def try_instance(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:
     """Let a child try an instance, or the copy `name` that serves it; yield each step.
@@ -127,7 +127,7 @@ def tried(
     words += ["--agent", terms.agent, "--user", terms.user]
     given = msgspec.json.encode(options).decode()
     command = module_command(_WORKERS, "trial", *words, "--options", given)
-    with running(command, settings) as child:
+    with running_child(command, settings) as child:
         told = False
         while (report := child.report()) is not None:
             told = True
@@ -136,13 +136,13 @@ def tried(
             raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
 
 
-def erased(
+def erase_owner(
     settings: Settings, names: Sequence[str], agent: str, user: str
 ) -> dict[str, tuple[str, ...]]:
     """Let a child erase what an owner has in some instances; return what is left, by instance."""
     words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
     left = dict.fromkeys(names, ("nothing is known of what was written there",))
-    with running(module_command(_WORKERS, "erase", *words), settings) as child:
+    with running_child(module_command(_WORKERS, "erase", *words), settings) as child:
         while (report := child.report()) is not None:
             left[report["name"]] = tuple(report["remains"])
     return {name: remains for name, remains in left.items() if remains}

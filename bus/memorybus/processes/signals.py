@@ -34,7 +34,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
-def hurried(end: BaseException) -> int:
+def hurried_exit_code(end: BaseException) -> int:
     """Return the exit code of an end that was asked for twice; 0 if once was enough.
 
     Args:

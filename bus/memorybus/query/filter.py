@@ -9,7 +9,7 @@ from memorybus.events import Omission
 from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import WHOLE, Plan
 
-_ASKED = (
+_WANTED_FIELDS = (
     ("ids", "id"),
     ("users", "user"),
     ("agents", "agent"),
@@ -17,7 +17,7 @@ _ASKED = (
     ("platforms", "platform"),
     ("types", "type"),
 )
-_EXCEPTED = (
+_EXCEPTED_FIELDS = (
     ("except_sessions", "session"),
     ("except_users", "user"),
     ("except_agents", "agent"),
@@ -33,13 +33,15 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         """Turn the query's words into sets."""
         self._asked = [
-            (field, frozenset(words)) for name, field in _ASKED if (words := getattr(query, name))
+            (field, frozenset(words))
+            for name, field in _WANTED_FIELDS
+            if (words := getattr(query, name))
         ]
         if query.sessions or query.lineages:
             self._asked.append(("session", frozenset(query.sessions)))
         self._excepted = [
             (field, frozenset(words))
-            for name, field in _EXCEPTED
+            for name, field in _EXCEPTED_FIELDS
             if (words := getattr(query, name))
         ]
         self._origins = frozenset(query.except_origins)

@@ -37,7 +37,7 @@ from memorybus.recall.model import (
     written_by,
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, owner_slot
 from memorybus.registry.roster import Roster
 from memorybus.text.cleaning import clean_text
@@ -200,7 +200,7 @@ def asked_prompt(
     try:
         return _Asking(redis, settings, clock).run(query, who, budget, timeout)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 

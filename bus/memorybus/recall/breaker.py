@@ -70,7 +70,7 @@ class RecallHealth:
 
         Args:
             provider: whose.
-            error: why, as `masking.described` tells it.
+            error: why, as `redact.describe_error` returns it.
             now_ms: when, for people.
         """
         key = self._keys.recalls(provider)

@@ -119,8 +119,8 @@ class WarmCache:
         """Read some hashes in one round trip, by `until`: names and values by turns."""
         from redis.exceptions import RedisError
 
-        from memorybus.redis.cluster import home_of
-        from memorybus.redis.connect import translated
+        from memorybus.redis.cluster import client_for_key
+        from memorybus.redis.connect import translate_redis_error
 
         redis = self._redis
         if redis is None:
@@ -130,7 +130,7 @@ class WarmCache:
         try:
             self._is_asking = True
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
-            connections: list[Any] = [home_of(redis, key).connection for key in keys]
+            connections: list[Any] = [client_for_key(redis, key).connection for key in keys]
             asked: dict[Any, list[bytes]] = {}
             for connection, key in zip(connections, keys, strict=True):
                 asked.setdefault(connection, []).append(_hgetall(key))
@@ -142,7 +142,7 @@ class WarmCache:
             self._drop_connection()
             self.wants_connection = True
             if isinstance(error, RedisError | OSError):
-                raise translated(error, keys[0]) from error
+                raise translate_redis_error(error, keys[0]) from error
             raise
         finally:
             self._is_asking = False

@@ -12,14 +12,14 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import reached
+from memorybus.log.heads import read_head_numbers
 from memorybus.recall import asks
 from memorybus.recall.answering import AnsweringProviders
 from memorybus.recall.asks import PromptAsk, PromptReply
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.model import WarmAsk, life_ms
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 _TIMEOUT = 1.0
@@ -56,10 +56,10 @@ class PromptExchange:
             left: seconds for which the asker waits.
         """
         until_ms = self._now_ms() + round(left * 1000)
-        positions = reached(self._redis, self._keys, question.partitions)
+        positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
         ttl = life_ms(self._settings, want)
-        call = scripts.want(self._keys, question.slot, msgspec.json.encode(want), ttl)
+        call = scripts.request_recall(self._keys, question.slot, msgspec.json.encode(want), ttl)
         generation = scripts.run(self._redis, call)
         asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
         asks.put(self._jobs, self._keys, asked, providers)
@@ -78,7 +78,7 @@ class PromptExchange:
         try:
             counter.report(self._redis, self._keys)
         except (RedisError, OSError) as error:
-            raise translated(error, "recall") from error
+            raise translate_redis_error(error, "recall") from error
 
     def _now_ms(self) -> int:
         told: Any = self._redis.time()

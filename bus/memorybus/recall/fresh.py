@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.concurrency.forking import importing
+from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import Waiters
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
@@ -151,7 +151,9 @@ class FreshRecalls:
     def _connected(self) -> PromptExchange:
         with self._connecting:
             if self._exchange is None:
-                with importing():  # a fork in the middle of an import leaves the child half of it
+                with (
+                    import_guard()
+                ):  # a fork in the middle of an import leaves the child half of it
                     from memorybus.recall.exchange import PromptExchange
                 self._exchange = PromptExchange(self._settings, self._clock)
             return self._exchange

@@ -87,7 +87,7 @@ def _asked(
     from memorybus.config.redis_urls import redacted
     from memorybus.log.stream import EventLog
     from memorybus.recall.requester import RecallRequester
-    from memorybus.redis.connect import TIMEOUT, connect_redis, translated
+    from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error
     from memorybus.registry.roster import Roster
 
     redis = connect_redis(settings)
@@ -104,7 +104,7 @@ def _asked(
         results, errors = _answers(redis, settings, clock, slot, names, timeout)
         return _answer(names, results, unserved | errors, want.budget)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         requester.close()
         redis.close()

@@ -14,8 +14,8 @@ from memorybus.events import Scope, SessionRef
 from memorybus.recall import retracted
 from memorybus.recall.model import GENERATION, prompt_slot, slot_of
 from memorybus.recall.queue import RecallQueue
-from memorybus.redis.cluster import by_shard
-from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.cluster import group_by_shard
+from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 _PAGE = 500
@@ -43,7 +43,7 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
             for slot in _wanted(redis, keys, held):
                 queue.put(slot)
     except (RedisError, OSError) as error:
-        raise translated(error, "recall") from error
+        raise translate_redis_error(error, "recall") from error
     finally:
         jobs.close()
     return gone
@@ -74,7 +74,7 @@ def purge_sessions(
         for slot in slots:
             redis.delete(keys.warm(slot), keys.want(slot))
     except (RedisError, OSError) as error:
-        raise translated(error, "recall") from error
+        raise translate_redis_error(error, "recall") from error
     finally:
         redis.close()
 
@@ -83,7 +83,7 @@ def _slots(redis: Redis, keys: Keys) -> Iterator[str]:
     """Yield the slots that have warm results; one may come twice."""
     before, after = keys.warm("\0").split("\0")
     spread = (keys.warm(str(number)) for number in range(_SPREAD))
-    for shard in by_shard(redis, spread):
+    for shard in group_by_shard(redis, spread):
         found: Iterable[bytes] = shard.redis.scan_iter(match=keys.warm("*"), count=_PAGE)
         for key in found:
             yield key.decode(errors="replace").removeprefix(before).removesuffix(after)

@@ -12,14 +12,14 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import reached
+from memorybus.log.heads import read_head_numbers
 from memorybus.recall.answering import Answering, AnsweringProviders
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
 from memorybus.recall.pending import PATIENCE, Ask
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_jobs, translated
+from memorybus.redis.connect import connect_jobs, translate_redis_error
 from memorybus.redis.keys import Keys
 
 
@@ -64,11 +64,11 @@ class RecallRequester:
             elif isinstance(ask, WarmAsk):
                 self._warm(ask)
         except (RedisError, OSError) as error:
-            raise translated(error, "recall") from error
+            raise translate_redis_error(error, "recall") from error
 
     def _warm(self, ask: WarmAsk) -> None:
         answering = self._answering.now()
-        positions = reached(self._redis, self._keys, ask.partitions)
+        positions = read_head_numbers(self._redis, self._keys, ask.partitions)
         want = msgspec.structs.replace(ask.want, positions=positions)
         if want.prompt:
             self._want_prompt(ask.slot, want, answering)
@@ -96,7 +96,7 @@ class RecallRequester:
             redis.RedisError: Redis is away.
         """
         ttl = life_ms(self._settings, want)
-        call = scripts.want(self._keys, slot, msgspec.json.encode(want), ttl)
+        call = scripts.request_recall(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)
         refused = [name for name in providers if not self._queue(name).put(slot)]
         if refused:

@@ -29,12 +29,12 @@ _KEY_AT = {"EVALSHA": 3, "EVAL": 3, "XGROUP": 2, "XINFO": 2, "MEMORY": 2, "OBJEC
 """Where the key stands, if not right after the name."""
 
 _KEYLESS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
-_OF_ONE_SHARD = frozenset(
+_SHARD_COMMANDS = frozenset(
     ("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "SCAN", "WAIT", "WAITAOF", "WATCH", "XREAD")
 )
-"""One shard would answer for its part only, so the caller names the shard (`by_shard`)."""
+"""One shard would answer for its part only, so the caller names the shard (`group_by_shard`)."""
 
-_EVERYWHERE = "SCRIPT LOAD"
+_ON_ALL_SHARDS = "SCRIPT LOAD"
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class Shard(msgspec.Struct, frozen=True):
     fails_over: bool
 
 
-def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
+def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
     """Group keys by the server that holds them; a single server holds them all.
 
     Raises:
@@ -63,7 +63,7 @@ def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
     return [Shard(redis, tuple(keys), followed)]
 
 
-def by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
+def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
     """Group keys by what one script may touch: those of a slot; of a single server, any.
 
     Args:
@@ -78,17 +78,17 @@ def by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
     return [held[at : at + most] for held in groups.values() for at in range(0, len(held), most)]
 
 
-def home_of(redis: Redis, key: str) -> Redis:
+def client_for_key(redis: Redis, key: str) -> Redis:
     """Return the client of the server that holds a key; for a single server, the caller's own.
 
     Raises:
         redis.RedisError: the cluster does not answer.
     """
-    return redis.home_of(key) if isinstance(redis, Cluster) else redis
+    return redis.client_for_key(key) if isinstance(redis, Cluster) else redis
 
 
 class Cluster(Redis):
-    """Acts as a `Redis`. A command without a key goes to the shard of slot 0; see `by_shard`.
+    """Acts as a `Redis`. A command without a key goes to the shard of slot 0 (`group_by_shard`).
 
     Several threads may use it, unless it has single connections.
     """
@@ -101,19 +101,19 @@ class Cluster(Redis):
         )  # the base class wants one; it is never connected
 
     def shards(self, keys: Iterable[str]) -> list[Shard]:
-        """See `by_shard`. Reads the map again, since the caller will talk to the shards itself."""
+        """Group keys by shard. Reads the map again, as the caller will use the shards itself."""
         self._nodes.refresh()
         groups: dict[str, list[str]] = {}
         for key in keys:
             groups.setdefault(self._nodes.owner(key), []).append(key)
         return [
-            Shard(self._nodes.at(address), tuple(held), self._nodes.is_replicated(address))
+            Shard(self._nodes.client_at(address), tuple(held), self._nodes.is_replicated(address))
             for address, held in groups.items()
         ]
 
-    def home_of(self, key: str) -> Redis:
-        """See `home_of`."""
-        return self._nodes.at(self._nodes.owner(key))
+    def client_for_key(self, key: str) -> Redis:
+        """Return the client of the node that holds a key."""
+        return self._nodes.client_at(self._nodes.owner(key))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run one command on the shard of its key.
@@ -121,27 +121,27 @@ class Cluster(Redis):
         Raises:
             redis.RedisError: as the server or the connection says.
         """
-        if args[0] == _EVERYWHERE:
-            said = [node.execute_command(*args, **options) for node in self._nodes.all()]
+        if args[0] == _ON_ALL_SHARDS:
+            said = [node.execute_command(*args, **options) for node in self._nodes.clients()]
             return said[-1]
         address = self._nodes.owner(key_of(args))
         try:
-            node: Any = self._nodes.at(address)
+            node: Any = self._nodes.client_at(address)
             return node.execute_command(*args, **options)
         except AskError as redirection:
-            return self._redirected((args, options), address, redirection)
+            return self._follow_redirection((args, options), address, redirection)
         except (Unreachable, TooLate, ClusterDownError):
-            self._nodes.forget(address)
+            self._nodes.mark_failed(address)
             raise
 
-    def _redirected(self, command: Command, asked: str, redirection: AskError) -> Any:
+    def _follow_redirection(self, command: Command, asked: str, redirection: AskError) -> Any:
         """Run a command whose key moves, or has moved, to another shard."""
         for _ in range(_REDIRECTIONS):
-            address = self._nodes.named(redirection.host, redirection.port, asked)
+            address = self._nodes.redirected_address(redirection.host, redirection.port, asked)
             moved = isinstance(redirection, MovedError)
             if moved:
                 self._nodes.refresh(address)
-            node: Any = self._nodes.at(address)
+            node: Any = self._nodes.client_at(address)
             with node.pipeline(transaction=False) as pipe:
                 if not moved:
                     pipe.execute_command("ASKING")
@@ -164,30 +164,32 @@ class Cluster(Redis):
         Raises:
             redis.ConnectionError: a shard is away; some commands may have been executed.
         """
-        replies, asked = self._round(commands)
+        replies, asked = self._send_round(commands)
         for i, reply in enumerate(replies):
             if isinstance(reply, AskError):  # in order, so a key's commands stay in order
                 try:
-                    replies[i] = self._redirected(commands[i], asked[i], reply)
+                    replies[i] = self._follow_redirection(commands[i], asked[i], reply)
                 except RedisError as error:
                     replies[i] = error
             elif isinstance(reply, ClusterDownError):
-                self._nodes.forget(asked[i])
+                self._nodes.mark_failed(asked[i])
         return replies
 
-    def _round(self, commands: Sequence[Command]) -> tuple[list[Any], list[str]]:
+    def _send_round(self, commands: Sequence[Command]) -> tuple[list[Any], list[str]]:
         asked = [self._nodes.owner(key_of(args)) for args, _ in commands]
         replies: list[Any] = [None] * len(commands)
         with ExitStack() as held:
-            wires = []
+            requests = []
             for address in dict.fromkeys(asked):
                 mine = [i for i, at in enumerate(asked) if at == address]
-                wires.append(_Wire(self._nodes, address, [commands[i] for i in mine], mine))
-            for wire in wires:
-                held.enter_context(wire)
-                wire.write()
-            for wire in wires:
-                for i, reply in zip(wire.places, wire.read(), strict=True):
+                requests.append(
+                    _ShardRequest(self._nodes, address, [commands[i] for i in mine], mine)
+                )
+            for request in requests:
+                held.enter_context(request)
+                request.write()
+            for request in requests:
+                for i, reply in zip(request.places, request.read(), strict=True):
                     replies[i] = reply
         return replies, asked
 
@@ -198,14 +200,16 @@ class Cluster(Redis):
             redis.RedisError: as the server says; also if they belong to several shards.
         """
         address = self._nodes.owner(key_of(commands[0][0]))
-        with self._nodes.at(address).pipeline() as pipe:
+        with self._nodes.client_at(address).pipeline() as pipe:
             pipe.command_stack = list(commands)
             try:
                 return list(pipe.execute(raising))
             except (Unreachable, TooLate, AskError, ClusterDownError) as error:
-                self._nodes.forget(address)
+                self._nodes.mark_failed(address)
                 if isinstance(error, MovedError):  # other nodes may not know of the move yet
-                    self._nodes.refresh(self._nodes.named(error.host, error.port, address))
+                    self._nodes.refresh(
+                        self._nodes.redirected_address(error.host, error.port, address)
+                    )
                 raise
 
     def set_response_callback(self, command: str, callback: Any) -> NoReturn:
@@ -238,7 +242,7 @@ class _Pipeline(Pipeline):
         return replies
 
 
-class _Wire:
+class _ShardRequest:
     """One shard's part of a round trip. A connection with unread replies is not used again."""
 
     def __init__(
@@ -248,9 +252,9 @@ class _Wire:
         self._nodes = nodes
         self._address = address
         self._commands = commands
-        self._redis: Any = nodes.at(address)
+        self._redis: Any = nodes.client_at(address)
         self._connection: Any = None
-        self._owing = False
+        self._awaits_replies = False
 
     def __enter__(self) -> Self:
         return self
@@ -259,20 +263,20 @@ class _Wire:
         try:
             single = self._redis.connection
             self._connection = single or self._redis.connection_pool.get_connection()
-            self._owing = True
+            self._awaits_replies = True
             words = [args for args, _ in self._commands]
             self._connection.send_packed_command(self._connection.pack_commands(words))
         except (Unreachable, TooLate):
-            self._nodes.forget(self._address)
+            self._nodes.mark_failed(self._address)
             raise
 
     def read(self) -> list[Any]:
         try:
             replies = [self._reply(args[0], options) for args, options in self._commands]
         except (Unreachable, TooLate):
-            self._nodes.forget(self._address)
+            self._nodes.mark_failed(self._address)
             raise
-        self._owing = False
+        self._awaits_replies = False
         return replies
 
     def _reply(self, name: str, options: dict[str, Any]) -> Any:
@@ -291,7 +295,7 @@ class _Wire:
     ) -> None:
         if self._connection is None:
             return
-        if self._owing:
+        if self._awaits_replies:
             self._connection.disconnect()
         if self._redis.connection is None:
             self._redis.connection_pool.release(self._connection)
@@ -311,7 +315,9 @@ def key_of(args: Sequence[Any]) -> str | bytes | None:
     if words[0] in _KEYLESS:
         return None
     at = _KEY_AT.get(words[0], 1)
-    if words[0] in _OF_ONE_SHARD or len(words) <= at:
-        raise RedisError(f"{name}: has no key to find its shard by; send it to one (by_shard)")
+    if words[0] in _SHARD_COMMANDS or len(words) <= at:
+        raise RedisError(
+            f"{name}: has no key to find its shard by; send it to one (group_by_shard)"
+        )
     key: str | bytes = words[at]
     return key

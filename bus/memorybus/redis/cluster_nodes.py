@@ -92,7 +92,7 @@ class Nodes:
         slot = 0 if key is None else slot_of(key)
         found = (self._map or self.refresh()).owner(slot)
         if found is None:
-            self.forget("")
+            self.mark_failed("")
             raise Unreachable(f"no shard of the cluster serves slot {slot}")
         return found
 
@@ -100,7 +100,7 @@ class Nodes:
         """Say whether a primary has replicas."""
         return address in (self._map or self.refresh()).replicated
 
-    def at(self, address: str) -> Redis:
+    def client_at(self, address: str) -> Redis:
         """Return the client of a node.
 
         Raises:
@@ -111,7 +111,7 @@ class Nodes:
                 try:
                     self._clients[address] = self._client(address)
                 except RedisError:
-                    self.forget(address)
+                    self.mark_failed(address)
                     raise
             return self._clients[address]
 
@@ -124,17 +124,17 @@ class Nodes:
             **self._options,
         )
 
-    def all(self) -> list[Any]:
+    def clients(self) -> list[Any]:
         """Return the clients of all primaries, and of nodes to which a key was redirected."""
         with self._lock:
             owners = (self._map or self.refresh()).owners
-            return [self.at(address) for address in {*owners, *self._clients}]
+            return [self.client_at(address) for address in {*owners, *self._clients}]
 
-    def named(self, host: str, port: int, asked: str) -> str:
+    def redirected_address(self, host: str, port: int, asked: str) -> str:
         """Return the address in a redirection; without a host, that of the node that was asked."""
         return f"{host or asked.rpartition(':')[0]}:{port}"
 
-    def forget(self, address: str) -> None:
+    def mark_failed(self, address: str) -> None:
         """Read the map again before the next command, and ask `address` last, since it failed."""
         with self._lock:
             self._map, self._failed = None, address
@@ -150,24 +150,24 @@ class Nodes:
         """
         with self._lock:
             errors, kind = [], Unreachable
-            for address in self._by_trust(first):
+            for address in self._in_order_of_trust(first):
                 try:
-                    node: Any = self.at(address)
+                    node: Any = self.client_at(address)
                     reply = node.execute_command("CLUSTER", "SLOTS")
                 except (RedisError, OSError) as error:
                     errors.append(f"{address}: {error}")
                     kind = AuthenticationError if isinstance(error, AuthenticationError) else kind
                     continue
                 self._map = read_slots(reply, address.rpartition(":")[0])
-                self._drop_strangers(self._map)
+                self._close_unused(self._map)
                 return self._map
             raise kind("no node of the cluster answers: " + "; ".join(errors))
 
-    def _by_trust(self, first: str) -> Iterator[str]:
+    def _in_order_of_trust(self, first: str) -> Iterator[str]:
         known = dict.fromkeys([*([first] if first else []), *self._clients, *self._seeds])
         yield from sorted(known, key=lambda address: address == self._failed)
 
-    def _drop_strangers(self, slots: SlotMap) -> None:
+    def _close_unused(self, slots: SlotMap) -> None:
         """Close the clients of nodes that serve nothing any more."""
         for address in self._clients.keys() - {*slots.owners}:
             self._clients.pop(address).close()

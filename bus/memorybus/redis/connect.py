@@ -19,9 +19,9 @@ from memorybus.config.redis_urls import (
     hosts_of,
     is_cluster,
     is_sentinel,
-    one_server,
     redacted,
     service_of,
+    single_server_url,
 )
 from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
@@ -54,17 +54,17 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
         LogUnavailable: with `single`, no connection.
     """
     try:
-        return _client(settings.redis_url, timeout, single)
+        return _build_client(settings.redis_url, timeout, single)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
 
 
 def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:
     """Return a client of the Redis that holds the RQ jobs."""
-    return _client(settings.redis_jobs_url, timeout, single=False)
+    return _build_client(settings.redis_jobs_url, timeout, single=False)
 
 
-def _client(url: str, timeout: float, single: bool) -> Redis:
+def _build_client(url: str, timeout: float, single: bool) -> Redis:
     options = {
         "protocol": 2,
         "decode_responses": False,
@@ -73,22 +73,22 @@ def _client(url: str, timeout: float, single: bool) -> Redis:
         "retry": Retry(NoBackoff(), 0),
     }
     if is_cluster(url):
-        return _cluster(url, options, single)
+        return _cluster_client(url, options, single)
     if is_sentinel(url):
-        return _followed(url, options, single)
+        return _sentinel_client(url, options, single)
     return Redis.from_url(url, single_connection_client=single, **options)
 
 
-def _cluster(url: str, options: dict[str, Any], single: bool) -> Redis:
-    nodes = Nodes(hosts_of(url), options | _given(url), single=single)
+def _cluster_client(url: str, options: dict[str, Any], single: bool) -> Redis:
+    nodes = Nodes(hosts_of(url), options | _url_options(url), single=single)
     if single:
-        nodes.all()  # connects, so that no later command has to
+        nodes.clients()  # connects, so that no later command has to
     return Cluster(nodes)
 
 
-def _followed(url: str, options: dict[str, Any], single: bool) -> Redis:
+def _sentinel_client(url: str, options: dict[str, Any], single: bool) -> Redis:
     """Return a client of the master that sentinels name."""
-    given = _given(url)
+    given = _url_options(url)
     asking = {
         "username": given.pop("sentinel_username", None),
         "password": given.pop("sentinel_password", None),
@@ -106,21 +106,21 @@ def _followed(url: str, options: dict[str, Any], single: bool) -> Redis:
     return client
 
 
-def _given(url: str) -> dict[str, Any]:
+def _url_options(url: str) -> dict[str, Any]:
     """Return what a URL has besides hosts: credentials, database, TLS, redis-py's options."""
     parse: Any = parse_url
-    given: dict[str, Any] = parse(one_server(url))
+    given: dict[str, Any] = parse(single_server_url(url))
     tls = given.pop("connection_class", None) is SSLConnection
     del given["host"]
     return given | ({"ssl": True} if tls else {})
 
 
-def asked(ask: Callable[[], Any], where: str) -> Any:
+def ask_redis(ask: Callable[[], Any], where: str) -> Any:
     """Return what a question to Redis gives.
 
     Args:
         ask: asks it with redis-py.
-        where: see `translated`.
+        where: see `translate_redis_error`.
 
     Raises:
         LogError: what redis-py raised, translated.
@@ -128,10 +128,10 @@ def asked(ask: Callable[[], Any], where: str) -> Any:
     try:
         return ask()
     except (RedisError, OSError) as error:
-        raise translated(error, where) from error
+        raise translate_redis_error(error, where) from error
 
 
-def translated(error: Exception, where: str) -> LogError:
+def translate_redis_error(error: Exception, where: str) -> LogError:
     """Return the bus's error for a Redis error.
 
     Args:
@@ -140,15 +140,15 @@ def translated(error: Exception, where: str) -> LogError:
     """
     text = str(error)
     if "WRONGTYPE" in text:  # Redis 6.2 puts it at the end of a script's error
-        return foreign(where)
+        return foreign_key_error(where)
     if isinstance(error, AuthenticationError) or _SENTINEL_DENIED in text:
-        return _denied(text, where)
+        return _access_denied_error(text, where)
     text = text.partition(" : <redis")[0]  # without the objects in a sentinel's error
     kind = AccessDenied if isinstance(error, NoPermissionError) else LogUnavailable
     return kind(f"{where}: {text or type(error).__name__}")
 
 
-def foreign(key: str) -> ForeignKey:
+def foreign_key_error(key: str) -> ForeignKey:
     """Return the error for a key of ours that holds something else."""
     return ForeignKey(
         f"{key}: holds something that memorybus did not write; rename or delete it, or set "
@@ -156,7 +156,7 @@ def foreign(key: str) -> ForeignKey:
     )
 
 
-def _denied(text: str, where: str) -> AccessDenied:
+def _access_denied_error(text: str, where: str) -> AccessDenied:
     """Return the error for a server that refuses our credentials."""
     place = f"{where}: " if "://" in where else ""
     who, said = "Redis", text.rstrip(".")

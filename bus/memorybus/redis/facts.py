@@ -51,7 +51,7 @@ def server_facts(redis: Redis) -> Server:
     )
 
 
-def weakest(servers: Sequence[Server]) -> Server:
+def weakest_of(servers: Sequence[Server]) -> Server:
     """Return the least that all servers of a log have: oldest release, weakest durability."""
     return Server(
         version=min(servers, key=lambda server: server.release).version,

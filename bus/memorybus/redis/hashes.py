@@ -14,7 +14,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of reading an entry: anybody who can write to Redis may have put it there."""
 
 
-def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
+def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
     """Return every entry, by name.
 
     Raises:
@@ -29,7 +29,7 @@ def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str
         raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
 
 
-def legible(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
+def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
     """Return the entries that can be read; one of another release hides no other."""
     found: dict[str, Any] = {}
     for name, body in sorted(bodies.items()):

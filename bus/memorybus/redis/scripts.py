@@ -132,7 +132,7 @@ def _no_reply(_: Any) -> None:
 # -- producers ------------------------------------------------------------------------------------
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class OutgoingEvent(msgspec.Struct, frozen=True):
     """An event on its way into the log: the producer's sequence, event id, digest and body."""
 
     sequence: int
@@ -148,7 +148,7 @@ class Appended(msgspec.Struct, frozen=True):
     conflicts: list[int]
 
 
-class Behind(msgspec.Struct, frozen=True):
+class TailLost(msgspec.Struct, frozen=True):
     """Redis has lost its tail: the last sequence that it has of this producer."""
 
     last: int
@@ -159,12 +159,12 @@ def append(
     partition: int,
     producer: str,
     expected: int,
-    events: Sequence[Outgoing],
+    events: Sequence[OutgoingEvent],
     *,
     window_ms: int,
     max_ids: int,
     possibly_delivered: int = 0,
-) -> ScriptCall[Appended | Behind]:
+) -> ScriptCall[Appended | TailLost]:
     """Append a batch to one partition, each event once (G2).
 
     Args:
@@ -187,13 +187,13 @@ def append(
     return ScriptCall(_APPEND, where, args, _read_append)
 
 
-def _read_append(reply: Any) -> Appended | Behind:
+def _read_append(reply: Any) -> Appended | TailLost:
     if reply[0] == 0:
-        return Behind(int(reply[1]))
+        return TailLost(int(reply[1]))
     return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
 
 
-def rest(
+def note_rest(
     keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
 ) -> ScriptCall[None]:
     """Note that a producer has deleted every event up to a sequence, and sends none of them again.
@@ -204,7 +204,7 @@ def rest(
     return ScriptCall(_REST, where, (producer, sequence, window_ms), _no_reply)
 
 
-def forget(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
+def forget_producer(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
     """Forget a producer whose spool is discarded."""
     return ScriptCall(_FORGET, (keys.producers(partition),), (producer,), _no_reply)
 
@@ -212,7 +212,7 @@ def forget(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
 # -- lanes ----------------------------------------------------------------------------------------
 
 
-class Acquired(msgspec.Struct, frozen=True):
+class AcquiredLane(msgspec.Struct, frozen=True):
     """A lane that is ours now: its new epoch, and what Redis knows of its progress.
 
     Attributes:
@@ -236,7 +236,7 @@ class Acquired(msgspec.Struct, frozen=True):
 
 def acquire(
     keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, held: str = ""
-) -> ScriptCall[Acquired | None]:
+) -> ScriptCall[AcquiredLane | None]:
     """Take a lane if its lease is free or `held`, with an epoch above `floor`; None if it is not.
 
     Args:
@@ -253,11 +253,11 @@ def acquire(
     return ScriptCall(_ACQUIRE, where, (worker, ms, provider, floor, held), _read_acquire)
 
 
-def _read_acquire(reply: Any) -> Acquired | None:
+def _read_acquire(reply: Any) -> AcquiredLane | None:
     if reply is None:
         return None
     epoch, entry, n, done, *numbers = reply
-    return Acquired(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
+    return AcquiredLane(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
 
 
 class Renewal(msgspec.Struct, frozen=True):
@@ -300,7 +300,7 @@ def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCal
     return ScriptCall(_RECLAIM, where, (worker,), bool)
 
 
-def born(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
+def note_new_lane(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
     """Note that a lane is a new one, unless it is there already (G4)."""
     return ScriptCall(_BORN, (keys.lane(partition, provider),), (), _no_reply)
 
@@ -337,7 +337,7 @@ class Stale(msgspec.Struct, frozen=True):
     """Nothing was written: the epoch is not the lane's newest, or another server gave it (G5)."""
 
 
-def _counted(reply: Any) -> int | Stale:
+def _read_count(reply: Any) -> int | Stale:
     return Stale() if reply < 0 else int(reply)
 
 
@@ -348,7 +348,7 @@ def note_try(
 
     Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), _counted)
+    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_count)
 
 
 def park(
@@ -363,7 +363,7 @@ def park(
     for entry, key, record in records:
         args += (entry, key, record)
     lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _counted)
+    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _read_count)
 
 
 class Settled(Enum):
@@ -409,7 +409,7 @@ def settle(
 # -- hashes and locks -----------------------------------------------------------------------------
 
 
-def note(key: str, fields: Mapping[str, bytes]) -> ScriptCall[None]:
+def write_fields(key: str, fields: Mapping[str, bytes]) -> ScriptCall[None]:
     """Write fields of a hash, also when the server is out of memory."""
     args = [part for field in fields.items() for part in field]
     return ScriptCall(_NOTE, (key,), args, _no_reply)
@@ -426,7 +426,7 @@ class LockLost(msgspec.Struct, frozen=True):
     """Nothing was changed: the lock is not ours any more."""
 
 
-def change(
+def change_field(
     key: str,
     field: str | bytes,
     to: bytes,
@@ -455,7 +455,7 @@ def _read_change(reply: Any) -> bytes | LockLost | None:
     return None if reply is None else bytes(reply)
 
 
-def prolong(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
+def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
     """Let a lock's entry stand for so long from now (0: delete it); return whether it was ours."""
     return ScriptCall(_PROLONG, (key,), (token, life_ms), bool)
 
@@ -463,7 +463,7 @@ def prolong(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
 # -- recall ---------------------------------------------------------------------------------------
 
 
-def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> ScriptCall[int]:
+def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> ScriptCall[int]:
     """Ask for a recall; return its generation."""
     return ScriptCall(_WANT, (keys.want(slot),), (request, ttl_ms), int)
 
@@ -475,7 +475,7 @@ class WarmReply(NamedTuple):
     wanted: int
 
 
-def warm(
+def store_warm(
     keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
 ) -> ScriptCall[WarmReply]:
     """Store a result, unless a newer request or result is there."""
@@ -487,7 +487,7 @@ def warm(
 # -- the log as it stands, and the archive --------------------------------------------------------
 
 
-def look(
+def look_at_partition(
     keys: Keys, partition: int, settled: str, samples: int, ages_ms: Sequence[int]
 ) -> ScriptCall[Sequence[Any]]:
     """Look at a partition at one moment; the reply's fields are those of the script's header.
@@ -521,7 +521,9 @@ class NumbersPage(NamedTuple):
     breaks: tuple[tuple[int, int], ...]
 
 
-def audit(keys: Keys, partition: int, entry: str, n: int, count: int) -> ScriptCall[NumbersPage]:
+def read_numbers(
+    keys: Keys, partition: int, entry: str, n: int, count: int
+) -> ScriptCall[NumbersPage]:
     """Read the numbers of `count` entries behind an entry, whose number is `n`."""
     return ScriptCall(_AUDIT, (keys.log(partition),), (entry, n, count), _read_audit)
 
@@ -606,7 +608,9 @@ def _read_call_wait(reply: Any) -> CallWait:
 # -- telling people -------------------------------------------------------------------------------
 
 
-def told(keys: Keys, owner: str, life_ms: int, note: bytes = b"") -> ScriptCall[bytes | None]:
+def hold_office(
+    keys: Keys, owner: str, life_ms: int, note: bytes = b""
+) -> ScriptCall[bytes | None]:
     """Take or keep the office of who tells people of findings; read its note, or leave a new one.
 
     Returns the note, b"" if there is none; None if the office is another's.

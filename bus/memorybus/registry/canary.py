@@ -2,16 +2,16 @@
 
 from redis import Redis
 
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 
 _KEPT_MS = 30 * 86_400_000
 
 
-def note(redis: Redis, keys: Keys, now_ms: int) -> None:
+def note_arrival(redis: Redis, keys: Keys, now_ms: int) -> None:
     """Note that one has come through, for a month.
 
     Raises:
         LogError: it cannot be written.
     """
-    asked(lambda: redis.set(keys.canary, now_ms, px=_KEPT_MS), keys.canary)
+    ask_redis(lambda: redis.set(keys.canary, now_ms, px=_KEPT_MS), keys.canary)

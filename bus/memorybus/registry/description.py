@@ -67,7 +67,7 @@ class KindOffer(msgspec.Struct, frozen=True):
     missing: str = ""
 
 
-class Described(msgspec.Struct, frozen=True):
+class InstanceDescription(msgspec.Struct, frozen=True):
     """Describes an instance, or a copy of one, that is not open.
 
     Attributes:

@@ -3,7 +3,7 @@
 _HEADER = 8
 
 
-def encoded(n: int, done: int) -> bytes:
+def encode_done_set(n: int, done: int) -> bytes:
     """Return a done-set as bytes: the checkpoint's number and the bitmap, both little-endian.
 
     Args:
@@ -15,7 +15,7 @@ def encoded(n: int, done: int) -> bytes:
     return n.to_bytes(_HEADER, "little") + done.to_bytes((done.bit_length() + 7) // 8, "little")
 
 
-def above(done: bytes, n: int) -> int:
+def decode_done_above(done: bytes, n: int) -> int:
     """Return a stored done-set as a bitmap above `n`.
 
     The checkpoint may have moved since it was stored; the numbers still mean the same.

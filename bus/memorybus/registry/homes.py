@@ -22,7 +22,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
 
 FILE = "place"
@@ -56,7 +56,7 @@ def place_id(settings: Settings, make_id: NewId = new_id) -> str:
     """
     path = settings.data_dir / FILE
     try:
-        text = _read(path) or _made(path, make_id)
+        text = _read_id(path) or _make_id(path, make_id)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; make data_dir writable") from error
     if not _ID.fullmatch(text):
@@ -67,14 +67,14 @@ def place_id(settings: Settings, make_id: NewId = new_id) -> str:
     return text
 
 
-def _read(path: Path) -> str:
+def _read_id(path: Path) -> str:
     try:
         return path.read_text(errors="replace").strip()
     except FileNotFoundError:
         return ""
 
 
-def _made(path: Path, make_id: NewId) -> str:
+def _make_id(path: Path, make_id: NewId) -> str:
     """Write a new id, all or nothing; the lock lets only one process do so."""
     private.directory(path.parent)
     with FileLock(path.with_suffix(".lock"), mode=private.FILE):
@@ -85,39 +85,39 @@ def _made(path: Path, make_id: NewId) -> str:
                 file.flush()
                 os.fsync(file.fileno())  # Redis will remember the id
             fresh.replace(path)
-    return _read(path)
+    return _read_id(path)
 
 
-def here(settings: Settings, make_id: NewId = new_id) -> Home:
+def local_home(settings: Settings, make_id: NewId = new_id) -> Home:
     """Return the home that this process can offer: its data directory, with an id.
 
     Raises:
         ConfigError: see `place_id`.
     """
-    return _offered(settings, place_id(settings, make_id))
+    return _build_home(settings, place_id(settings, make_id))
 
 
-def found_here(settings: Settings) -> Home:
-    """Return what `here` would, but write nothing: `place` is empty if there is no id yet.
+def find_local_home(settings: Settings) -> Home:
+    """Return what `local_home` would, but write nothing: `place` is empty if there is no id yet.
 
     Raises:
         ConfigError: see `place_id`.
     """
     is_place = (settings.data_dir / FILE).exists()
-    return here(settings) if is_place else _offered(settings, "")
+    return local_home(settings) if is_place else _build_home(settings, "")
 
 
-def _offered(settings: Settings, place: str) -> Home:
-    mark = _mark(settings) if place else ""
+def _build_home(settings: Settings, place: str) -> Home:
+    mark = _read_mark(settings) if place else ""
     return Home(place, socket.gethostname(), str(settings.data_dir), mark)
 
 
-def _mark(settings: Settings) -> str:
+def _read_mark(settings: Settings) -> str:
     """Return the inode of the file ``place``, or `EMBEDDED`; see `Home.mark`."""
     return str((settings.data_dir / FILE).stat().st_ino) if settings.url else EMBEDDED
 
 
-def is_same(known: Home, ours: Home) -> bool:
+def is_same_home(known: Home, ours: Home) -> bool:
     """Say whether our directory is the known home itself, and no copy of it; pure.
 
     It is if it lies where the home was last seen, or if it has the same file elsewhere: a renamed
@@ -127,13 +127,13 @@ def is_same(known: Home, ours: Home) -> bool:
     return known.place == ours.place and (seen_here or known.mark == ours.mark)
 
 
-def elsewhere(known: Home | None, settings: Settings) -> Home | None:
+def home_elsewhere(known: Home | None, settings: Settings) -> Home | None:
     """Return a home if it is not here; None if it is, or if there is none.
 
     Raises:
         ConfigError: see `place_id`.
     """
-    return None if known is None or is_same(known, found_here(settings)) else known
+    return None if known is None or is_same_home(known, find_local_home(settings)) else known
 
 
 def delete_state(settings: Settings, name: str) -> None:
@@ -173,8 +173,8 @@ class Homes:
             found = self._swapped(provider, seen, home)
             if found in (seen or None, msgspec.json.encode(home)):
                 return home
-            known = _decoded(self._key, provider, found or b"")
-            if not is_same(known, home):
+            known = _decode_home(self._key, provider, found or b"")
+            if not is_same_home(known, home):
                 return known
             seen = found or b""
 
@@ -186,38 +186,38 @@ class Homes:
         """
         known = self.all()
         holders = {name: known.get(name) or self.claim(name, home) for name in providers}
-        return {name: held for name, held in holders.items() if not is_same(held, home)}
+        return {name: held for name, held in holders.items() if not is_same_home(held, home)}
 
     def all(self) -> dict[str, Home]:
         """Return the homes by provider, without entries that cannot be read."""
-        found: dict[bytes, bytes] = asked(lambda: self._redis.hgetall(self._key), self._key)
+        found: dict[bytes, bytes] = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
         homes: dict[str, Home] = {}
         for name, body in sorted(found.items()):
             with contextlib.suppress(ForeignKey, UnicodeDecodeError):
-                homes[name.decode()] = _decoded(self._key, name.decode(), body)
+                homes[name.decode()] = _decode_home(self._key, name.decode(), body)
         return homes
 
     def move(self, provider: str, home: Home) -> None:
         """Make `home` the provider's, whatever its home was; nothing is copied."""
-        asked(lambda: self._note(provider, home), self._key)
+        ask_redis(lambda: self._note(provider, home), self._key)
 
     def forget(self, provider: str) -> None:
         """Forget an instance's home: its state is gone, or nobody serves it any more."""
-        asked(lambda: self._redis.hdel(self._key, provider), self._key)
+        ask_redis(lambda: self._redis.hdel(self._key, provider), self._key)
 
     def _note(self, provider: str, home: Home) -> None:
-        call = scripts.note(self._key, {provider: msgspec.json.encode(home)})
+        call = scripts.write_fields(self._key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)
 
     def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
-        call = scripts.change(self._key, provider, body, seen=seen)
-        found: bytes | None = asked(lambda: scripts.run(self._redis, call), self._key)
+        call = scripts.change_field(self._key, provider, body, seen=seen)
+        found: bytes | None = ask_redis(lambda: scripts.run(self._redis, call), self._key)
         return found
 
 
-def _decoded(key: str, provider: str, body: bytes) -> Home:
+def _decode_home(key: str, provider: str, body: bytes) -> Home:
     try:
         return msgspec.json.decode(body, type=Home)
     except msgspec.MsgspecError as error:

@@ -16,8 +16,8 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
-from memorybus.redis.hashes import decoded, legible
+from memorybus.redis.connect import ask_redis
+from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
 from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
 from memorybus.registry.steering import AS_CONFIGURED, RetryWish, Tuned, Tuning
@@ -26,7 +26,7 @@ Purpose = Literal["replay", "rebuild", "verify", "added"]
 
 _T = TypeVar("_T")
 
-_NAMED, _SHOWN = 3, 60
+_MOST_NAMED, _NAME_CHARS = 3, 60
 """Foreign entries that a message names, and the characters of each that it shows."""
 
 
@@ -53,7 +53,7 @@ class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     live: str = ""
 
 
-def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as a record holds them: a date of a command line becomes a text."""
     return dict(msgspec.json.decode(msgspec.json.encode(options)))
 
@@ -197,29 +197,29 @@ class Instances:
                     pipe.exists(ours.redo(name))
                 return pipe.execute()
 
-        held, live, copies, tuned, retries, *asking = asked(ask, keys[0])
+        held, live, copies, tuned, retries, *asking = ask_redis(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in held
         }
-        made = _copies(copies)
+        made = _decode_copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - made.keys())
-        pauses |= legible(held, InstancePause)
+        pauses |= decode_readable(held, InstancePause)
         wanted = frozenset(name for name, there in zip(redo, asking, strict=True) if there)
         return InstancesView(
             made,
-            legible(live, Live),
+            decode_readable(live, Live),
             pauses,
             tuple(ignored),
             wanted,
-            legible(tuned, Tuned),
-            legible(retries, RetryWish),
+            decode_readable(tuned, Tuned),
+            decode_readable(retries, RetryWish),
         )
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""
         key = self._keys.instances
-        return _copies(asked(lambda: self._redis.hgetall(key), key))
+        return _decode_copies(ask_redis(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, or None; entries of other names do not matter."""
@@ -301,27 +301,31 @@ class Instances:
                 return known
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
-        return decoded(key, asked(lambda: self._redis.hgetall(key), key), kind)
+        return decode_entries(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
 
     def _one(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
         """Return an entry's bytes and what they mean; empty and None if there is no entry."""
-        body: bytes = asked(lambda: self._redis.hget(key, name), key) or b""
-        return body, decoded(key, {name.encode(): body} if body else {}, kind).get(name)
+        body: bytes = ask_redis(lambda: self._redis.hget(key, name), key) or b""
+        return body, decode_entries(key, {name.encode(): body} if body else {}, kind).get(name)
 
     def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
         lock = self._lock
         held = scripts.HeldLock(lock.beside(key), lock.token) if lock else None
-        call = scripts.change(key, field, to, seen=seen, lock=held)
-        found: bytes | scripts.LockLost | None = asked(lambda: scripts.run(self._redis, call), key)
+        call = scripts.change_field(key, field, to, seen=seen, lock=held)
+        found: bytes | scripts.LockLost | None = ask_redis(
+            lambda: scripts.run(self._redis, call), key
+        )
         if lock and isinstance(found, scripts.LockLost):
             raise lock.lost()
         return found if isinstance(found, bytes) else None
 
 
-def _copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
+def _decode_copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
     """Return the records that stand under their own name; others are not ours."""
-    return {name: one for name, one in legible(bodies, Instance).items() if one.name == name}
+    return {
+        name: one for name, one in decode_readable(bodies, Instance).items() if one.name == name
+    }
 
 
 def live_name(provider: str, live: Mapping[str, Live]) -> str:
@@ -330,7 +334,7 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
     return known.instance if known else provider
 
 
-def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
+def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:
     """Say whether an instance answers those that wait for their events: the one that serves.
 
     A swap takes place while the lanes of both pause, so each event is answered by one (G8).
@@ -350,6 +354,6 @@ def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[s
 
 def describe_ignored(names: Sequence[str]) -> str:
     """Return a line of plain characters that names the first ignored entries; pure."""
-    shown = ", ".join(ascii(name[:_SHOWN]) for name in names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = ", ".join(ascii(name[:_NAME_CHARS]) for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"entries that are no copy's are ignored: {shown}{more}"

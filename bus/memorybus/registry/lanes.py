@@ -9,9 +9,9 @@ from redis import Redis
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked, translated
+from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 
 HALTED = "halted"
 """The field of a lane's hash in which its owner says why the lane has stopped."""
@@ -97,8 +97,8 @@ class LaneKeys:
                     pipe.exists(self._keys.lease(p, name))
                 return pipe.execute()
 
-        replies = iter(asked(ask, name))
-        return [_state(*next(replies), owned=next(replies)) for _ in self._partitions]
+        replies = iter(ask_redis(ask, name))
+        return [_read_state(*next(replies), owned=next(replies)) for _ in self._partitions]
 
     def owners(self, name: str) -> list[LaneOwner]:
         """Return who works on an instance's lanes, by partition, in one round trip."""
@@ -110,8 +110,8 @@ class LaneKeys:
                     pipe.hmget(self._keys.lane(p, name), "epoch", "at")
                 return pipe.execute()
 
-        replies = iter(asked(ask, name))
-        return [_owner(next(replies), *next(replies)) for _ in self._partitions]
+        replies = iter(ask_redis(ask, name))
+        return [_read_owner(next(replies), *next(replies)) for _ in self._partitions]
 
     def passages(self, partition: int, names: Sequence[str], key: str) -> dict[str, LanePassage]:
         """Return how far the lanes of instances are in one partition, in one round trip.
@@ -131,8 +131,8 @@ class LaneKeys:
                     pipe.hget(self._keys.parked(partition, name), key)
                 return pipe.execute()
 
-        replies = iter(asked(ask, lane_name(partition)))
-        return {name: _passage(next(replies), next(replies), next(replies)) for name in names}
+        replies = iter(ask_redis(ask, lane_name(partition)))
+        return {name: _read_passage(next(replies), next(replies), next(replies)) for name in names}
 
     def bear(self, name: str) -> None:
         """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
@@ -140,15 +140,17 @@ class LaneKeys:
         A lane that is not there may have been lost by a Redis that went back; lanes that are there
         keep what they have.
         """
-        calls = [scripts.born(self._keys, partition, name) for partition in self._partitions]
-        replies = asked(lambda: scripts.run_many(self._redis, calls), name)
+        calls = [
+            scripts.note_new_lane(self._keys, partition, name) for partition in self._partitions
+        ]
+        replies = ask_redis(lambda: scripts.run_many(self._redis, calls), name)
         for reply in replies:
             if isinstance(reply, Exception):
-                raise translated(reply, name)
+                raise translate_redis_error(reply, name)
 
     def asked(self, name: str) -> bool:
         """Say whether operators asked something of its dead letters that is not done yet."""
-        return bool(asked(lambda: self._redis.exists(self._keys.redo(name)), name))
+        return bool(ask_redis(lambda: self._redis.exists(self._keys.redo(name)), name))
 
     def left(self, name: str) -> int:
         """Count the lanes of which Redis still holds anything, whether or not they had an owner."""
@@ -159,7 +161,7 @@ class LaneKeys:
                     pipe.exists(*self._of(partition, name))
                 return pipe.execute()
 
-        return sum(bool(found) for found in asked(ask, name))
+        return sum(bool(found) for found in ask_redis(ask, name))
 
     def remove(self, name: str) -> None:
         """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
@@ -178,8 +180,8 @@ class LaneKeys:
                 pipe.delete(self._keys.work(name))
                 pipe.execute()
 
-        asked(delete, name)
-        asked(lambda: self._ungroup(name), name)
+        ask_redis(delete, name)
+        ask_redis(lambda: self._ungroup(name), name)
 
     def _ungroup(self, name: str) -> None:
         with self._redis.pipeline(transaction=False) as pipe:
@@ -193,19 +195,19 @@ class LaneKeys:
         return [key(partition, name) for key in kinds]
 
 
-def _passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
+def _read_passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
     n, done, discarded, halted = lane
     return LanePassage(
         n=int(n or 0),
-        done=above(done or b"", int(n or 0)),
-        parked=_waiting(parked),
+        done=decode_done_above(done or b"", int(n or 0)),
+        parked=_read_parked_count(parked),
         discarded=int(discarded or 0),
         owned=bool(owned),
         halted=(halted or b"").decode("utf-8", "replace"),
     )
 
 
-def _waiting(parked: bytes | None) -> int:
+def _read_parked_count(parked: bytes | None) -> int:
     """Return how many events of a key wait; an older release kept no number."""
     if parked is None:
         return 0
@@ -213,16 +215,16 @@ def _waiting(parked: bytes | None) -> int:
     return int(count) if count.isdigit() else 1
 
 
-def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
+def _read_state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
     return LaneState(
         n=int(n or 0),
         parked=int(parked or 0),
         discarded=int(discarded or 0),
         owned=bool(owned),
-        settled=not above(done or b"", int(n or 0)),
+        settled=not decode_done_above(done or b"", int(n or 0)),
     )
 
 
-def _owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
+def _read_owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
     worker = (lease or b"").decode("utf-8", "replace").partition(":")[2]
     return LaneOwner(worker, int(epoch or 0), int(at or 0))

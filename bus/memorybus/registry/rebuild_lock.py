@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked, translated
+from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 LIFE = 60
@@ -39,7 +39,7 @@ _Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
 """A process id. For 0 or less the system would answer for a process group, which always lives."""
 
 
-class Working(msgspec.Struct, frozen=True):
+class RebuildCommand(msgspec.Struct, frozen=True):
     """Who works on a provider's instances: a command, and the process that runs it."""
 
     id: str
@@ -76,7 +76,7 @@ class RebuildLock:
         self._provider = provider
         self._sign = keys.rebuilding(provider)
         self._fences = [self.beside(key) for key in (keys.instances, keys.live, keys.held)]
-        self._mine = Working(make_id(), what, by, socket.gethostname(), os.getpid())
+        self._mine = RebuildCommand(make_id(), what, by, socket.gethostname(), os.getpid())
 
     @property
     def token(self) -> bytes:
@@ -130,9 +130,9 @@ class RebuildLock:
 
     def _take(self, entry: str) -> None:
         body = self.token
-        while not asked(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
-            found = asked(lambda: self._redis.get(entry), self._sign)
-            known = _read(found)
+        while not ask_redis(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
+            found = ask_redis(lambda: self._redis.get(entry), self._sign)
+            known = _read_command(found)
             if known is not None and not _is_dead(known):
                 raise RebuildRuns(
                     f"a {known.what} of {self._provider} runs already: process {known.pid} on "
@@ -142,8 +142,8 @@ class RebuildLock:
                 self._prolong(entry, found, 0)
 
     def _prolong(self, entry: str, body: bytes, life: int) -> bool:
-        call = scripts.prolong(entry, body, life * 1000)
-        return bool(asked(lambda: scripts.run(self._redis, call), self._sign))
+        call = scripts.prolong_lock(entry, body, life * 1000)
+        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._sign))
 
     def _release(self) -> None:
         with suppress(LogError):
@@ -151,7 +151,9 @@ class RebuildLock:
                 self._prolong(entry, self.token, 0)
 
 
-def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Working]:
+def running_rebuilds(
+    redis: Redis, keys: Keys, providers: Iterable[str]
+) -> dict[str, RebuildCommand]:
     """Return which providers are rebuilt or verified by a command that still lives.
 
     Raises:
@@ -164,19 +166,19 @@ def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Wor
                 pipe.get(keys.rebuilding(name))
             bodies = pipe.execute()
     except (RedisError, OSError) as error:
-        raise translated(error, "rebuilds") from error
-    found = {name: _read(body) for name, body in zip(names, bodies, strict=True)}
+        raise translate_redis_error(error, "rebuilds") from error
+    found = {name: _read_command(body) for name, body in zip(names, bodies, strict=True)}
     return {name: one for name, one in found.items() if one is not None and not _is_dead(one)}
 
 
-def _read(body: Any) -> Working | None:
+def _read_command(body: Any) -> RebuildCommand | None:
     try:
-        return None if body is None else msgspec.json.decode(body, type=Working)
+        return None if body is None else msgspec.json.decode(body, type=RebuildCommand)
     except msgspec.MsgspecError:
         return None
 
 
-def _is_dead(known: Working) -> bool:
+def _is_dead(known: RebuildCommand) -> bool:
     """Say whether its process is known to have ended; that can be seen only on this host."""
     if known.host != socket.gethostname():
         return False

@@ -45,7 +45,7 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
     """
     redis = connect_redis(settings, timeout=_TIMEOUT)
     try:
-        return _reclaimed(redis, settings, worker)
+        return _reclaim(redis, settings, worker)
     except (MemoryBusError, RedisError, OSError) as error:
         _log.warning("the lanes of %s wait for their leases' end: %s", worker, error)
         return set()
@@ -53,12 +53,12 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
         redis.close()
 
 
-def _reclaimed(redis: Redis, settings: Settings, worker: str) -> set[str]:
+def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
     keys = Keys(settings.namespace)
     roster = Roster(redis, keys)
     known = roster.instances()
     lanes = [(name, p) for name in sorted(known) for p in range(settings.partitions)]
-    trying = _trying(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
+    trying = _tried_alone(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
     free = freed_at_once(known)
     calls = [scripts.reclaim(keys, p, name, worker) for name, p in lanes if name in free]
     replies = scripts.run_many(redis, calls)
@@ -68,7 +68,9 @@ def _reclaimed(redis: Redis, settings: Settings, worker: str) -> set[str]:
     return {known[name].copy_of or name for name in trying}
 
 
-def _trying(redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str) -> set[str]:
+def _tried_alone(
+    redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str
+) -> set[str]:
     """Return the instances of these lanes of which a worker tries an event alone."""
     with redis.pipeline(transaction=False) as pipe:
         for name, partition in lanes:

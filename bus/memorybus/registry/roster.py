@@ -10,9 +10,9 @@ import msgspec
 from redis import Redis
 
 from memorybus.redis import scripts
-from memorybus.redis.connect import asked
+from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 from memorybus.spool.note import SpoolStats
 
 _log = logging.getLogger("memorybus")
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 ALIVE = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
 
-_NO_TOOLS: Mapping[str, Declared] = MappingProxyType({})
+_NO_TOOLS: Mapping[str, DeclaredTools] = MappingProxyType({})
 _UNSERVED = 86_400.0
 
 
@@ -129,7 +129,7 @@ class Roster:
     def register(
         self,
         providers: Mapping[str, ProviderInfo],
-        declared: Mapping[str, Declared] = _NO_TOOLS,
+        declared: Mapping[str, DeclaredTools] = _NO_TOOLS,
     ) -> None:
         """Register instances and their tools; forget those that no worker served for a day."""
         now = self.now_ms()
@@ -138,7 +138,7 @@ class Roster:
             for name, info in providers.items()
         }
         self._put(self._keys.providers, bodies)
-        self._declare({name: declared.get(name, Declared()) for name in providers})
+        self._declare({name: declared.get(name, DeclaredTools()) for name in providers})
         known = self.instances().items()
         unserved = [name for name, info in known if now - info.seen_at > _UNSERVED * 1000]
         self._drop(self._keys.providers, unserved)
@@ -166,21 +166,21 @@ class Roster:
         """
         return {name: info for name, info in self.instances().items() if not info.copy_of}
 
-    def _declare(self, declared: Mapping[str, Declared]) -> None:
+    def _declare(self, declared: Mapping[str, DeclaredTools]) -> None:
         """Write only what has changed: schemas are long and rarely change."""
         bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
-        held = asked(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
+        held = ask_redis(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
         changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
         if changed:
             self._put(self._keys.tools, changed)
 
-    def tools(self) -> dict[str, Declared]:
+    def tools(self) -> dict[str, DeclaredTools]:
         """Return what the registered instances declare, in the order of recall.
 
         Raises:
             ForeignKey: a hash is not ours.
         """
-        found = self._entries(self._keys.tools, Declared)
+        found = self._entries(self._keys.tools, DeclaredTools)
         return {name: found[name] for name in self.providers() if name in found}
 
     def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
@@ -189,10 +189,10 @@ class Roster:
         Returns:
             All workers with a heartbeat that did not leave; this one has the server's time.
         """
-        now, others = asked(self._timed, self._keys.workers)
-        info = msgspec.structs.replace(info, heartbeat_at=_ms(now))
+        now, others = ask_redis(self._timed, self._keys.workers)
+        info = msgspec.structs.replace(info, heartbeat_at=_milliseconds(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        known = _legible(self._keys.workers, others, WorkerInfo)
+        known = _decode_readable(self._keys.workers, others, WorkerInfo)
         return list((known | {info.id: info}).values())
 
     def _timed(self) -> list[Any]:
@@ -240,26 +240,26 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
-        return _ms(asked(self._redis.time, self._keys.workers))
+        return _milliseconds(ask_redis(self._redis.time, self._keys.workers))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        return _legible(key, asked(lambda: self._redis.hgetall(key), key), kind)
+        return _decode_readable(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
         if fields:
-            asked(lambda: scripts.run(self._redis, scripts.note(key, fields)), key)
+            ask_redis(lambda: scripts.run(self._redis, scripts.write_fields(key, fields)), key)
 
     def _drop(self, key: str, names: list[str]) -> None:
         if names:
-            asked(lambda: self._redis.hdel(key, *names), key)
+            ask_redis(lambda: self._redis.hdel(key, *names), key)
 
 
-def _ms(time: tuple[int, int]) -> int:
+def _milliseconds(time: tuple[int, int]) -> int:
     seconds, micros = time
     return int(seconds) * 1000 + int(micros) // 1000
 
 
-def _legible(key: str, fields: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
+def _decode_readable(key: str, fields: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
     """Return the entries that can be read; one of another release hides no other."""
     found: dict[str, _T] = {}
     for name, body in fields.items():

@@ -11,8 +11,8 @@ import msgspec
 from redis import Redis
 
 from memorybus.config.settings import CallLimits
-from memorybus.redis.connect import asked
-from memorybus.redis.hashes import legible
+from memorybus.redis.connect import ask_redis
+from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
 
 MOST_AT_ONCE = 1_000
@@ -101,8 +101,8 @@ class Steering:
     def tuned(self) -> dict[str, Tuned]:
         """Return the limits that hold instead of the settings', by provider."""
         found: Mapping[bytes, bytes]
-        found = asked(lambda: self._redis.hgetall(self._keys.tuned), self._keys.tuned)
-        return legible(found, Tuned)
+        found = ask_redis(lambda: self._redis.hgetall(self._keys.tuned), self._keys.tuned)
+        return decode_readable(found, Tuned)
 
     def tune(self, provider: str, tuned: Tuned) -> None:
         """Let other limits hold; those of the settings if it names none."""
@@ -122,7 +122,7 @@ class Steering:
 
     def _put(self, key: str, name: str, what: Any) -> None:
         body = msgspec.json.encode(what)
-        asked(lambda: self._redis.hset(key, name, body), key)
+        ask_redis(lambda: self._redis.hset(key, name, body), key)
 
     def _drop(self, key: str, name: str) -> None:
-        asked(lambda: self._redis.hdel(key, name), key)
+        ask_redis(lambda: self._redis.hdel(key, name), key)

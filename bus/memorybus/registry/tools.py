@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredTools(msgspec.Struct, frozen=True):
     """What one provider instance declares (stored as JSON).
 
     Attributes:
@@ -72,7 +72,7 @@ class OfferedTools:
         return list(self._tools.values())
 
 
-def offered(declared: Mapping[str, Declared]) -> OfferedTools:
+def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
     """Return the tools of some providers, in their order; malformed ones are left out and logged.
 
     If several providers have a tool of one name, each gets its instance's name before it.
@@ -80,7 +80,7 @@ def offered(declared: Mapping[str, Declared]) -> OfferedTools:
     schemas = [
         (provider, one, schema)
         for provider, one in declared.items()
-        for schema in _well_formed(provider, one)
+        for schema in _well_formed_schemas(provider, one)
     ]
     counts = Counter(schema["name"] for _, _, schema in schemas)
     found: dict[str, tuple[Tool, dict[str, Any]]] = {}
@@ -88,14 +88,16 @@ def offered(declared: Mapping[str, Declared]) -> OfferedTools:
         name = schema["name"]
         label = name if counts[name] == 1 else _prefixed(provider, name)
         if label in found or len(found) >= MOST:
-            _log.warning("provider %s: tool %r is not offered: %s", provider, name, _refusal(found))
+            _log.warning(
+                "provider %s: tool %r is not offered: %s", provider, name, _refusal_reason(found)
+            )
             continue
         tool = Tool(label, provider, name, name not in one.reading)
         found[label] = tool, schema | {"name": label}
     return OfferedTools(found.values())
 
 
-def _refusal(found: Mapping[str, object]) -> str:
+def _refusal_reason(found: Mapping[str, object]) -> str:
     return f"there are {MOST} already" if len(found) >= MOST else "its name is taken"
 
 
@@ -104,13 +106,13 @@ def _prefixed(provider: str, name: str) -> str:
     return f"{_STRANGE.sub('_', provider)}_{name}"[:64]
 
 
-def _well_formed(provider: str, declared: Declared) -> Iterator[dict[str, Any]]:
+def _well_formed_schemas(provider: str, declared: DeclaredTools) -> Iterator[dict[str, Any]]:
     """Yield a provider's schemas as plain function objects, each name once."""
     seen: set[str] = set()
     for given in declared.schemas:
-        schema = _bare(given)
+        schema = _unwrap_schema(given)
         name = schema.get("name")
-        wrong = _wrong(schema) or ("its name is there already" if name in seen else "")
+        wrong = _schema_error(schema) or ("its name is there already" if name in seen else "")
         if wrong:
             shown = repr(name)[:64]
             _log.warning("provider %s: tool %s is not offered: %s", provider, shown, wrong)
@@ -119,7 +121,7 @@ def _well_formed(provider: str, declared: Declared) -> Iterator[dict[str, Any]]:
         yield {name: schema[name] for name in ("name", "description", "parameters")}
 
 
-def _bare(given: object) -> dict[str, Any]:
+def _unwrap_schema(given: object) -> dict[str, Any]:
     """Return a schema without OpenAI's outer object; one that names no parameters takes none."""
     if not isinstance(given, dict):
         return {}
@@ -130,7 +132,7 @@ def _bare(given: object) -> dict[str, Any]:
     return schema
 
 
-def _wrong(schema: Mapping[str, Any]) -> str:
+def _schema_error(schema: Mapping[str, Any]) -> str:
     """Return what is wrong with a schema, or ""."""
     name, parameters = schema.get("name"), schema.get("parameters")
     if not isinstance(name, str) or not _NAME.fullmatch(name):

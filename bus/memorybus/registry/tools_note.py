@@ -16,7 +16,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import NewId
 from memorybus.redis.keys import Keys
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 
 _log = logging.getLogger("memorybus")
 
@@ -24,10 +24,10 @@ LOOK_EVERY = 60.0
 """Seconds between looks at what workers declare."""
 
 
-def read_note(path: Path) -> dict[str, Declared]:
+def read_note(path: Path) -> dict[str, DeclaredTools]:
     """Return what this host has noted; nothing without a note, or if it cannot be read (logged)."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Declared])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, DeclaredTools])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -35,7 +35,7 @@ def read_note(path: Path) -> dict[str, Declared]:
         return {}
 
 
-def write_note(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
+def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> bool:
     """Write the note in one step: no reader sees half of it.
 
     Args:
@@ -59,7 +59,7 @@ def write_note(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
     return True
 
 
-def declared_now(settings: Settings) -> dict[str, Declared]:
+def fetch_declared_tools(settings: Settings) -> dict[str, DeclaredTools]:
     """Return what the registered provider instances declare, in the order of recall.
 
     Raises:
@@ -99,17 +99,17 @@ class ToolsNote:
         and the workers are about to register again.
 
         Raises:
-            LogUnavailable, ForeignKey: see `declared_now`.
+            LogUnavailable, ForeignKey: see `fetch_declared_tools`.
         """
         now = self._clock.monotonic()
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY
-        declared = declared_now(self._settings)
+        declared = fetch_declared_tools(self._settings)
         if declared:
             self._note(declared)
 
-    def _note(self, declared: dict[str, Declared]) -> None:
+    def _note(self, declared: dict[str, DeclaredTools]) -> None:
         try:
             write_note(self._settings.tools_path, declared, self._new_id())
         except OSError as error:

@@ -12,10 +12,10 @@ from typing import Final, Literal
 import msgspec
 from redis import Redis
 
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.redis.keys import Keys
 
-What = Literal["retried", "parked", "fenced", "lost"]
+Mishap = Literal["retried", "parked", "fenced", "lost"]
 
 APPLY_BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
 """Seconds that a call, or a chunk of them, may have taken."""
@@ -77,7 +77,7 @@ class WorkCounter:
         with self._lock:
             return dict(self._settled)
 
-    def count(self, provider: str, what: What) -> None:
+    def count(self, provider: str, what: Mishap) -> None:
         """Count one of a provider's mishaps."""
         with self._lock:
             self._sums[provider, what] += 1
@@ -103,7 +103,7 @@ class WorkCounter:
         counted[_field("apply", took, APPLY_BOUNDS)] = 1
         counted["apply_us"] = round(took * 1e6)
         for event in events:
-            age = max(0, now_ms - moment(event.position.entry)[0])
+            age = max(0, now_ms - parse_entry_id(event.position.entry)[0])
             counted[_field("latency", age / 1000, LATENCY_BOUNDS)] += 1
             counted["latency_ms"] += age
             counted["redelivered"] += event.resent or event.position.n <= doubt
@@ -149,7 +149,7 @@ def _add(redis: Redis, keys: Keys, sums: Mapping[tuple[str, str], int]) -> None:
         pipe.execute()
 
 
-def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
+def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
     """Return what was done for some providers, in one round trip.
 
     Raises:
@@ -159,10 +159,10 @@ def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDo
         for name in providers:
             pipe.hgetall(keys.work(name))
         found = pipe.execute(raise_on_error=False)
-    return {name: _done(hash_) for name, hash_ in zip(providers, found, strict=True)}
+    return {name: _decode_work(hash_) for name, hash_ in zip(providers, found, strict=True)}
 
 
-def _done(found: object) -> WorkDone:
+def _decode_work(found: object) -> WorkDone:
     """Return what a hash says; nothing of one that somebody else wrote."""
     raw = found if isinstance(found, dict) else {}
     sums = {name.decode("ascii", "replace"): int(n) for name, n in raw.items() if n.isdigit()}

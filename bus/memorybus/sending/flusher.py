@@ -15,7 +15,7 @@ from typing import Any
 
 from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
-from memorybus.concurrency.forking import importing
+from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
@@ -232,7 +232,7 @@ class Flusher:
 
     def start(self) -> None:
         """Start the thread."""
-        importing()  # here: forks heed it before the thread's first import
+        import_guard()  # here: forks heed it before the thread's first import
         self._thread.start()
 
     def wake(self) -> None:
@@ -335,7 +335,7 @@ class Flusher:
 
     def _connect(self) -> None:
         self._attempts.begin()
-        with importing():  # a fork in the middle of an import leaves the child half a module
+        with import_guard():  # a fork in the middle of an import leaves the child half a module
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog

@@ -19,12 +19,19 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, LogUnavailable
-from memorybus.log.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
+from memorybus.log.producers import (
+    check_unused,
+    forget_producer,
+    log_loss,
+    may_be_forgotten,
+    note_rest,
+    read_taken_sequences,
+)
 from memorybus.log.replication import Replication
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Behind, Outgoing, ScriptCall
+from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
 from memorybus.sending.counters import SendCounts
 from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
@@ -162,13 +169,13 @@ class Sender:
         if lasts:
             window = self._settings.dedupe_window
             with self._answering("rest"):
-                rest(self._redis, self._keys, lasts, self.spool.producer, window)
+                note_rest(self._redis, self._keys, lasts, self.spool.producer, window)
             self._resting |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
         with self._answering("producers"):
-            forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+            forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
         """Send the next rows; return how many were read (0: all is sent).
@@ -230,7 +237,7 @@ class Sender:
         except (RedisError, OSError) as error:
             for partition, events in by_partition.items():  # Redis may have taken them
                 self.spool.possibly_delivered.note(partition, events[-1].sequence)
-            raise translated(error, "append") from error
+            raise translate_redis_error(error, "append") from error
         self._crash("sender.after_append")
         outcomes = {
             partition: self._settle(partition, events, reply)
@@ -240,14 +247,14 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
-        grouped: dict[int, list[Outgoing]] = defaultdict(list)
+    def _grouped(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
+        grouped: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
-            grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
+            grouped[partition].append(OutgoingEvent(sequence, event_id, digest, packed))
         return grouped
 
-    def _call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:
+    def _call(self, partition: int, events: list[OutgoingEvent]) -> ScriptCall[Appended | TailLost]:
         return scripts.append(
             self._keys,
             partition,
@@ -260,11 +267,11 @@ class Sender:
         )
 
     def _settle(
-        self, partition: int, events: list[Outgoing], reply: Appended | Behind | Exception
+        self, partition: int, events: list[OutgoingEvent], reply: Appended | TailLost | Exception
     ) -> Outcome:
         if isinstance(reply, Exception):
             return self._failed(partition, events, reply)
-        if isinstance(reply, Behind):
+        if isinstance(reply, TailLost):
             self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
@@ -273,9 +280,9 @@ class Sender:
         self._note(events, reply)
         return "sent"
 
-    def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
+    def _failed(self, partition: int, events: list[OutgoingEvent], error: Exception) -> Outcome:
         """Let a partition whose key is not ours lag; any other failure is the server's."""
-        meant = translated(error, self._keys.log(partition))
+        meant = translate_redis_error(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
             _log.error("%s; %d events wait in %s", meant, len(events), self.spool.path)
@@ -283,7 +290,7 @@ class Sender:
         self._failure = str(meant)
         return "failed"
 
-    def _note(self, events: list[Outgoing], outcome: Appended) -> None:
+    def _note(self, events: list[OutgoingEvent], outcome: Appended) -> None:
         self.counts.sent += len(events)
         for index in outcome.conflicts:
             self.counts.conflicts += 1
@@ -296,14 +303,16 @@ class Sender:
 
     def _ask_taken(self) -> dict[int, int]:
         with self._answering("producers"):
-            return taken(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+            return read_taken_sequences(
+                self._redis, self._keys, self._settings.partitions, self.spool.producer
+            )
 
     @contextmanager
     def _answering(self, where: str) -> Iterator[None]:
         try:
             yield
         except (RedisError, OSError) as error:
-            raise translated(error, where) from error
+            raise translate_redis_error(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
         """Send what came after `last` again: Redis has no more of this partition."""
@@ -325,4 +334,4 @@ class Sender:
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):
                 self.counts.lost += 1
-                tell_loss(partition, last, deleted, self.spool.producer)
+                log_loss(partition, last, deleted, self.spool.producer)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from memorybus import private
-from memorybus.concurrency.forking import undisturbed
+from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import SpoolCorrupt, SpoolFull
 from memorybus.spool.delivered import DELIVERED
 from memorybus.spool.disk_reserve import RESERVE
@@ -64,7 +64,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     with suppress(OSError):  # SQLite says the same in the words that are handled
         private.file(path)
-    db = _opened(path)
+    db = _open(path)
     try:
         db.execute(f"pragma page_size = {_PAGE}")
         db.execute("pragma journal_mode = wal")
@@ -76,7 +76,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     where = f"file:{quote(str(path.absolute()))}?vfs=unix-excl"
     return sqlite3.connect(
         where, uri=True, isolation_level=None, check_same_thread=False, timeout=5
@@ -84,13 +84,13 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def spool_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into the spool's, with the file's name; let no fork begin meanwhile."""
     try:
-        with undisturbed():
+        with sqlite_guard():
             yield
     except sqlite3.Error as error:
-        raise translated(path, error) from error
+        raise translate_sqlite_error(path, error) from error
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
+def translate_sqlite_error(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
     """Return the spool error that an SQLite error stands for."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _FULL_CODES or isinstance(error, sqlite3.OperationalError):
@@ -114,7 +114,7 @@ def translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
     return SpoolCorrupt(f"{path}: damaged ({error}); the next start sets it aside and saves rows")
 
 
-def check(db: sqlite3.Connection, path: Path) -> None:
+def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
     """Look for damage in a file, unless it is too large; then damage shows when rows are read.
 
     Raises:
@@ -127,7 +127,7 @@ def check(db: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError(verdict)
 
 
-def bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
+def take_up_to(rows: Iterable[Row], max_bytes: int) -> list[Row]:
     """Return the first rows whose bodies fit into so many bytes; at least one."""
     taken: list[Row] = []
     size = 0
@@ -139,29 +139,33 @@ def bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
     return taken
 
 
-def readable(path: Path) -> Iterator[Row]:
+def read_intact_rows(path: Path) -> Iterator[Row]:
     """Yield what can still be read, in order: up to the damage, then from behind it.
 
     One row is held at a time: the file may be much larger than the agent's memory. Rows behind the
     damage are found from the back, then read again in order.
     """
     last = 0
-    for row in _until_damage(path, f"{_WHOLE_ROWS} order by seq"):
+    for row in _read_until_damage(path, f"{_WHOLE_ROWS} order by seq"):
         last = row[0]
         yield row
-    behind = deque(_until_damage(path, f"{_WHOLE_ROWS} and seq > ? order by seq desc", last), 1)
+    behind = deque(
+        _read_until_damage(path, f"{_WHOLE_ROWS} and seq > ? order by seq desc", last), 1
+    )
     if behind:
-        yield from _until_damage(path, f"{_WHOLE_ROWS} and seq >= ? order by seq", behind[0][0])
+        yield from _read_until_damage(
+            path, f"{_WHOLE_ROWS} and seq >= ? order by seq", behind[0][0]
+        )
 
 
-def _until_damage(path: Path, sql: str, *given: int) -> Iterator[Row]:
-    with closing(_salvaging(path)) as db, suppress(sqlite3.DatabaseError):
+def _read_until_damage(path: Path, sql: str, *given: int) -> Iterator[Row]:
+    with closing(_open_damaged(path)) as db, suppress(sqlite3.DatabaseError):
         yield from db.execute(sql, given)
 
 
-def _salvaging(path: Path) -> sqlite3.Connection:
+def _open_damaged(path: Path) -> sqlite3.Connection:
     """Open a damaged file for reading, also one that was cut short."""
-    db = _opened(path)
+    db = _open(path)
     with suppress(sqlite3.DatabaseError):
         db.execute("pragma writable_schema = on")
     return db
@@ -194,7 +198,7 @@ def _place(path: Path) -> str:
     return f"{boot}:{file.st_dev}:{file.st_ino}"
 
 
-def remove(path: Path) -> None:
+def remove_files(path: Path) -> None:
     """Delete a spool and the files beside it, as far as they exist; the lock stays."""
     for suffix in (".db", ".db-wal", ".db-shm", RESERVE, NOTE, SENT, DELIVERED):
         path.with_suffix(suffix).unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
-from memorybus.spool.database import readable, remove
+from memorybus.spool.database import read_intact_rows, remove_files
 from memorybus.spool.note import SENT, SpoolStats, read_note, spooled_at
 from memorybus.spool.outbox import Spool
 
@@ -108,14 +108,14 @@ class SpoolFiles:
 
     def _adopt(self, path: Path) -> Spool | None:
         try:
-            lock = _locked(path)
+            lock = _try_lock(path)
         except OSError as error:
             self.report(path, f"{path}: {error}")
             return None
         if lock is None:
             return None
         if not path.is_file():  # its owner discarded it between our look and our lock
-            _let_go(path, lock)
+            _release_lock(path, lock)
             return None
         return self._taken_over(path, lock)
 
@@ -163,7 +163,7 @@ class SpoolFiles:
         try:
             private.directory(self.directory)
             path = self.directory / f"{self._new_id()}.db"
-            lock = _locked(path)
+            lock = _try_lock(path)
         except OSError as error:
             raise SpoolError(
                 f"{self.directory}: {error}; set `data_dir` to a place that can be written"
@@ -174,8 +174,8 @@ class SpoolFiles:
             spool = self._opened(path, lock)
             spool.sign()
         except BaseException:
-            remove(path)
-            _let_go(path, lock)
+            remove_files(path)
+            _release_lock(path, lock)
             raise
         return spool
 
@@ -186,7 +186,7 @@ class SpoolFiles:
             self.report(path, f"{why}; what can be read of it cannot be saved: {error}")
             lock.release()
             return None
-        remove(path)
+        remove_files(path)
         lock.release()
         aside = path.with_suffix(ASIDE).name
         _log.error("%s; it is now %s, and %d events read from it go on", why, aside, count)
@@ -200,7 +200,7 @@ class SpoolFiles:
             raise SpoolFull(f"its disk has no room for a copy of {need} bytes: make room on it")
         fresh = self._create()
         try:
-            count = fresh.save(readable(path))
+            count = fresh.save(read_intact_rows(path))
             path.rename(path.with_suffix(ASIDE))
         except BaseException:
             fresh.discard()
@@ -214,7 +214,7 @@ class SpoolFiles:
             _log.warning("%s; left alone", why)
 
 
-def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
+def inspect_spool(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     """Count a spool's rows from outside, without owning it.
 
     Args:
@@ -226,20 +226,20 @@ def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
         most some seconds old.
     """
     try:
-        lock = _locked(path)  # held while we read, so that nobody opens the file beside us
+        lock = _try_lock(path)  # held while we read, so that nobody opens the file beside us
     except OSError:
         return SpoolStats()
     if lock is None:
         return read_note(path)
     try:
-        return _counted(path, taken)
+        return _count_unsent(path, taken)
     except sqlite3.Error:
         return read_note(path)
     finally:
-        _let_go(path, lock)
+        _release_lock(path, lock)
 
 
-def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
+def _count_unsent(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     where = f"file:{quote(str(path.absolute()))}?mode=ro"
     with closing(sqlite3.connect(where, uri=True, timeout=0)) as db:
         rows = db.execute("select seq, partition, length(body) from events order by seq")
@@ -251,14 +251,14 @@ def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     return SpoolStats(events, total, oldest_at)
 
 
-def _let_go(path: Path, lock: FileLock) -> None:
+def _release_lock(path: Path, lock: FileLock) -> None:
     """Release a lock, and delete it if its spool is gone: no other spool gets that name."""
     lock.release()
     if not path.exists():
         Path(lock.lock_file).unlink(missing_ok=True)
 
 
-def _locked(path: Path) -> FileLock | None:
+def _try_lock(path: Path) -> FileLock | None:
     lock = FileLock(path.with_suffix(".lock"), timeout=0, mode=private.FILE, thread_local=False)
     try:
         lock.acquire()

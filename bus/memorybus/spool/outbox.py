@@ -16,17 +16,17 @@ from pathlib import Path
 from filelock import FileLock
 
 from memorybus.clock import Clock
-from memorybus.concurrency.forking import undisturbed
+from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import SpoolError, SpoolFull
 from memorybus.spool import database
 from memorybus.spool.database import (
     ROW_OVERHEAD,
     Row,
-    bounded,
     connect,
-    named,
+    spool_errors,
+    take_up_to,
     transaction,
-    translated,
+    translate_sqlite_error,
 )
 from memorybus.spool.delivered import DELIVERED, PossiblyDelivered
 from memorybus.spool.disk_reserve import DiskReserve
@@ -64,14 +64,14 @@ class Spool:
         self._clock = clock
         self._reserve = DiskReserve(path, disk_reserve)
         self._writing = threading.Lock()
-        self._undisturbed = undisturbed()
+        self._undisturbed = sqlite_guard()
         self._since_checkpoint = 0
         self._disk_full = False
         self._noted = SpoolStats()
-        with named(path), ExitStack() as opened:
+        with spool_errors(path), ExitStack() as opened:
             self._in = opened.enter_context(closing(connect(path)))
             self._out = opened.enter_context(closing(connect(path)))
-            database.check(self._in, path)
+            database.check_for_damage(self._in, path)
             self._in.executescript(database.SCHEMA)
             self._load_counters()
             write_note(self.path, SpoolStats())
@@ -132,7 +132,7 @@ class Spool:
                 self._in.execute("pragma synchronous = full")
             self._in.execute(database.INSERT, row)
         except sqlite3.Error as error:
-            meant = translated(self.path, error)
+            meant = translate_sqlite_error(self.path, error)
             if isinstance(meant, SpoolFull):
                 self._give_up_reserve()
             raise meant from error
@@ -165,7 +165,7 @@ class Spool:
         Raises:
             SpoolFull: the disk is full.
         """
-        with self._writing, named(self.path):
+        with self._writing, spool_errors(self.path):
             with transaction(self._in):
                 for row in rows:
                     self._in.execute(database.INSERT, (self._next_sequence(), *row[1:]))
@@ -184,16 +184,16 @@ class Spool:
         Raises:
             SpoolCorrupt: the file is damaged.
         """
-        with named(self.path):
+        with spool_errors(self.path):
             if partition is None:
                 found = self._out.execute(database.AFTER, (sequence, count))
             else:
                 found = self._out.execute(database.AFTER_OF_PARTITION, (sequence, partition, count))
-            return bounded(found, max_bytes)
+            return take_up_to(found, max_bytes)
 
     def deleted(self) -> dict[int, int]:
         """Return, by partition, the last sequence that was deleted because Redis had it."""
-        with named(self.path):
+        with spool_errors(self.path):
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
     def delete_upto(self, sequence: int) -> None:
@@ -202,7 +202,7 @@ class Spool:
             pass
 
     def _delete_some(self, sequence: int) -> int:
-        with self._writing, named(self.path):
+        with self._writing, spool_errors(self.path):
             upto, count, size = self._in.execute(
                 "select max(seq), count(*), sum(length(body)) from "
                 "(select seq, body from events where seq <= ? order by seq limit ?)",
@@ -240,7 +240,7 @@ class Spool:
 
     def _checkpoint(self) -> None:
         try:
-            with named(self.path):
+            with spool_errors(self.path):
                 self._out.execute("pragma wal_checkpoint(passive)").fetchall()
             self._since_checkpoint = 0
         except SpoolFull:
@@ -253,7 +253,7 @@ class Spool:
 
     def count_after(self, sequence: int) -> int:
         """Return how many rows come after a sequence."""
-        with self._writing, named(self.path):
+        with self._writing, spool_errors(self.path):
             found = self._in.execute("select count(*) from events where seq > ?", (sequence,))
             return int(found.fetchone()[0])
 
@@ -261,19 +261,19 @@ class Spool:
 
     def sign(self) -> None:
         """Note in the new file where it was made."""
-        with named(self.path):
+        with spool_errors(self.path):
             database.sign(self._in, self.path)
 
     def is_original(self) -> bool:
         """Say whether this is the file that was made here, and no copy of another host's."""
-        with named(self.path):
+        with spool_errors(self.path):
             return database.is_signed(self._out, self.path)
 
     # -- what is in it --------------------------------------------------------------------------
 
     def note_unsent(self, cursor: int) -> None:
         """Write beside the file what is unsent, for other processes, which cannot open it."""
-        with named(self.path):
+        with spool_errors(self.path):
             count, size = self._out.execute(
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
@@ -301,6 +301,6 @@ class Spool:
 
     def discard(self) -> None:
         """Delete the files of an adopted spool that was sent completely."""
-        database.remove(self.path)
+        database.remove_files(self.path)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)

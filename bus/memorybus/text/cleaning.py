@@ -48,12 +48,12 @@ def clean_text(text: str) -> str:
     """
     if not isinstance(text, str):
         raise InvalidEvent(f"a text was expected, not {type(text).__name__}")
-    if "\x00" in text or not (text.isascii() or _encodes(text)):
+    if "\x00" in text or not (text.isascii() or _is_encodable(text)):
         text = _UNWRITABLE.sub("\ufffd", text)
     return scrub(text) if "<" in text else text
 
 
-def _encodes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -76,7 +76,7 @@ def clean_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]
 def _message(message: object, path: _Path) -> Message:
     if not isinstance(message, Mapping):
         name = type(message).__name__
-        raise InvalidEvent(f"{_spelled(path)} must be a mapping with string keys, not a {name}")
+        raise InvalidEvent(f"{_format_path(path)} must be a mapping with string keys, not a {name}")
     return _mapping(message, path, MAX_DEPTH)
 
 
@@ -85,7 +85,7 @@ def _mapping(value: Mapping[Any, Any], path: _Path, depth: int) -> Message:
     for key, inner in value.items():
         if not isinstance(key, str):
             raise InvalidEvent(
-                f"{_spelled(path)}: keys must be strings, not a {type(key).__name__}"
+                f"{_format_path(path)}: keys must be strings, not a {type(key).__name__}"
             )
         name = clean_text(str.__str__(key))  # first: a fence may hide what the key begins with
         if name[:1] == "_" or name == "api_content":
@@ -112,7 +112,7 @@ def _container(
     value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], path: _Path, depth: int
 ) -> Any:
     if depth <= 0:
-        raise InvalidEvent(f"{_spelled(path)} lies deeper than {MAX_DEPTH} levels; flatten it")
+        raise InvalidEvent(f"{_format_path(path)} lies deeper than {MAX_DEPTH} levels; flatten it")
     if isinstance(value, Mapping):
         return _mapping(value, path, depth)
     return [_value(inner, (path, number), depth) for number, inner in enumerate(value)]
@@ -125,7 +125,7 @@ def _number(value: object, path: _Path) -> int | float:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     raise InvalidEvent(
-        f"{_spelled(path)} cannot be written as JSON: {_kind(value)}; "
+        f"{_format_path(path)} cannot be written as JSON: {_kind(value)}; "
         "convert it to text, a number, a list or a mapping first"
     )
 
@@ -138,7 +138,7 @@ def _kind(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _spelled(path: _Path) -> str:
+def _format_path(path: _Path) -> str:
     steps: list[str] = []
     while path is not None:
         path, step = path
@@ -146,7 +146,7 @@ def _spelled(path: _Path) -> str:
     return "messages" + "".join(reversed(steps))
 
 
-def checked_id(what: str, value: str) -> str:
+def check_id(what: str, value: str) -> str:
     """Return the id of a session, an agent or a person as it is.
 
     Raises:

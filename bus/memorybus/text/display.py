@@ -17,7 +17,7 @@ def visible(text: str) -> str:
     """Return `text` with every character that could steer a terminal made visible."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(char) if is_dangerous(char) else char for char in text)
+    return "".join(_show_escaped(char) if is_dangerous(char) else char for char in text)
 
 
 def iso(ms: int | None) -> str | None:
@@ -38,14 +38,14 @@ def is_dangerous(char: str) -> bool:
     return char in _DIRECTIONS or unicodedata.category(char) in _DANGEROUS
 
 
-def escaped(char: str) -> str:
+def escape_char(char: str) -> str:
     """Return a character as JSON escapes it."""
     return f"\\u{ord(char):04x}"
 
 
-def _shown(char: str) -> str:
+def _show_escaped(char: str) -> str:
     code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else escaped(char)
+    return f"\\x{code:02x}" if code < 0x100 else escape_char(char)
 
 
 def event_name(event: AnyEvent) -> str:

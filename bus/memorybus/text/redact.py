@@ -64,7 +64,7 @@ _FORM = re.compile(
 )
 
 
-def described(error: BaseException, secrets: Collection[str] = ()) -> str:
+def describe_error(error: BaseException, secrets: Collection[str] = ()) -> str:
     """Return an error's type and text in one line of bounded length, credentials masked.
 
     What an error quotes is the backend's or a user's text: show it through `display.visible`.
@@ -78,7 +78,7 @@ def one_line(text: str, secrets: Collection[str] = ()) -> str:
     return masked(_unicode(line), secrets)[:REASON_CHARS]
 
 
-def tail(trace: str, secrets: Collection[str] = ()) -> str:
+def mask_trace_tail(trace: str, secrets: Collection[str] = ()) -> str:
     """Return the masked end of a traceback, at most `TRACE_CHARS` characters."""
     return masked(_unicode(trace[-_LOOKED_AT:]), secrets)[-TRACE_CHARS:]
 

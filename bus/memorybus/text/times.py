@@ -19,13 +19,13 @@ _MONTHS = {
 }
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])")
 _LENGTHS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-"""Seconds of the units of `ago`."""
+"""Seconds of the units of `parse_ago`."""
 
 _SECONDS_END = 100_000_000_000
 """Numbers below are seconds (until the year 5138), numbers from here on milliseconds."""
 
 
-def spoken_time(text: str) -> int:
+def parse_spoken_time(text: str) -> int:
     """Read a LoCoMo session time such as ``1:56 pm on 8 May, 2023``, taken as UTC.
 
     Raises:
@@ -44,7 +44,7 @@ def spoken_time(text: str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def stamp(value: Any) -> int:
+def parse_timestamp(value: Any) -> int:
     """Read a time stamp: seconds or milliseconds as a number, or ISO 8601 (UTC if no zone).
 
     Raises:
@@ -71,7 +71,7 @@ def _in_range(found: int, value: Any) -> int:
     return found
 
 
-def ago(text: str, now_ms: int) -> int | None:
+def parse_ago(text: str, now_ms: int) -> int | None:
     """Read how long ago something was: ``90s``, ``30m``, ``2h``, ``7d`` or ``3w``.
 
     Args:

@@ -46,7 +46,7 @@ _COUNT = "messaging.batch.message_count"
 _PROVIDER = "memorybus.provider"
 
 
-def spans_of(destination: str) -> OtelSpans | None:
+def make_spans(destination: str) -> OtelSpans | None:
     """Return what makes spans here; None while this process has no provider of tracers."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
@@ -67,7 +67,7 @@ class OtelSpan(Span):
     @property
     def trace(self) -> str:
         """Its W3C traceparent."""
-        return _written(self._span)
+        return _format_traceparent(self._span)
 
     def tell(self, **counts: int) -> None:
         """Say what the block found, as attributes of the bus's own."""
@@ -89,7 +89,7 @@ class OtelSpan(Span):
         if self._before is not None:
             context.detach(self._before)
         if error is not None:
-            _note(self._span, error)
+            _record_error(self._span, error)
         self._span.end()
 
 
@@ -108,11 +108,11 @@ class OtelSpans:
 
     def current(self) -> str:
         """See `Tracing.current`."""
-        return _written(trace.get_current_span())
+        return _format_traceparent(trace.get_current_span())
 
     def failed(self, error: BaseException) -> None:
         """See `Tracing.failed`."""
-        _note(trace.get_current_span(), error)
+        _record_error(trace.get_current_span(), error)
 
     def publish(self, event_id: str, kind: str) -> Span:
         """See `Tracing.publish`: a child of the agent's span, or a trace of its own."""
@@ -128,7 +128,7 @@ class OtelSpans:
             return NO_SPAN
         told = self._told("append", "send")
         told[_COUNT] = count
-        first = _context(sampled[0]) if sampled else Context()
+        first = _parent_context(sampled[0]) if sampled else Context()
         return self._begun("append", SpanKind.CLIENT, told, first, sampled[1:])
 
     def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
@@ -149,7 +149,7 @@ class OtelSpans:
 
     def answer(self, provider: str, trace: str) -> Span:
         """See `Tracing.answer`: a child of the asker's span."""
-        return self._begun("answer", SpanKind.SERVER, {_PROVIDER: provider}, _context(trace))
+        return self._begun("answer", SpanKind.SERVER, {_PROVIDER: provider}, _parent_context(trace))
 
     def _told(self, operation: str, kind: str) -> dict[str, AttributeValue]:
         return {
@@ -167,7 +167,7 @@ class OtelSpans:
         parent: Context,
         links: Iterable[str] = (),
     ) -> OtelSpan:
-        found = map(_read, islice(links, _MOST_LINKS))
+        found = map(_parse_traceparent, islice(links, _MOST_LINKS))
         span = self._tracer.start_span(
             f"{operation} {self._destination}",
             parent,
@@ -188,13 +188,13 @@ def _sampled(traces: Iterable[str]) -> list[str] | None:
     return None if told and not sampled else sampled
 
 
-def _context(traceparent: str) -> Context:
+def _parent_context(traceparent: str) -> Context:
     """Return the context below a traceparent; an empty one if it is none: anybody wrote it."""
-    asker = _read(traceparent)
+    asker = _parse_traceparent(traceparent)
     return set_span_in_context(NonRecordingSpan(asker), Context()) if asker else Context()
 
 
-def _read(traceparent: str) -> SpanContext | None:
+def _parse_traceparent(traceparent: str) -> SpanContext | None:
     """Return what a traceparent names. The API's propagator takes five times as long."""
     form = _FORM.fullmatch(traceparent)
     if form is None:
@@ -204,14 +204,14 @@ def _read(traceparent: str) -> SpanContext | None:
     return named if named.is_valid else None
 
 
-def _written(span: trace.Span) -> str:
+def _format_traceparent(span: trace.Span) -> str:
     at = span.get_span_context()
     if not at.is_valid:
         return ""
     return f"00-{at.trace_id:032x}-{at.span_id:016x}-{at.trace_flags:02x}"
 
 
-def _note(span: trace.Span, error: BaseException) -> None:
+def _record_error(span: trace.Span, error: BaseException) -> None:
     """Tell an error's class; its text may quote a person or a credential."""
     span.set_attribute(_ERROR, type(error).__qualname__)
     span.set_status(Status(StatusCode.ERROR))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from memorybus.concurrency.forking import importing
+from memorybus.concurrency.forking import import_guard
 
 if TYPE_CHECKING:
     from memorybus.tracing.otel import OtelSpans
@@ -69,9 +69,9 @@ class Tracing:
 
     def _spans(self) -> OtelSpans | None:
         if self._found is None and _API in sys.modules:
-            with importing():  # a fork in the middle of an import leaves the child half of it
-                from memorybus.tracing.otel import spans_of
-            self._found = spans_of(self._destination)
+            with import_guard():  # a fork in the middle of an import leaves the child half of it
+                from memorybus.tracing.otel import make_spans
+            self._found = make_spans(self._destination)
         return self._found
 
     def current(self) -> str:

@@ -136,7 +136,7 @@ class Decoder:
         if envelope.v != envelope.event.version:
             return self._decode_slowly(body)
         if not _is_plausible(envelope):
-            raise _implausible(envelope)
+            raise _implausible_error(envelope)
         return envelope
 
     def decode_all(self, bodies: Sequence[bytes | memoryview]) -> list[Envelope | None]:
@@ -200,7 +200,7 @@ class Decoder:
             event=event,
         )
         if not _is_plausible(envelope):
-            raise _implausible(envelope)
+            raise _implausible_error(envelope)
         return envelope
 
     def _event(self, head: _Head) -> AnyEvent:
@@ -237,7 +237,7 @@ def _is_plausible(envelope: Envelope) -> bool:
     return len(known) == _ID_DIGITS and not known.strip(_HEX) and 0 <= envelope.at <= LATEST
 
 
-def _implausible(envelope: Envelope) -> CorruptEnvelope:
+def _implausible_error(envelope: Envelope) -> CorruptEnvelope:
     """Return the error for an id that is not 32 lower-case hex digits, or for a bad time."""
     if 0 <= envelope.at <= LATEST:
         return CorruptEnvelope(f"event id {envelope.id[:40]!r} is not 32 hex digits")

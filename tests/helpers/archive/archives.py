@@ -9,7 +9,7 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.events import Envelope, KnownEvent, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus.log.entry import LoggedEvent, logged
+from memorybus.log.entry import LoggedEvent, decode_entry
 from memorybus.wire.codec import Decoder, Encoder
 
 LOG = "0198f2c4a1b27c3d8e4f5a6b7c8d9e10"
@@ -46,7 +46,7 @@ def entries(count: int, first: int = 1) -> list[RawEntry]:
 def as_logged(rows: Sequence[RawEntry], partition: int = 0) -> list[LoggedEvent]:
     """Return entries as the log would give them."""
     decoder = Decoder()
-    found = (logged(partition, row.entry, row.fields, decoder) for row in rows)
+    found = (decode_entry(partition, row.entry, row.fields, decoder) for row in rows)
     return [event for event in found if event is not None]
 
 

@@ -13,7 +13,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, session_key
-from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.redis.scripts import Appended, OutgoingEvent
 from memorybus.wire.codec import Encoder
 from memorybus_workers.archiving.archiver import run_once
 
@@ -59,7 +59,7 @@ class SealedLog:
         self.append(count)
         run_once(self.settings)
 
-    def _turn(self, n: int, words: int, user: str) -> Outgoing:
+    def _turn(self, n: int, words: int, user: str) -> OutgoingEvent:
         envelope = Envelope(
             id=derived_id("turn", str(n)),
             key=session_key(Scope(agent="a", user=user), "s"),
@@ -69,7 +69,7 @@ class SealedLog:
             event=TurnCompleted(user=f"turn {n:05d} " + "word " * words, assistant="ok"),
         )
         body = self._encoder.pack(self._encoder.envelope(envelope))
-        return Outgoing(n, envelope.id.encode(), b"digest..", body)
+        return OutgoingEvent(n, envelope.id.encode(), b"digest..", body)
 
     def archive(self) -> Archive:
         """Return the archive as a reader that opens it now."""

@@ -10,7 +10,7 @@ from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id, digest
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys, partition_of, session_key
-from memorybus.redis.scripts import Outgoing
+from memorybus.redis.scripts import OutgoingEvent
 from memorybus.wire.codec import Encoder
 from redis import Redis
 
@@ -54,7 +54,7 @@ def put_into_log(redis: Redis, settings: Settings, kind: str, number: int) -> in
     else:
         body = _newer(body)
     partition = partition_of(envelope.key, settings.partitions)
-    event = Outgoing(1, bytes.fromhex(envelope.id), digest(body), body)
+    event = OutgoingEvent(1, bytes.fromhex(envelope.id), digest(body), body)
     call = scripts.append(
         Keys(settings.namespace), partition, name, 0, [event], window_ms=60_000, max_ids=1_000
     )

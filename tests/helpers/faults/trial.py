@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from memorybus.config.settings import Settings, to_environ
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.redis.keys import Keys
 
 from helpers.faults import sink
@@ -205,7 +205,7 @@ class Trial:
         """Return the ids that lie in spools nobody has open, and Redis has not taken."""
         found: set[str] = set()
         for path in self.settings.spool_dir.glob("*.db"):
-            has = taken(self.client, self._keys, self.settings.partitions, path.stem)
+            has = read_taken_sequences(self.client, self._keys, self.settings.partitions, path.stem)
             with closing(sqlite3.connect(path, timeout=5)) as db:
                 rows = db.execute("select seq, partition, id from events").fetchall()
             found |= {bytes(raw).hex() for seq, p, raw in rows if seq > has.get(p, 0)}

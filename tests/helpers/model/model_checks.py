@@ -9,7 +9,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import Scope
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import session_key
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 
 from helpers.model.model_backend import Backend
 from helpers.model.model_world import PARTITIONS, Said, World
@@ -82,7 +82,7 @@ class Checks:
         """What the checkpoint passes, and what the done-set says, is applied or put aside."""
         lane = self.lane(partition)
         n = int(lane.get(b"n", 0))
-        done = above(lane.get(b"done", b""), n)
+        done = decode_done_above(lane.get(b"done", b""), n)
         for event in events:
             m = event.position.n
             if m <= n or done >> (m - n - 1) & 1:

@@ -16,7 +16,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum, derived_id, new_id
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.log.stream import EventLog, read_entries
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, partition_of, session_key
@@ -213,7 +213,7 @@ class World:
     def _taken_upto(self) -> int:
         """Return the last sequence up to which Redis has every row of the spool."""
         upto = 0
-        there = taken(self.redis, self.keys, PARTITIONS, self._spool.producer)
+        there = read_taken_sequences(self.redis, self.keys, PARTITIONS, self._spool.producer)
         for sequence, partition, *_ in self._spool.after(0, 100_000, 1 << 30):
             if sequence > there.get(partition, 0):
                 break

@@ -7,7 +7,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.redis.scripts import Appended, OutgoingEvent
 
 
 class Log:
@@ -28,7 +28,7 @@ class Log:
         """Append events as a publisher does."""
         first, self._sequence = self._sequence + 1, self._sequence + count
         numbers = range(first, self._sequence + 1)
-        events = [Outgoing(n, f"id{n}".encode(), b"digest..", body) for n in numbers]
+        events = [OutgoingEvent(n, f"id{n}".encode(), b"digest..", body) for n in numbers]
         call = scripts.append(
             self.keys, self.PARTITION, "producer", 0, events, window_ms=10**9, max_ids=10**6
         )

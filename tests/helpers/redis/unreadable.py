@@ -12,7 +12,7 @@ from memorybus.events import LARGEST_BODY
 from memorybus.ids import digest, new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.redis.scripts import Appended, OutgoingEvent
 from memorybus.wire.codec import Encoder
 
 _BLOCK = 128 << 10
@@ -93,7 +93,7 @@ def append(client: redis.Redis, settings: Settings, partition: int, *bodies: byt
     """Append bodies as our own publishers do, whatever is in them."""
     keys, producer = Keys(settings.namespace), new_id()
     events = [
-        Outgoing(number, bytes.fromhex(new_id()), digest(body), body)
+        OutgoingEvent(number, bytes.fromhex(new_id()), digest(body), body)
         for number, body in enumerate(bodies, 1)
     ]
     call = scripts.append(keys, partition, producer, 0, events, window_ms=60_000, max_ids=1_000)

@@ -9,7 +9,7 @@ from memorybus.operations.copies import filling
 from memorybus.operations.copies import replay as replaying
 from memorybus.operations.stores import Stores
 from memorybus.query.query import EVERYTHING, Query
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus_workers.hosting.describe import describe
 
 from helpers.processes.processes import Child, Spawn
@@ -44,7 +44,7 @@ def begun(
         return replaying.begin(stores, plan, wanted)
 
 
-def described_here(settings: Settings, *asked: Any) -> Described:
+def described_here(settings: Settings, *asked: Any) -> InstanceDescription:
     """Ask in this process, which can import the providers of the tests."""
     return describe(settings, *asked)
 

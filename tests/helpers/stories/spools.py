@@ -8,10 +8,10 @@ import redis
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import new_id
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.spool.files import SpoolFiles, inspect
+from memorybus.spool.files import SpoolFiles, inspect_spool
 from memorybus.spool.outbox import Spool
 
 PAGE = 8_192
@@ -53,7 +53,9 @@ def left_unsent(settings: Settings) -> int:
     client, keys = connect_redis(settings), Keys(settings.namespace)
     try:
         return sum(
-            inspect(path, taken(client, keys, settings.partitions, path.stem)).events
+            inspect_spool(
+                path, read_taken_sequences(client, keys, settings.partitions, path.stem)
+            ).events
             for path in settings.spool_dir.glob("*.db")
         )
     finally:

@@ -78,7 +78,7 @@ class Story:
         reason = self._rng.choice(_SWITCHES)
         target = self._target(reason)
         after = graph.follow(self._here, target, reason, self._known.get(target))
-        self._add(after, graph.switched(self._here, after, reason))
+        self._add(after, graph.switch_event(self._here, after, reason))
         self._known[after.id] = self._here = after
 
     def _target(self, reason: Reason) -> str:

@@ -364,7 +364,7 @@ def test_a_job_can_run_no_writing_tool(
     tools_note.write_note(
         settings.tools_path,
         {
-            NAME: tools.Declared(
+            NAME: tools.DeclaredTools(
                 tools_note.read_note(settings.tools_path)[NAME].schemas, ("note_add", "note_find")
             )
         },
@@ -418,7 +418,7 @@ def _thread(run: Any) -> Any:
 
 def _noted(bus: MemoryBus, settings: Settings) -> Session:
     """Return a session whose host knows the tools, without a worker."""
-    declared = tools.Declared((schema("note_add"), schema("note_find")), ("note_find",))
+    declared = tools.DeclaredTools((schema("note_add"), schema("note_find")), ("note_find",))
     tools_note.write_note(settings.tools_path, {NAME: declared}, "test")
     return bus.session("s", warm=False)
 

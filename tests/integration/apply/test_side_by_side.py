@@ -27,7 +27,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis.keys import Keys
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 
 both = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
 
@@ -45,7 +45,7 @@ def left_open(client: Any, settings: Settings, session: str) -> int:
     found = lane(client, settings, session)
     n = int(found.get(b"n", 0))
     head = client.hget(Keys(settings.namespace).state(partition(settings, session)), "n")
-    return int(head) - n - above(found.get(b"done", b""), n).bit_count()
+    return int(head) - n - decode_done_above(found.get(b"done", b""), n).bit_count()
 
 
 @both

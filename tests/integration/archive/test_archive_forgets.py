@@ -12,7 +12,7 @@ from memorybus.archive.format.manifest import NOT_JUDGED, Judged, render
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.registry.roster import worker_id
 from memorybus.testing import FakeClock
@@ -76,7 +76,7 @@ def test_what_grows_too_old_while_segments_are_written_goes_too(
 ) -> None:
     """G10: ages count as of the look that decided, not as of when the segment was written."""
     rows = entries(20)
-    last, _ = moment(rows[-1].entry)
+    last, _ = parse_entry_id(rows[-1].entry)
     clock = FakeClock(last + DAY_MS + 9 * 60_000)  # ten minutes into the look
     archive = Archive(LocalObjects(tmp_path), "t", LOG, clock=clock)
     archive.publish(0, rows[:10])

@@ -17,7 +17,7 @@ from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts
-from memorybus.redis.scripts import Acquired, Checkpoint
+from memorybus.redis.scripts import AcquiredLane, Checkpoint
 from memorybus.surfaces.cli import main
 from memorybus.testing import FakeClock
 from memorybus_workers.archiving.archiver import run_once
@@ -153,7 +153,7 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     assert scripts.run(log.redis, scripts.note_try(log.keys, P, NAME, second.epoch, 42, 1)) == 1
 
 
-def taken(log: SealedLog) -> Acquired:
+def taken(log: SealedLog) -> AcquiredLane:
     """Take the provider's lane."""
     call = scripts.acquire(log.keys, P, NAME, "w", 60_000)
     lane = scripts.run(log.redis, call)

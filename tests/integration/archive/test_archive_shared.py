@@ -16,7 +16,7 @@ from memorybus.clock import SYSTEM
 from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.ids import new_rng
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import Archiver, run_once
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer
@@ -44,7 +44,7 @@ def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
 def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None:
     """Append turns whose places lie behind all that another server has: in a later millisecond."""
     (last,) = than.redis.xrevrange(than.key, count=1)  # type: ignore[misc]
-    wait_until(lambda: now_ms(log) > moment(last[0].decode())[0], "its millisecond is over")
+    wait_until(lambda: now_ms(log) > parse_entry_id(last[0].decode())[0], "its millisecond is over")
     log.append(count, user=user)
 
 

@@ -14,7 +14,7 @@ from memorybus.errors import ArchiveUnavailable
 from memorybus.health.log_health import read_health
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
-from memorybus.log.entry import Place, moment
+from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.losses import Losses
 from memorybus.redis import scripts
 from memorybus.testing import FakeClock, no_crash
@@ -325,7 +325,9 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     lane = log.keys.lane(P, "@archive")
     log.redis.hset(lane, "epoch", 7)
     entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
-    wait_until(lambda: now_ms(log) > moment(entry)[0], "its millisecond is over, so it is cold")
+    wait_until(
+        lambda: now_ms(log) > parse_entry_id(entry)[0], "its millisecond is over, so it is cold"
+    )
     end = Place(entry, 9)
     stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, stale) == -1

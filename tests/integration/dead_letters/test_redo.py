@@ -66,7 +66,7 @@ class Backend:
         return None
 
 
-def outgoing(number: int, session: str, text: str) -> scripts.Outgoing:
+def outgoing(number: int, session: str, text: str) -> scripts.OutgoingEvent:
     """Return a turn on its way into the log."""
     envelope = Envelope(
         id=new_id(),
@@ -77,7 +77,7 @@ def outgoing(number: int, session: str, text: str) -> scripts.Outgoing:
         event=TurnCompleted(user=text, assistant="ok"),
     )
     body = Encoder(0).envelope(envelope)
-    return scripts.Outgoing(number, envelope.id.encode(), b"digest", body)
+    return scripts.OutgoingEvent(number, envelope.id.encode(), b"digest", body)
 
 
 class FakeLane:

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.metrics.collector import BusCollector
 from memorybus.redis.keys import Keys
-from memorybus.registry.work import WorkCounter, read
+from memorybus.registry.work import WorkCounter, read_work
 from memorybus_workers.membership.presence import Presence
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -113,7 +113,8 @@ def test_refused_writes_of_a_former_owner_are_counted(
         redis_client.hincrby(keys.lane(0, NAME), "epoch", 1)
         say(bus, "s", "one")
         wait_until(
-            lambda: read(redis_client, keys, [NAME])[NAME].fenced >= 1, "a refused write is counted"
+            lambda: read_work(redis_client, keys, [NAME])[NAME].fenced >= 1,
+            "a refused write is counted",
         )
 
 
@@ -175,5 +176,5 @@ def test_counts_survive_a_redis_that_is_away(
             work.count(NAME, "retried")
     work.report(redis_client, keys)
     work.report(redis_client, keys)
-    found = read(redis_client, keys, [NAME])[NAME]
+    found = read_work(redis_client, keys, [NAME])[NAME]
     assert (found.parked, found.retried) == (1, 2)

@@ -13,7 +13,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.history import History
-from memorybus.redis.scripts import Acquired
+from memorybus.redis.scripts import AcquiredLane
 from memorybus_workers.lanes.start_point import StartFinder
 from memorybus_workers.lanes.window import StartPoint
 
@@ -87,7 +87,7 @@ def test_a_checkpoint_that_is_not_there_halts_its_lane(log: SealedLog) -> None:
     """G4, G7: a lane does not step back because the archive was read without its end."""
     entry = entry_of(log, 70)
     newest_manifest(log).unlink()
-    known = Acquired(epoch=1, entry=entry, n=70, head=100)
+    known = AcquiredLane(epoch=1, entry=entry, n=70, head=100)
     with pytest.raises(ArchiveUnavailable):
         StartFinder(of(log), known, P, "rec").find(StartPoint(entry, 70))
 

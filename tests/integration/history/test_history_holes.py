@@ -16,7 +16,7 @@ from memorybus.log.stream import EventLog
 from memorybus.operations.archive.repair import repaired
 from memorybus.query.query import Query
 from memorybus.redis import scripts
-from memorybus.redis.scripts import Outgoing
+from memorybus.redis.scripts import OutgoingEvent
 from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION
@@ -145,7 +145,7 @@ def test_a_lineage_is_found_in_a_hole(log: SealedLog) -> None:
         at=1,
         event=SessionStarted(parent="root", reason="branch"),
     )
-    one = Outgoing(41, envelope.id.encode(), b"digest..", msgspec.msgpack.encode(envelope))
+    one = OutgoingEvent(41, envelope.id.encode(), b"digest..", msgspec.msgpack.encode(envelope))
     call = scripts.append(log.keys, P, "p", 0, [one], window_ms=10**9, max_ids=10**6)
     scripts.run(log.redis, call)
     run_once(log.settings)

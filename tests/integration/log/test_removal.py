@@ -4,10 +4,10 @@ import redis
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from memorybus.history.history import History
-from memorybus.log.continuity import gaps_of
+from memorybus.log.continuity import find_gaps
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.inspection import LogInspector
-from memorybus.log.removal import Removed, remove
+from memorybus.log.removal import Removed, remove_entries
 from memorybus.log.stream import EventLog
 from memorybus_workers.archiving.archiver import run_once
 
@@ -35,22 +35,22 @@ def test_only_what_is_sealed_is_taken_out(
     """G7: what the archive does not have stays in the log, and is counted."""
     log = log_of(make_settings)
     events = EventLog(log.redis, log.settings)
-    assert remove(events, log.settings, is_eves) == Removed(gone=10, unsealed=5)
+    assert remove_entries(events, log.settings, is_eves) == Removed(gone=10, unsealed=5)
     assert len(log.logged()) == 5
-    assert remove(events, log.settings, is_eves) == Removed(gone=0, unsealed=5)
+    assert remove_entries(events, log.settings, is_eves) == Removed(gone=0, unsealed=5)
 
 
 def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
     """G7: the history still has every event, in order, and no look finds a gap."""
     log = log_of(make_settings)
     before = [event.position for event in History.of(log.redis, log.settings).scan()]
-    remove(EventLog(log.redis, log.settings), log.settings, is_eves)
+    remove_entries(EventLog(log.redis, log.settings), log.settings, is_eves)
     after = [event.position for event in History.of(log.redis, log.settings).scan()]
     assert after == before
     inspector = LogInspector(log.redis, log.settings)
     sights = inspector.look()
     numbers = inspector.numbers(sights)
-    assert gaps_of(P, sights[P].view, numbers.get(P)) == []
+    assert find_gaps(P, sights[P].view, numbers.get(P)) == []
 
 
 def test_where_nothing_goes_the_log_stays_as_it_is(
@@ -59,5 +59,8 @@ def test_where_nothing_goes_the_log_stays_as_it_is(
     """The hot window is cut short only where an entry was taken out."""
     log = log_of(make_settings)
     before = len(log.logged())
-    assert remove(EventLog(log.redis, log.settings), log.settings, lambda _: False) == Removed()
+    assert (
+        remove_entries(EventLog(log.redis, log.settings), log.settings, lambda _: False)
+        == Removed()
+    )
     assert len(log.logged()) == before

@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.ids import new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Outgoing
+from memorybus.redis.scripts import OutgoingEvent
 from memorybus.sending.sender import Sender
 from memorybus.testing import FakeClock
 
@@ -67,7 +67,7 @@ def newcomers(client: redis.Redis, settings: Settings, count: int) -> set[bytes]
             0,
             name,
             0,
-            [Outgoing(1, name.encode(), b"d", b"x")],
+            [OutgoingEvent(1, name.encode(), b"d", b"x")],
             window_ms=half,
             max_ids=9_999,
         )

@@ -179,7 +179,7 @@ def test_no_answer_of_before_comes_after_the_swap(
     before = Answering("mallory", swap if when == "while it is asked" else lambda: None)
     opened: dict[str, Any] = {NAME: before, NEXT: Answering("")}
     want = msgspec.json.encode(Want(query="walnut", budget=500))
-    scripts.run(redis_client, scripts.want(keys, "s", want, 60_000))
+    scripts.run(redis_client, scripts.request_recall(keys, "s", want, 60_000))
     applied = ReadYourWrites(redis_client, keys, 0.0, SYSTEM)
     recaller = Recaller(
         redis_client,

@@ -37,7 +37,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import InstancePause, command_pause
-from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
+from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.views.status import status_tables
 from rich.console import Console, Group
@@ -117,15 +117,15 @@ def test_one_rebuild_at_a_time(redis_client: redis.Redis, make_settings: MakeSet
     """G8: a second command is told who works; one that was killed here does not keep it out."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
-        assert at_work(redis_client, keys, [NAME])[NAME].by == "ann"
+        assert running_rebuilds(redis_client, keys, [NAME])[NAME].by == "ann"
         with pytest.raises(RebuildRuns, match="rebuild of rec runs already"):
             RebuildLock(redis_client, keys, NAME, "verification", "ben").__enter__()
-    assert at_work(redis_client, keys, [NAME]) == {}
+    assert running_rebuilds(redis_client, keys, [NAME]) == {}
     lock = RebuildLock(redis_client, keys, NAME, "rebuild", "ann")
     lock._mine = msgspec.structs.replace(lock._mine, pid=2**22 + 1)  # a process that is gone
     lock.__enter__()
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ben"):
-        assert at_work(redis_client, keys, [NAME])[NAME].by == "ben"
+        assert running_rebuilds(redis_client, keys, [NAME])[NAME].by == "ben"
 
 
 def test_a_hold_that_changed_is_not_let_go(

@@ -41,7 +41,7 @@ from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import InstancePause, command_pause
-from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
+from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.testing import FakeClock
 
 
@@ -204,7 +204,7 @@ def test_an_entry_that_names_no_process_holds_nothing_up(
     keys = Keys(make_settings().namespace)
     names = {"id": "x", "what": "rebuild", "by": "ann", "host": socket.gethostname()}
     redis_client.set(keys.rebuilding(NAME), json.dumps(names | {"pid": pid}), ex=60)
-    assert at_work(redis_client, keys, [NAME]) == {}
+    assert running_rebuilds(redis_client, keys, [NAME]) == {}
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ben") as lock:
         lock.keep()
 

@@ -8,7 +8,7 @@ from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from memorybus.config.settings import Settings
 from memorybus.redis import scripts
-from memorybus.redis.cluster import by_shard
+from memorybus.redis.cluster import group_by_shard
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from redis import Redis
@@ -72,7 +72,9 @@ def test_a_transaction_is_one_shards(client: Redis, keys: Keys) -> None:
         pipe.hset(keys.state(1), "x", "1")
         pipe.pexpire(keys.state(1), 60_000)
         assert pipe.execute() == [1, True]
-    apart = next(p for p in PARTITIONS if len(by_shard(client, [keys.log(1), keys.log(p)])) > 1)
+    apart = next(
+        p for p in PARTITIONS if len(group_by_shard(client, [keys.log(1), keys.log(p)])) > 1
+    )
     with client.pipeline(transaction=True) as pipe:
         pipe.hset(keys.state(1), "y", "1")
         pipe.hset(keys.state(apart), "y", "1")
@@ -85,7 +87,7 @@ def test_every_shard_knows_the_scripts(client: Redis, cluster: RedisCluster, key
     """G2: scripts that a shard forgot are loaded again, and the calls repeated in order."""
     for shard in cluster.shards:
         shard.client().script_flush()
-    calls = [scripts.note(keys.state(p), {"z": str(p).encode()}) for p in PARTITIONS]
+    calls = [scripts.write_fields(keys.state(p), {"z": str(p).encode()}) for p in PARTITIONS]
     assert not [reply for reply in scripts.run_many(client, calls) if isinstance(reply, Exception)]
     assert [client.hget(keys.state(p), "z") for p in PARTITIONS] == [
         str(p).encode() for p in PARTITIONS

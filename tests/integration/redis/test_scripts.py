@@ -6,10 +6,10 @@ import pytest
 import redis
 from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
-from memorybus.log.producers import taken
+from memorybus.log.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Behind, Outgoing
+from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
 from redis.exceptions import ResponseError
 
 HOUR = 3_600_000
@@ -20,21 +20,23 @@ def _keys(namespace: str) -> Keys:
     return Keys(namespace)
 
 
-def event(sequence: int, name: str = "", body: bytes = b"body", digest: bytes = b"d") -> Outgoing:
+def event(
+    sequence: int, name: str = "", body: bytes = b"body", digest: bytes = b"d"
+) -> OutgoingEvent:
     """Return an event of a producer."""
-    return Outgoing(sequence, (name or f"id{sequence}").encode(), digest, body)
+    return OutgoingEvent(sequence, (name or f"id{sequence}").encode(), digest, body)
 
 
 def append(
     client: redis.Redis,
     keys: Keys,
-    events: list[Outgoing],
+    events: list[OutgoingEvent],
     *,
     expected: int = 0,
     producer: str = "p",
     window_ms: int = HOUR,
     max_ids: int = 1_000,
-) -> Appended | Behind:
+) -> Appended | TailLost:
     """Append to the first partition."""
     call = scripts.append(keys, 0, producer, expected, events, window_ms=window_ms, max_ids=max_ids)
     return scripts.run(client, call)
@@ -48,7 +50,7 @@ def numbers(client: redis.Redis, keys: Keys) -> list[int]:
 
 def last_taken(client: redis.Redis, keys: Keys) -> int:
     """Return what the first partition knows of the producer `append` stands for."""
-    return taken(client, keys, 1, "p")[0]
+    return read_taken_sequences(client, keys, 1, "p")[0]
 
 
 def commit(
@@ -151,7 +153,7 @@ def test_window_of_ids_rotates_by_age(redis_client: redis.Redis, keys: Keys) -> 
 def test_append_tells_that_redis_lost_its_tail(redis_client: redis.Redis, keys: Keys) -> None:
     """G1: with less than the producer was told, nothing is written and the last one is told."""
     append(redis_client, keys, [event(1), event(2)])
-    assert append(redis_client, keys, [event(9)], expected=8) == Behind(2)
+    assert append(redis_client, keys, [event(9)], expected=8) == TailLost(2)
     assert numbers(redis_client, keys) == [1, 2]
     assert last_taken(redis_client, keys) == 2
 
@@ -229,7 +231,7 @@ def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, 
     first = acquire(redis_client, keys, "one", ms=60_000)
     redis_client.hset(keys.lane(0, "a"), "tries", "1:1")
 
-    def again(worker: str, held: str) -> scripts.Acquired | None:
+    def again(worker: str, held: str) -> scripts.AcquiredLane | None:
         call = scripts.acquire(keys, 0, "a", worker, 60_000, held=held)
         return scripts.run(redis_client, call)
 
@@ -479,7 +481,7 @@ def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, 
 
 def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> list[int]:
     """Store a result; return what the script says."""
-    call = scripts.warm(keys, "slot", "p", generation, result, 60_000)
+    call = scripts.store_warm(keys, "slot", "p", generation, result, 60_000)
     return list(scripts.run(client, call))
 
 
@@ -489,7 +491,7 @@ def test_an_older_result_never_overwrites_a_newer_one(
     """G9: results are kept by generation: newer wins, older is refused, unasked is refused."""
     assert warm(redis_client, keys, 1, b"unasked") == [0, 0]
     for generation in (1, 2, 3):
-        call = scripts.want(keys, "slot", b"{}", 60_000)
+        call = scripts.request_recall(keys, "slot", b"{}", 60_000)
         assert scripts.run(redis_client, call) == generation
     assert warm(redis_client, keys, 2, b"two") == [1, 3]
     assert warm(redis_client, keys, 1, b"one") == [0, 3]
@@ -510,7 +512,9 @@ def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Key
     append(redis_client, keys, [event(2)], expected=1)
     redis_client.script_flush()
     calls = [scripts.append(keys, p, "p", 0, [event(1)], window_ms=HOUR, max_ids=9) for p in (1, 2)]
-    replies = scripts.run_many(redis_client, [*calls, scripts.want(keys, "slot", b"{}", 1_000)])
+    replies = scripts.run_many(
+        redis_client, [*calls, scripts.request_recall(keys, "slot", b"{}", 1_000)]
+    )
     assert replies[:2] == [Appended([1], [])] * 2
     assert replies[2] == 1
     assert numbers(redis_client, keys) == [1, 2]

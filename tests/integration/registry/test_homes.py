@@ -13,7 +13,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, LogUnavailable
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import EMBEDDED, FILE, Home, Homes, here, is_same, place_id
+from memorybus.registry.homes import EMBEDDED, FILE, Home, Homes, is_same_home, local_home, place_id
 
 OURS = Home("a" * 32, "garden", "/var/mb", "7")
 THEIRS = Home("b" * 32, "kitchen", "/var/mb", "7")
@@ -29,7 +29,7 @@ def test_a_place_keeps_its_id(make_settings: MakeSettings) -> None:
     settings = make_settings(url="redis://h:1")
     first = place_id(settings)
     assert place_id(settings, lambda: "0" * 32) == first
-    assert here(settings).place == first
+    assert local_home(settings).place == first
     assert sorted(path.name for path in settings.data_dir.iterdir()) == ["place", "place.lock"]
 
 
@@ -72,7 +72,7 @@ def test_a_broken_place_is_told(make_settings: MakeSettings) -> None:
 )
 def test_a_copy_is_told_from_a_move(ours: Home, same: bool) -> None:
     """G4: what was renamed or mounted elsewhere is the home; what was copied elsewhere is not."""
-    assert is_same(OURS, ours) is same
+    assert is_same_home(OURS, ours) is same
 
 
 def test_a_directory_that_was_renamed_is_still_the_home(
@@ -80,9 +80,9 @@ def test_a_directory_that_was_renamed_is_still_the_home(
 ) -> None:
     """A data directory that moved on its disk stays the home, and is noted where it is now."""
     before = make_settings(data_dir=make_settings().data_dir / "old")
-    homes(redis_client, before).claim("notes", here(before))
+    homes(redis_client, before).claim("notes", local_home(before))
     after = make_settings(data_dir=before.data_dir.rename(before.data_dir.with_name("new")))
-    assert homes(redis_client, after).claim("notes", here(after)) == here(after)
+    assert homes(redis_client, after).claim("notes", local_home(after)) == local_home(after)
     assert homes(redis_client, after).all()["notes"].path == str(after.data_dir)
 
 
@@ -91,11 +91,11 @@ def test_a_copied_directory_is_not_the_home(
 ) -> None:
     """G4: a cloned data directory, or a backup restored beside it, does not serve by itself."""
     original = make_settings(data_dir=make_settings().data_dir / "original")
-    holder = homes(redis_client, original).claim("notes", here(original))
+    holder = homes(redis_client, original).claim("notes", local_home(original))
     copied = _copied(original.data_dir)
     clone = make_settings(data_dir=copied)
-    assert here(clone).place == holder.place
-    assert homes(redis_client, clone).claim("notes", here(clone)) == holder
+    assert local_home(clone).place == holder.place
+    assert homes(redis_client, clone).claim("notes", local_home(clone)) == holder
     assert homes(redis_client, clone).all() == {"notes": holder}
 
 
@@ -104,10 +104,10 @@ def test_a_copy_with_its_own_log_is_at_home(
 ) -> None:
     """A data directory restored with the embedded server's log in it works without more words."""
     original = make_settings(url="", data_dir=make_settings().data_dir / "original")
-    homes(redis_client, original).claim("notes", here(original))
+    homes(redis_client, original).claim("notes", local_home(original))
     clone = make_settings(url="", data_dir=_copied(original.data_dir))
-    assert here(clone).mark == EMBEDDED
-    assert homes(redis_client, clone).claim("notes", here(clone)) == here(clone)
+    assert local_home(clone).mark == EMBEDDED
+    assert homes(redis_client, clone).claim("notes", local_home(clone)) == local_home(clone)
 
 
 def _copied(directory: Path) -> Path:

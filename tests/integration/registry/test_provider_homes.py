@@ -21,7 +21,7 @@ from memorybus.operations.providers.inventory import check_homes, instances
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
-from memorybus.registry.homes import here as place
+from memorybus.registry.homes import local_home as place
 from memorybus.registry.instances import Instance, Live
 
 CLI = ("-m", "memorybus.surfaces.cli", "provider")

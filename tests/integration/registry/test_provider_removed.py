@@ -12,7 +12,7 @@ from memorybus.operations.providers.lifecycle import pause, resume
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.stores import Stores
 from memorybus.processes import signals
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.roster import WorkerInfo
@@ -97,8 +97,8 @@ def test_a_drop_says_what_stays_in_a_backend(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
-    what = Described("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
-    monkeypatch.setattr(generation_drop, "described", lambda *_: what)
+    what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
+    monkeypatch.setattr(generation_drop, "describe_instance", lambda *_: what)
     with Stores(settings) as stores:
         stores.make(
             Instance(name=NEXT, provider=NAME, purpose="rebuild", options={"collection": "two"})

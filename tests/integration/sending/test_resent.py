@@ -17,12 +17,12 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.ids import new_id
-from memorybus.log.entry import logged
+from memorybus.log.entry import decode_entry
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Outgoing
+from memorybus.redis.scripts import OutgoingEvent
 from memorybus.sending.sender import Sender
 from memorybus.spool.delivered import DELIVERED
 from memorybus.spool.files import SpoolFiles
@@ -80,7 +80,7 @@ def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
 def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, namespace: str) -> None:
     """G4: bodies up to the sequence handed over before are named `r`, later ones `e`."""
     keys = Keys(namespace)
-    events = [Outgoing(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
+    events = [OutgoingEvent(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
     call = scripts.append(keys, 0, "p", 0, events, window_ms=1_000, max_ids=9, possibly_delivered=2)
     scripts.run(redis_client, call)
     fields = [fields for _, fields in redis_client.xrange(keys.log(0))]
@@ -92,7 +92,7 @@ def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, names
 def test_an_entry_says_that_it_came_again(name: bytes, said: bool) -> None:
     """G4: the name of its body tells an event that came again; older workers read both."""
     body = (Path(__file__).parents[2] / "golden/v1/TurnCompleted.msgpack").read_bytes()
-    found = logged(0, "1-1", [b"n", b"7", name, body], Decoder())
+    found = decode_entry(0, "1-1", [b"n", b"7", name, body], Decoder())
     assert found is not None
     assert found.resent is said
     assert found.position.n == 7

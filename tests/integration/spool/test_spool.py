@@ -21,7 +21,7 @@ from memorybus.events import TurnCompleted
 from memorybus.health.monitor import spool_status
 from memorybus.ids import new_id
 from memorybus.spool.database import ROW_OVERHEAD
-from memorybus.spool.files import SpoolFiles, inspect
+from memorybus.spool.files import SpoolFiles, inspect_spool
 from memorybus.spool.outbox import Spool
 from memorybus.wire.codec import Decoder
 
@@ -319,7 +319,7 @@ def test_publishing_goes_on_over_damage(away: Settings) -> None:
             file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
         for number in range(50, 60):
             session.turn_completed("y" * 2_000, "ok", ordinal=number)
-    left = sum(inspect(path, {}).events for path in away.spool_dir.glob("*.db"))
+    left = sum(inspect_spool(path, {}).events for path in away.spool_dir.glob("*.db"))
     assert left >= 10, "the events after the damage are kept"
     assert list(away.spool_dir.glob("*.corrupt"))
 
@@ -329,8 +329,8 @@ def test_counting_works_in_any_directory(tmp_path: Path) -> None:
     spool = files_in(tmp_path / "a#b %41?c").claim()
     put(spool, 1)
     spool.close()
-    assert inspect(spool.path, {}).events == 1
-    assert inspect(spool.path, {0: spool.last}).events == 0
+    assert inspect_spool(spool.path, {}).events == 1
+    assert inspect_spool(spool.path, {0: spool.last}).events == 0
 
 
 # -- a full disk ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from helpers.processes.forked import in_child
 from helpers.processes.interrupts import at_every_instruction
 from helpers.processes.waiting import still, wait_until
 from memorybus.concurrency import forking
-from memorybus.concurrency.forking import ProcessLock, Undisturbed, undisturbed
+from memorybus.concurrency.forking import ForkGuard, ProcessLock, sqlite_guard
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -31,7 +31,7 @@ class User:
         self.thread = started(self._stay)
 
     def _stay(self) -> None:
-        with undisturbed():
+        with sqlite_guard():
             self.inside.set()
             self.leave.wait(60)
 
@@ -45,20 +45,22 @@ def fork() -> None:
     """Fork a child that can enter, and finds nobody inside."""
 
     def child() -> None:
-        assert not undisturbed()._inside
-        with undisturbed():
-            assert len(undisturbed()._inside) == 1
+        assert not sqlite_guard()._inside
+        with sqlite_guard():
+            assert len(sqlite_guard()._inside) == 1
 
     in_child(child)
 
 
 def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """G9: it begins when the last user has left, and none enters until it is over."""
-    monkeypatch.setattr(undisturbed(), "patience", 30.0)  # the machine may stand still for a second
+    monkeypatch.setattr(
+        sqlite_guard(), "patience", 30.0
+    )  # the machine may stand still for a second
     users = [User(), User()]
     assert all(user.inside.wait(10) for user in users)
     forked = started(fork)
-    wait_until(lambda: undisturbed()._forks, "the fork waits")
+    wait_until(lambda: sqlite_guard()._forks, "the fork waits")
     late = User()
     users[0].end()
     wait_until(still(forked.is_alive, 0.05), "one user is left")
@@ -68,14 +70,14 @@ def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until(lambda: not forked.is_alive(), "the fork is over")
     assert late.inside.wait(10)
     late.end()
-    assert not undisturbed()._inside
-    assert not undisturbed()._forks
+    assert not sqlite_guard()._inside
+    assert not sqlite_guard()._forks
 
 
 @pytest.mark.timeout(20)
 def test_who_forks_may_enter() -> None:
     """G9: a signal's handler that publishes while its thread waits to fork does not wait for it."""
-    one, entered = Undisturbed(1.0), list[int]()
+    one, entered = ForkGuard(1.0), list[int]()
     one._inside.add(0)  # some other thread
     one._forks.append(None)
 
@@ -107,7 +109,7 @@ def test_an_interrupt_holds_nobody_up() -> None:
     """G9: wherever an interrupt falls, users and forks go on, and the next visit leaves no mark."""
 
     def visit() -> None:
-        with undisturbed():
+        with sqlite_guard():
             pass
 
     steps = 0
@@ -116,7 +118,7 @@ def test_an_interrupt_holds_nobody_up() -> None:
         other.join(20)
         assert not other.is_alive()
         visit()
-        assert not undisturbed()._inside, f"interrupted at instruction {steps}"
+        assert not sqlite_guard()._inside, f"interrupted at instruction {steps}"
     assert steps > 10
 
 

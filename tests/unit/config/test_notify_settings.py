@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from memorybus.config.notify import Notify
-from memorybus.config.origins import known
-from memorybus.config.settings import layers, load, to_environ
+from memorybus.config.origins import effective_settings
+from memorybus.config.settings import load, read_layers, to_environ
 from memorybus.errors import ConfigError, UnknownSetting
 
 SECRET = "https://hooks.example.org/services/T0/B0/abcdefgh"
@@ -69,6 +69,6 @@ def test_the_address_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.Monkey
     for given in ({"url": SECRET}, {"url_env": "HOOK"}):
         table: Any = {"notify": given}
         settings = load(environ={}, directory=tmp_path, **table)
-        shown = known(layers(environ={}, directory=tmp_path, **table))
+        shown = effective_settings(read_layers(environ={}, directory=tmp_path, **table))
         assert SECRET in settings.secrets
         assert "abcdefgh" not in repr(settings) + "".join(one.value for one in shown)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memorybus.config.origins import known
-from memorybus.config.settings import FIELDS, FILE_NAME, layers
+from memorybus.config.origins import effective_settings
+from memorybus.config.settings import FIELDS, FILE_NAME, read_layers
 
 NOTHING: dict[str, str] = {}
 
@@ -15,7 +15,9 @@ def test_the_origin_is_where_the_value_that_holds_was_written(tmp_path: Path) ->
     environ = {"MEMORYBUS_NAMESPACE": "b", "MEMORYBUS_BATCH": "200"}
     found = {
         one.name: (one.value, one.origin)
-        for one in known(layers(environ=environ, directory=tmp_path, namespace="c"))
+        for one in effective_settings(
+            read_layers(environ=environ, directory=tmp_path, namespace="c")
+        )
     }
     assert tuple(found) == FIELDS
     assert found["namespace"] == ("c", "--namespace")
@@ -28,7 +30,7 @@ def test_credentials_are_masked(tmp_path: Path) -> None:
     """The password of a URL and an option that is called a key are not shown."""
     (tmp_path / FILE_NAME).write_text('[provider.x]\napi_key = "swordfish-one"\n')
     environ = {"MEMORYBUS_URL": "redis://:swordfish-two@somewhere/0"}
-    shown = repr(known(layers(environ=environ, directory=tmp_path)))
+    shown = repr(effective_settings(read_layers(environ=environ, directory=tmp_path)))
     assert "swordfish" not in shown
     assert "somewhere" in shown
 
@@ -38,5 +40,8 @@ def test_a_secrets_file_beside_is_an_origin(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).touch()
     beside = tmp_path / "memorybus.secrets.toml"
     beside.touch(0o600)
-    found = {one.name: one for one in known(layers(environ=NOTHING, directory=tmp_path))}
+    found = {
+        one.name: one
+        for one in effective_settings(read_layers(environ=NOTHING, directory=tmp_path))
+    }
     assert found["secrets_file"].value == found["secrets_file"].origin == str(beside)

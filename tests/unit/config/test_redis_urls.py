@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from memorybus.config.redis_urls import (
     hosts_of,
-    one_server,
     options_of,
     place_of,
     redacted,
     service_of,
+    single_server_url,
 )
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
@@ -96,10 +96,10 @@ def test_hosts_and_the_masters_name() -> None:
 
 def test_one_server_keeps_what_is_said_beside_the_hosts() -> None:
     """Credentials, database and options are those of every server behind the URL."""
-    assert one_server(f"{SENTINEL}?socket_keepalive=1").endswith(
+    assert single_server_url(f"{SENTINEL}?socket_keepalive=1").endswith(
         "//ann:s3cret@unknown/2?socket_keepalive=1"
     )
-    assert one_server("rediss+cluster://a:p%40ss@one,two").startswith("rediss://a:p%40ss@")
+    assert single_server_url("rediss+cluster://a:p%40ss@one,two").startswith("rediss://a:p%40ss@")
 
 
 def test_a_log_has_one_place() -> None:

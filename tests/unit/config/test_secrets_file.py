@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from memorybus.config.secrets_file import SECRETS_NAME, is_variable, read_secrets
-from memorybus.config.settings import FILE_NAME, Settings, load, to_environ, with_secrets
+from memorybus.config.settings import FILE_NAME, Settings, load, load_secrets, to_environ
 from memorybus.errors import ConfigError
 
 KEY = "correct-horse-battery"
@@ -100,7 +100,7 @@ def test_a_worker_has_its_variables_and_masks_their_values(
     text = f'SET_BEFORE = "the file\'s"\nFROM_FILE = "{KEY}"\n'
     path = written(tmp_path / "s.toml", text)
 
-    settings = with_secrets(Settings(secrets_file=str(path)))
+    settings = load_secrets(Settings(secrets_file=str(path)))
 
     assert os.environ["SET_BEFORE"] == "the environment's"
     assert os.environ["FROM_FILE"] == KEY
@@ -113,4 +113,4 @@ def test_a_worker_has_its_variables_and_masks_their_values(
 def test_without_a_file_nothing_changes() -> None:
     """Settings that name no file are those they were."""
     settings = Settings()
-    assert with_secrets(settings) is settings
+    assert load_secrets(settings) is settings

@@ -15,7 +15,7 @@ from memorybus.dead_letters.records import (
 )
 from memorybus.errors import InvalidEvent
 from memorybus.events import MemoryWritten, TurnCompleted, UnknownEvent
-from memorybus.text.redact import REASON_CHARS, TRACE_CHARS, one_line, tail
+from memorybus.text.redact import REASON_CHARS, TRACE_CHARS, mask_trace_tail, one_line
 
 NAMES = [type(event).__name__ for event in SAMPLES]
 
@@ -25,8 +25,8 @@ def test_any_text_fits_a_record(text: str) -> None:
     """G6, G10: whatever a provider says can be written down, bounded, surrogates and all."""
     assert len(one_line(text * 300).encode()) <= 4 * REASON_CHARS
     assert "\n" not in one_line(text)
-    assert len(tail(text * 3000)) <= TRACE_CHARS
-    msgspec.json.encode((one_line(text), tail(text)))
+    assert len(mask_trace_tail(text * 3000)) <= TRACE_CHARS
+    msgspec.json.encode((one_line(text), mask_trace_tail(text)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from memorybus.embedded.binary import WHEELS, find_server_binary, install_command, parse_version
-from memorybus.embedded.files import explain, server_arguments
+from memorybus.embedded.files import explain_end, server_arguments
 from memorybus.errors import NoServerBinary
 
 
@@ -125,4 +125,4 @@ def test_arguments_are_passed_as_they_are() -> None:
 )
 def test_a_servers_end_is_explained(lines: list[str], free: int, said: str) -> None:
     """What is known of a failed start is said, with the remedy where there is one."""
-    assert said in explain(lines, Path("/data"), free)
+    assert said in explain_end(lines, Path("/data"), free)

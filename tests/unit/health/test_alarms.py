@@ -10,7 +10,7 @@ from memorybus.health import log_health as health
 from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, status_of
 from memorybus.health.finding import Finding
-from memorybus.log.continuity import Gap, Numbers, View
+from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
@@ -61,8 +61,8 @@ def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: s
 
 def test_numbers_given_twice_and_strangers() -> None:
     """G2, G6: a lost counter is told with the command that repairs it, also when it is too late."""
-    lost = View(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
-    whole = View(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
+    lost = PartitionView(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
+    whole = PartitionView(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
     begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
     strange = Numbers(Place("2-0", 2), done=True, foreign=4)
     views = {0: lost, 1: whole, 2: whole, 3: whole}
@@ -167,7 +167,11 @@ def test_an_archive_that_stands_still_is_told() -> None:
 
 def test_what_only_the_archive_has_is_told() -> None:
     """G7: numbers above the log's own, up to what is sealed, are named as a range."""
-    views = {0: View(n=5, sealed=5), 1: View(n=5, sealed=9), 2: View(n=5, sealed=1)}
+    views = {
+        0: PartitionView(n=5, sealed=5),
+        1: PartitionView(n=5, sealed=9),
+        2: PartitionView(n=5, sealed=1),
+    }
     (alarm,) = alarms.of_archive(archived(), views, None)
     assert (alarm.code, alarm.subject) == ("archive_ahead", "p01")
     assert "events 6 to 9" in alarm.text

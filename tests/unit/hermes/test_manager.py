@@ -11,7 +11,7 @@ from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from helpers.providers.tooling import schema
 from memorybus.agent.session import Session
 from memorybus.registry import tools_note
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 from memorybus.surfaces.hermes.plugin.manager import MemoryManager
 from memorybus.text.fence import line
 
@@ -58,7 +58,7 @@ def test_one_memory_is_no_memories(host: Host, monkeypatch: pytest.MonkeyPatch) 
 def test_malformed_schemas_cost_no_other_tool(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     """One provider's mistakes are skipped with a warning; the rest is offered, its own included."""
     broken = ("no schema", None, {}, {"name": ["find"]}, schema("x", description=None))
-    declared = {"a": Declared((*broken, schema("find"))), "b": Declared((schema("add"),))}
+    declared = {"a": DeclaredTools((*broken, schema("find"))), "b": DeclaredTools((schema("add"),))}
     tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 
@@ -72,7 +72,7 @@ def test_a_tool_of_the_agent_s_own_name_is_not_offered(
 ) -> None:
     """What Hermes calls a tool of its own never goes to a provider; that is said once."""
     monkeypatch.setitem(sys.modules, "toolsets", SimpleNamespace(_HERMES_CORE_TOOLS=["clarify"]))
-    declared = {"a": Declared((schema("clarify"), schema("find")))}
+    declared = {"a": DeclaredTools((schema("clarify"), schema("find")))}
     tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 

@@ -39,7 +39,7 @@ def test_only_who_asks_is_answered() -> None:
 @pytest.mark.parametrize("body", [b"", b"\xff", b"\x80\x80", msgspec.msgpack.encode([1])])
 def test_a_reply_that_cannot_be_read_is_an_error(body: bytes) -> None:
     """Whatever stands in Redis, the asker gets an answer that says so."""
-    read = replies.read({b"a": body, b"b": msgspec.msgpack.encode(Reply("hello"))})
+    read = replies.read_replies({b"a": body, b"b": msgspec.msgpack.encode(Reply("hello"))})
 
     assert read["b"] == Reply("hello")
     assert body == b"\x80\x80" or "cannot be read" in read["a"].error

@@ -5,25 +5,25 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memorybus.health import memory as health_memory
-from memorybus.log.continuity import View
+from memorybus.log.continuity import PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.forecast import (
     AGES_MS,
     AOF_FRAME,
-    Grown,
     Growth,
     LimitFrom,
-    Load,
     Memory,
-    describe,
+    MemoryLoad,
+    PartitionGrowth,
     describe_disk,
-    disk_forecast,
-    duration,
-    forecast,
+    describe_memory,
+    fill_level,
+    first_to_fill,
+    forecast_disk,
+    forecast_memory,
+    format_duration,
+    format_size,
     growth_of,
-    level,
-    shortest,
-    size,
 )
 from memorybus.log.inspection import PartitionSight
 
@@ -38,9 +38,9 @@ def load(
     limit: int | None = 11_000,
     limit_from: LimitFrom = "maxmemory",
     per_event: float = 100.0,
-) -> Load:
+) -> MemoryLoad:
     """Return a load."""
-    return Load(
+    return MemoryLoad(
         used=used,
         limit=limit,
         limit_from=limit_from,
@@ -67,7 +67,7 @@ def test_the_faster_rate_counts(
     left: float | None,
 ) -> None:
     """G10: the forecast takes the hour or the ten minutes, whichever fills the memory sooner."""
-    found = forecast(load(*growths))
+    found = forecast_memory(load(*growths))
     assert (found.trend, found.events_per_hour, found.seconds_left) == (trend, rate, left)
 
 
@@ -82,10 +82,10 @@ def test_a_forecast_is_never_absurd(
     used: int, limit: int | None, per_event: float, events: int | None
 ) -> None:
     """G10: no load divides by zero, gives a negative time, or cannot be told in words."""
-    found = forecast(load((600, events), used=used, limit=limit, per_event=per_event))
+    found = forecast_memory(load((600, events), used=used, limit=limit, per_event=per_event))
     assert found.seconds_left is None or found.seconds_left >= 0
-    assert describe(found)
-    assert level(found.seconds_left, found.used, found.limit) in ("ok", "warning", "critical")
+    assert describe_memory(found)
+    assert fill_level(found.seconds_left, found.used, found.limit) in ("ok", "warning", "critical")
 
 
 @pytest.mark.parametrize(
@@ -103,21 +103,21 @@ def test_a_forecast_is_never_absurd(
 )
 def test_the_levels(left: float | None, used: int, limit: int | None, expected: str) -> None:
     """G10: a warning within three days, critical within one, or when nearly full at any rate."""
-    assert level(left, used, limit) == expected
+    assert fill_level(left, used, limit) == expected
 
 
 def test_of_several_servers_the_one_full_first_counts() -> None:
     """G10: a cluster's memory lasts as long as that of the shard that is full first."""
-    still, slow, fast = (forecast(load((600, events))) for events in (0, 1, 9))
-    full = forecast(load((600, 0), used=10_900))
-    assert shortest([still, slow, fast]) == fast
-    assert shortest([still, slow]) == slow
-    assert shortest([still, full, fast]) == full
+    still, slow, fast = (forecast_memory(load((600, events))) for events in (0, 1, 9))
+    full = forecast_memory(load((600, 0), used=10_900))
+    assert first_to_fill([still, slow, fast]) == fast
+    assert first_to_fill([still, slow]) == slow
+    assert first_to_fill([still, full, fast]) == full
 
 
-def grown(n: int, first_n: int, first_at: int, *numbers: int | None) -> Grown:
+def grown(n: int, first_n: int, first_at: int, *numbers: int | None) -> PartitionGrowth:
     """Return how a partition grew."""
-    return Grown(n, first_n, first_at, numbers)
+    return PartitionGrowth(n, first_n, first_at, numbers)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def grown(n: int, first_n: int, first_at: int, *numbers: int | None) -> Grown:
     ],
 )
 def test_growth_is_measured_where_the_log_reaches_back(
-    parts: tuple[Grown, ...], hour: int | None, ten_minutes: int | None
+    parts: tuple[PartitionGrowth, ...], hour: int | None, ten_minutes: int | None
 ) -> None:
     """G10: growth is a difference of numbers, and unknown where those of then are gone."""
     assert growth_of(parts, NOW) == (Growth(3600.0, hour), Growth(600.0, ten_minutes))
@@ -152,17 +152,23 @@ def test_growth_is_measured_where_the_log_reaches_back(
 
 def test_the_words_of_a_forecast() -> None:
     """G10: the room, whose limit it is, the rate and the time are told, or that nobody knows."""
-    growing = forecast(load((3600, 100), used=1 << 20, limit=3 << 20))
-    assert describe(growing) == (
+    growing = forecast_memory(load((3600, 100), used=1 << 20, limit=3 << 20))
+    assert describe_memory(growing) == (
         "1.0 MiB of 3.0 MiB used (maxmemory); at the present rate full in 9 days "
         "(100 events/h of 100 B in the last 60 minutes)"
     )
-    assert describe(forecast(load((600, 0)))).endswith("no growth in the last 10 minutes")
-    assert "does not say what an event takes" in describe(forecast(load((600, 1), per_event=0.0)))
-    young = describe(forecast(load((600, None), limit=None, limit_from="unknown")))
+    assert describe_memory(forecast_memory(load((600, 0)))).endswith(
+        "no growth in the last 10 minutes"
+    )
+    assert "does not say what an event takes" in describe_memory(
+        forecast_memory(load((600, 1), per_event=0.0))
+    )
+    young = describe_memory(forecast_memory(load((600, None), limit=None, limit_from="unknown")))
     assert "the limit is unknown" in young
     assert "not enough history" in young
-    assert "whatever else runs there" in describe(forecast(load((600, 1), limit_from="machine")))
+    assert "whatever else runs there" in describe_memory(
+        forecast_memory(load((600, 1), limit_from="machine"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,9 +196,9 @@ def test_what_a_machine_has_left() -> None:
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
     """G10: the bytes of an event are those of the streams and of the ids, each by its count."""
     sights = [
-        PartitionSight(View(length=10), 1_000, 10, 300, NOW, (None, None)),
-        PartitionSight(View(length=30), 3_000, 0, 0, NOW, (None, None)),
-        PartitionSight(View(), 0, 0, 0, NOW, (None, None)),
+        PartitionSight(PartitionView(length=10), 1_000, 10, 300, NOW, (None, None)),
+        PartitionSight(PartitionView(length=30), 3_000, 0, 0, NOW, (None, None)),
+        PartitionSight(PartitionView(), 0, 0, 0, NOW, (None, None)),
     ]
     assert health_memory.bytes_per_event(sights) == 130.0
     assert health_memory.bytes_per_event(sights[2:]) == 0.0
@@ -201,21 +207,25 @@ def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
 def test_the_load_is_read_from_looks() -> None:
     """G10: INFO and the looks at the partitions make the load; an empty log has no history."""
     info = {"used_memory": 10, "maxmemory": 100}
-    old = View(length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2))
+    old = PartitionView(
+        length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2)
+    )
     found = health_memory.load(info, [PartitionSight(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
-    empty = health_memory.load(info, [PartitionSight(View(), 0, 0, 0, NOW, (None, None))], None)
-    assert forecast(empty).trend == "not enough history"
+    empty = health_memory.load(
+        info, [PartitionSight(PartitionView(), 0, 0, 0, NOW, (None, None))], None
+    )
+    assert forecast_memory(empty).trend == "not enough history"
 
 
 def test_the_disk_needs_room_for_a_rewrite() -> None:
     """G10: the embedded server's disk lasts until its file could not be written once more."""
     memory = Memory(0, 1, "maxmemory", 136.0, 3600.0, 600.0, "growing", 1.0)
-    found = disk_forecast(10_000, 8_000, memory)
+    found = forecast_disk(10_000, 8_000, memory)
     assert found.seconds_left == 2_000 / (136 + AOF_FRAME)
     assert "no rewrite fits in 10 seconds" in describe_disk(found)
-    still = disk_forecast(10_000, 8_000, Memory(0, 1, "maxmemory", 1.0, 0.0, 1, "no growth", None))
+    still = forecast_disk(10_000, 8_000, Memory(0, 1, "maxmemory", 1.0, 0.0, 1, "no growth", None))
     assert still.seconds_left is None
     assert describe_disk(still) == "9.8 KiB free, the append-only file has 7.8 KiB"
 
@@ -235,7 +245,7 @@ def test_the_disk_needs_room_for_a_rewrite() -> None:
 )
 def test_durations_are_told_in_a_fitting_unit(seconds: float, said: str) -> None:
     """A span of time is told so that nobody has to divide."""
-    assert duration(seconds) == said
+    assert format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -250,7 +260,7 @@ def test_durations_are_told_in_a_fitting_unit(seconds: float, said: str) -> None
 )
 def test_sizes_are_told_in_a_fitting_unit(count: float, said: str) -> None:
     """Bytes are told so that nobody has to divide."""
-    assert size(count) == said
+    assert format_size(count) == said
 
 
 @pytest.mark.parametrize(
@@ -267,16 +277,18 @@ def test_what_the_archive_takes_does_not_fill_the_memory(
 ) -> None:
     """G10: with an archive memory settles, unless the hot window alone is more than it holds."""
     grown = msgspec.structs.replace(load((3600, 100), limit=limit), kept_for=kept_for, fixed=500)
-    found = forecast(grown)
+    found = forecast_memory(grown)
     assert (found.seconds_left, found.settles_at) == (left, settles)
     if settles and left is None:
-        assert "goes to the archive" in describe(found)
-        assert disk_forecast(10_000, 1, found).seconds_left is None
+        assert "goes to the archive" in describe_memory(found)
+        assert forecast_disk(10_000, 1, found).seconds_left is None
     elif left:
-        assert "full in" in describe(found)
+        assert "full in" in describe_memory(found)
 
 
 def test_without_history_the_archive_is_told_all_the_same() -> None:
     """G10: a young log says for how long events stay, and claims no number."""
     young = msgspec.structs.replace(load((600, None)), kept_for=3600.0)
-    assert describe(forecast(young)).endswith("what is older than 60 minutes goes to the archive")
+    assert describe_memory(forecast_memory(young)).endswith(
+        "what is older than 60 minutes goes to the archive"
+    )

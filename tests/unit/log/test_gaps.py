@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from memorybus.log.continuity import (
     Gap,
     Numbers,
-    View,
-    counter_lost,
-    foreign_in,
-    gaps_of,
-    slack,
-    tail_lost,
-    unsealed_from,
+    PartitionView,
+    count_foreign,
+    count_mismatch,
+    find_gaps,
+    find_lost_tail,
+    has_lost_counter,
+    unsealed_start,
 )
 from memorybus.log.entry import Place
 
@@ -28,10 +28,10 @@ def place(entry: int, n: int) -> Place:
     return Place(f"{entry}-0", n)
 
 
-def view(entries: Entries, n: int, *, sealed: int = 0) -> View:
+def view(entries: Entries, n: int, *, sealed: int = 0) -> PartitionView:
     """Return what a look finds of a stream."""
     ours = [place(entry, number) for entry, number in entries if number is not None]
-    return View(
+    return PartitionView(
         length=len(entries),
         n=n,
         sealed=sealed,
@@ -57,11 +57,13 @@ def page(entries: Entries, after: Place, count: int) -> Numbers:
     return Numbers(upto, len(read) < count, len(read), foreign, tuple(breaks))
 
 
-def numbers(entries: Entries, seen: View, pages: int = 99, count: int = 3) -> Numbers | None:
+def numbers(
+    entries: Entries, seen: PartitionView, pages: int = 99, count: int = 3
+) -> Numbers | None:
     """Read a stream page by page, if its counts do not agree."""
-    if not slack(seen):
+    if not count_mismatch(seen):
         return None
-    found = page(entries, unsealed_from(seen), count)
+    found = page(entries, unsealed_start(seen), count)
     for _ in range(pages):
         if not found.done:
             found = found.joined(page(entries, found.upto, count))
@@ -106,7 +108,7 @@ def test_gaps_are_ranges_of_numbers(
 ) -> None:
     """G7: what is missing above the sealed part is told, wherever it is, and nothing else."""
     seen = view(entries, n, sealed=sealed)
-    assert gaps_of(P, seen, numbers(entries, seen)) == expected
+    assert find_gaps(P, seen, numbers(entries, seen)) == expected
 
 
 @given(
@@ -132,7 +134,7 @@ def test_what_is_missing_is_counted(
     )
     seen = view(entries, total, sealed=sealed)
     lost = {n for n in gone if sealed < n <= total}
-    found = gaps_of(P, seen, numbers(entries, seen, pages))
+    found = find_gaps(P, seen, numbers(entries, seen, pages))
     told = {n for one in found for n in range(one.first, one.last + 1)}
     missing = sum(one.missing for one in found)
     assert missing <= len(lost)
@@ -148,7 +150,7 @@ def test_before_it_is_read_a_gap_is_counted(total: int, gone: set[int], pages: i
     lost = {n for n in gone if n < total}
     entries = [(n, n) for n in range(1, total + 1) if n not in lost]
     seen = view(entries, total)
-    found = gaps_of(P, seen, numbers(entries, seen, pages))
+    found = find_gaps(P, seen, numbers(entries, seen, pages))
     assert sum(one.missing for one in found) == len(lost)
     assert all(one.first <= one.last for one in found)
     assert lost <= {n for one in found for n in range(one.first, one.last + 1)}
@@ -156,30 +158,30 @@ def test_before_it_is_read_a_gap_is_counted(total: int, gone: set[int], pages: i
 
 def test_a_whole_log_is_never_read() -> None:
     """G10: as long as the counts agree, no entry is read, however long the log."""
-    assert slack(view([(n, n) for n in range(1, 1_000)], 999)) == 0
-    assert slack(view([], 0)) == 0
-    assert slack(view(numbered(5, 6), 6, sealed=4)) == 0
+    assert count_mismatch(view([(n, n) for n in range(1, 1_000)], 999)) == 0
+    assert count_mismatch(view([], 0)) == 0
+    assert count_mismatch(view(numbered(5, 6), 6, sealed=4)) == 0
 
 
 def test_entries_of_others_are_counted() -> None:
     """G6: how many entries others wrote is known, though not all of them were read."""
     entries = numbered(None, 1, 2, None, 3, 4, None)
     seen = view(entries, 4)
-    assert foreign_in(seen, numbers(entries, seen)) == 3
-    assert foreign_in(seen, numbers(entries, seen, 0)) == 3
-    assert foreign_in(view(numbered(1, 2), 2), None) == 0
+    assert count_foreign(seen, numbers(entries, seen)) == 3
+    assert count_foreign(seen, numbers(entries, seen, 0)) == 3
+    assert count_foreign(view(numbered(1, 2), 2), None) == 0
 
 
 def test_a_lost_counter_is_told() -> None:
     """G2: a counter behind its log gives numbers twice; so does one that did so in the past."""
-    assert counter_lost(view(numbered(1, 2), 0))
-    assert not counter_lost(view(numbered(1, 2), 2))
+    assert has_lost_counter(view(numbered(1, 2), 0))
+    assert not has_lost_counter(view(numbered(1, 2), 2))
     entries = numbered(1, 2, 3, 1, 2)
     seen = view(entries, 2)
     read = numbers(entries, seen)
     assert read is not None
     assert read.restarted == 3
-    assert gaps_of(P, seen, read) == []
+    assert find_gaps(P, seen, read) == []
 
 
 @pytest.mark.parametrize(
@@ -217,8 +219,8 @@ def test_a_log_that_went_back_is_told(
     n: int, before: Place | None, after: Place | None, sealed: int, expected: Gap | None
 ) -> None:
     """G1: numbers given again tell that the log lost its tail; a deletion leaves them a gap."""
-    seen = View(n=n, sealed=sealed, before=before, after=after)
-    assert tail_lost(P, seen, place(50, 9)) == expected
+    seen = PartitionView(n=n, sealed=sealed, before=before, after=after)
+    assert find_lost_tail(P, seen, place(50, 9)) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memorybus.events import Envelope, TurnCompleted
 from memorybus.history import log_reader
 from memorybus.history.log_reader import LogReader
-from memorybus.log.entry import logged
+from memorybus.log.entry import decode_entry
 from memorybus.query.filter import EventFilter
 from memorybus.query.ranges import WHOLE
 from memorybus.redis.keys import Keys
@@ -59,5 +59,5 @@ def test_a_page_is_what_its_entries_are(odd: list[tuple[int, Fields]]) -> None:
         redis = fakeredis.FakeRedis()
         found = LogReader(redis, Keys("t")).read(3, "0-0", 9, EventFilter(WHOLE, 3)).events
     decoder = Decoder()
-    alone = (logged(3, entry.decode(), fields, decoder) for entry, fields in entries)
+    alone = (decode_entry(3, entry.decode(), fields, decoder) for entry, fields in entries)
     assert found == [event for event in alone if event is not None]

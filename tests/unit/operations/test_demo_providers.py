@@ -6,21 +6,21 @@ import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.operations.demo import demo
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 
 
-def kind_of(delivery: str, *, by_home: bool = False, **place: str) -> Described:
+def kind_of(delivery: str, *, by_home: bool = False, **place: str) -> InstanceDescription:
     """Return what a worker's process would say of an instance."""
-    return Described("far", delivery, "shared", by_home, place, (), ())
+    return InstanceDescription("far", delivery, "shared", by_home, place, (), ())
 
 
-def chosen(what: Described, monkeypatch: pytest.MonkeyPatch) -> demo.DemoProviders:
+def chosen(what: InstanceDescription, monkeypatch: pytest.MonkeyPatch) -> demo.DemoProviders:
     """Choose an instance of the settings that is described so."""
 
-    def describe(*_: Any) -> Described:
+    def describe(*_: Any) -> InstanceDescription:
         return what
 
-    monkeypatch.setattr(demo, "described", describe)
+    monkeypatch.setattr(demo, "describe_instance", describe)
     settings = Settings(provider={"far": {"kind": "x:Far", "url": "u"}})
     return demo.chosen(settings, ["builtin", "far"], lambda: "a1b2c3")
 

@@ -13,7 +13,7 @@ from memorybus.events import (
 )
 from memorybus.operations.memories.amending import CannotAmend, drafted, has_tool
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 
 ANA = Scope(agent="a", user="ana", workspace="w", platform="cli")
 OWN = Scope(agent="own", user="own")
@@ -98,6 +98,6 @@ def test_what_no_event_can_change_is_refused_with_what_to_do() -> None:
 def test_only_a_tool_that_writes_puts_right() -> None:
     """A provider that declares the name for something that only reads is not called."""
     schemas = ({"name": "memory_correct"}, "no schema")
-    assert has_tool(Declared(schemas))
-    assert not has_tool(Declared(schemas, ("memory_correct",)))
-    assert not has_tool(Declared(("memory_correct",)))
+    assert has_tool(DeclaredTools(schemas))
+    assert not has_tool(DeclaredTools(schemas, ("memory_correct",)))
+    assert not has_tool(DeclaredTools(("memory_correct",)))

@@ -4,15 +4,15 @@ import pytest
 from helpers.providers.recording import Blind
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.freshness import owner_of, remedy, shared
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView
 from memorybus_workers.hosting.describe import describe
 
-LOCAL = Described("kind", "keyed", "local", True, {}, (), ())
-SHARED = Described(
+LOCAL = InstanceDescription("kind", "keyed", "local", True, {}, (), ())
+SHARED = InstanceDescription(
     "kind", "keyed", "shared", False, {"collection": "main"}, (), (), ("collection", "model")
 )
-UNNAMED = Described("kind", "keyed", "shared", False, {}, (), ())
+UNNAMED = InstanceDescription("kind", "keyed", "shared", False, {}, (), ())
 
 
 def copy(name: str, **options: object) -> Instance:
@@ -55,7 +55,7 @@ SEEN = (
     ],
 )
 def test_a_place_is_compared_with_every_other(
-    what: Described, options: dict[str, object], owner: str
+    what: InstanceDescription, options: dict[str, object], owner: str
 ) -> None:
     """G8: to name the option is not enough: its value must be none that an instance has."""
     sight = InstancesView({one.name: one for one in SEEN})

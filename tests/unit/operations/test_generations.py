@@ -38,7 +38,13 @@ from memorybus.operations.rebuild.comparison import (
 )
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan, Span
-from memorybus.registry.instances import CopyRequest, Instance, InstancesView, Live, answers
+from memorybus.registry.instances import (
+    CopyRequest,
+    Instance,
+    InstancesView,
+    Live,
+    is_live_instance,
+)
 from memorybus.registry.pauses import InstancePause
 
 LIVE = Live("p@2", "p@1")
@@ -172,9 +178,9 @@ def test_a_swap_that_was_not_ended_is_seen() -> None:
 
 def test_one_instance_answers() -> None:
     """G8: who waits for an event is answered by the instance that serves, also before its end."""
-    assert [answers(name, "p", {}) for name in ("p", "p@1")] == [True, False]
+    assert [is_live_instance(name, "p", {}) for name in ("p", "p@1")] == [True, False]
     for live in (Live("p@1", "p"), Live("p@1", "p", leaving="p")):
-        assert [answers(name, "p", {"p": live}) for name in ("p", "p@1")] == [False, True]
+        assert [is_live_instance(name, "p", {"p": live}) for name in ("p", "p@1")] == [False, True]
 
 
 @given(

@@ -65,7 +65,7 @@ def test_reports_are_json_lines_and_nothing_else(tmp_path):
     """Other output of a child is passed over; its end is None."""
     words = script("print('hello'); print('{\"ready\": true}')")
 
-    with children.running(words, Settings(data_dir=tmp_path)) as child:
+    with children.running_child(words, Settings(data_dir=tmp_path)) as child:
         assert child.report() == {"ready": True}
         assert child.report() is None
 
@@ -84,7 +84,7 @@ def test_a_childs_error_is_its_parents(kind, raised, tmp_path):
     line = f'{{"error": "{kind}", "message": "born with 4"}}'
 
     with (
-        children.running(script(f"print({line!r})"), Settings(data_dir=tmp_path)) as child,
+        children.running_child(script(f"print({line!r})"), Settings(data_dir=tmp_path)) as child,
         pytest.raises(MemoryBusError, match="born with 4") as caught,
     ):
         child.report()
@@ -97,7 +97,7 @@ def test_a_child_is_stopped_with_its_block(tmp_path):
     words = script("import time; print('{}', flush=True); time.sleep(60)")
 
     def fails() -> None:
-        with children.running(words, Settings(data_dir=tmp_path)) as child:
+        with children.running_child(words, Settings(data_dir=tmp_path)) as child:
             started.append(child)
             child.report()
             raise KeyError
@@ -117,7 +117,7 @@ def test_a_deaf_child_is_killed(tmp_path):
         "print('{}', flush=True); time.sleep(60)"
     )
 
-    with children.running(words, Settings(data_dir=tmp_path)) as child:
+    with children.running_child(words, Settings(data_dir=tmp_path)) as child:
         child.report()
         code = child.stop(timeout=0.1)
 
@@ -140,7 +140,7 @@ def test_a_second_signal_is_passed_on(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     def runs() -> None:
-        with children.running(words, Settings(data_dir=tmp_path)) as child:
+        with children.running_child(words, Settings(data_dir=tmp_path)) as child:
             started.append(child)
             child.report()
             threading.Thread(target=hurry, daemon=True).start()
@@ -175,7 +175,7 @@ def test_a_second_signal_is_told_from_the_first(number, code, times):
         for one, handler in previous.items():
             signal.signal(one, handler)
 
-    assert signals.hurried(end.value) == (code if times == 2 else 0)
+    assert signals.hurried_exit_code(end.value) == (code if times == 2 else 0)
 
 
 def test_a_failure_on_the_way_is_no_second_signal():
@@ -190,14 +190,14 @@ def test_a_failure_on_the_way_is_no_second_signal():
     with pytest.raises(KeyboardInterrupt) as end:
         fails()
 
-    assert signals.hurried(end.value) == 0
+    assert signals.hurried_exit_code(end.value) == 0
 
 
 def test_a_child_gets_its_grace(tmp_path):
     """A child is not killed before its own grace is over."""
     settings = Settings(data_dir=tmp_path, grace=7.0)
 
-    with children.running(script("print('{}')"), settings) as child:
+    with children.running_child(script("print('{}')"), settings) as child:
         assert child.patience == 7.0 + children.RESERVE
 
 
@@ -209,7 +209,7 @@ def test_nothing_a_killed_child_started_is_left(tmp_path):
         "print(json.dumps({'pid': p.pid}), flush=True); time.sleep(60)"
     )
 
-    with children.running(words, Settings(data_dir=tmp_path)) as child:
+    with children.running_child(words, Settings(data_dir=tmp_path)) as child:
         orphan = psutil.Process(child.report()["pid"])
         child.kill()
         child.wait()
@@ -231,7 +231,7 @@ def test_silence_is_told_from_the_end(tmp_path):
     gate.touch()
     words = script(f"import os, time\nwhile os.path.exists({str(gate)!r}): time.sleep(0.01)")
 
-    with children.running(words, Settings(data_dir=tmp_path)) as child:
+    with children.running_child(words, Settings(data_dir=tmp_path)) as child:
         assert child.listen() is None
         assert list(child.reports()) == []
         gate.unlink()

@@ -5,7 +5,7 @@ from typing import Any
 
 import fakeredis
 import pytest
-from memorybus.redis.cluster import Cluster, by_slot, key_of
+from memorybus.redis.cluster import Cluster, group_by_slot, key_of
 from memorybus.redis.cluster_nodes import Nodes, SlotMap, read_slots
 from memorybus.redis.keys import Keys
 from redis.crc import key_slot
@@ -62,7 +62,7 @@ def test_a_command_goes_where_its_key_is(words: tuple[Any, ...], key: str | None
 @pytest.mark.parametrize("words", [("SCAN", 0), ("XREAD", "STREAMS", "k", "0"), ("WAIT", 1, 1)])
 def test_half_an_answer_is_none(words: tuple[Any, ...]) -> None:
     """What one shard could answer only for itself is refused, not answered for a part."""
-    with pytest.raises(RedisError, match="by_shard"):
+    with pytest.raises(RedisError, match="group_by_shard"):
         key_of(words)
 
 
@@ -99,6 +99,6 @@ def test_what_one_script_may_touch_lies_in_one_slot() -> None:
     keys = Keys("mb")
     leases = [keys.lease(partition, name) for name in "ab" for partition in (0, 1)]
     cluster = Cluster(Nodes([], {}, single=False))
-    assert by_slot(cluster, leases, 9) == [leases[::2], leases[1::2]]
-    assert by_slot(fakeredis.FakeRedis(), leases, 9) == [leases]
-    assert by_slot(fakeredis.FakeRedis(), leases, 3) == [leases[:3], leases[3:]]
+    assert group_by_slot(cluster, leases, 9) == [leases[::2], leases[1::2]]
+    assert group_by_slot(fakeredis.FakeRedis(), leases, 9) == [leases]
+    assert group_by_slot(fakeredis.FakeRedis(), leases, 3) == [leases[:3], leases[3:]]

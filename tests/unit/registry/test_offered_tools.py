@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 from helpers.providers.tooling import schema
 from memorybus.registry import tools, tools_note
-from memorybus.registry.tools import MOST, Declared, Tool
+from memorybus.registry.tools import MOST, DeclaredTools, Tool
 
 
-def declared(*schemas: Any, reading: tuple[str, ...] = ()) -> Declared:
+def declared(*schemas: Any, reading: tuple[str, ...] = ()) -> DeclaredTools:
     """Return a declaration."""
-    return Declared(tuple(schemas), reading)
+    return DeclaredTools(tuple(schemas), reading)
 
 
-def names(**providers: Declared) -> list[str]:
+def names(**providers: DeclaredTools) -> list[str]:
     """Return the offered names."""
-    return [one["name"] for one in tools.offered(providers).schemas()]
+    return [one["name"] for one in tools.collect_tools(providers).schemas()]
 
 
 def test_a_name_that_one_provider_has_is_offered_as_it_is() -> None:
     """No prefix where nothing collides; the schema is the provider's own."""
-    found = tools.offered({"a": declared(schema("find"), reading=("find",))})
+    found = tools.collect_tools({"a": declared(schema("find"), reading=("find",))})
 
     assert found.schemas() == [schema("find")]
     assert found.named("find") == Tool("find", "a", "find", writes=False)
@@ -31,7 +31,7 @@ def test_a_name_that_one_provider_has_is_offered_as_it_is() -> None:
 
 def test_names_that_collide_are_prefixed_with_their_instance() -> None:
     """Both are prefixed, so that none looks like the other's; each call finds its own."""
-    found = tools.offered(
+    found = tools.collect_tools(
         {"a": declared(schema("find"), schema("add")), "b:c": declared(schema("find"))}
     )
 
@@ -86,14 +86,14 @@ def test_a_wrapped_schema_is_unwrapped_and_kept_to_what_is_known() -> None:
     """OpenAI's outer object is optional; unknown fields never reach the model's interface."""
     wrapped = {"type": "function", "function": schema("find", strict=True, x="y")}
 
-    assert tools.offered({"a": declared(wrapped)}).schemas() == [schema("find")]
+    assert tools.collect_tools({"a": declared(wrapped)}).schemas() == [schema("find")]
 
 
 @pytest.mark.parametrize("none", [{}, {"parameters": None}, {"parameters": {}}])
 def test_a_tool_that_names_no_parameters_takes_none(none: dict[str, Any]) -> None:
     """Hermes offers such a tool as it is; every model's interface takes an empty object."""
     given = {"name": "now", "description": "Tell the time."} | none
-    (found,) = tools.offered({"a": declared(given)}).schemas()
+    (found,) = tools.collect_tools({"a": declared(given)}).schemas()
 
     assert found["parameters"] == {"type": "object", "properties": {}}
 
@@ -115,7 +115,9 @@ def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mb.json"
     tools_note.write_note(path, {"a": declared("no schema"), "b": declared(schema("find"))}, "1")
 
-    assert [one["name"] for one in tools.offered(tools_note.read_note(path)).schemas()] == ["find"]
+    assert [one["name"] for one in tools.collect_tools(tools_note.read_note(path)).schemas()] == [
+        "find"
+    ]
 
 
 def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from memorybus.errors import Unavailable
 from memorybus.text.redact import (
     REASON_CHARS,
     TRACE_CHARS,
-    described,
+    describe_error,
     mask_record,
+    mask_trace_tail,
     masked,
     one_line,
-    tail,
 )
 from memorybus_providers.base import ProviderConfig
 
@@ -138,7 +138,7 @@ def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
 
 def test_an_error_is_one_bounded_line() -> None:
     """G10: whatever an error says, its description is one line of bounded length, in Unicode."""
-    said = described(Unavailable("a\nb\ud800 " + "x" * 10_000))
+    said = describe_error(Unavailable("a\nb\ud800 " + "x" * 10_000))
     assert said.startswith("Unavailable: a b? x")
     assert len(said) == REASON_CHARS
     assert said.isprintable()
@@ -148,7 +148,7 @@ def test_an_error_is_one_bounded_line() -> None:
 def test_what_is_cut_off_was_masked_before(before: int) -> None:
     """A credential across the end of what is kept shows no part of itself."""
     assert "sk-" not in one_line(f"{'x' * before} {LIVE}")
-    assert LIVE[-6:] not in tail(f"api_key='{LIVE}'" + "y" * (TRACE_CHARS - 6))
+    assert LIVE[-6:] not in mask_trace_tail(f"api_key='{LIVE}'" + "y" * (TRACE_CHARS - 6))
 
 
 def test_settings_show_no_credential_and_know_their_own() -> None:

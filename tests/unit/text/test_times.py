@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.text.times import ago
+from memorybus.text.times import parse_ago
 
 NOW = 1_790_000_000_000
 
@@ -21,18 +21,18 @@ NOW = 1_790_000_000_000
 )
 def test_how_long_ago_is_a_time(text: str, seconds: int) -> None:
     """A number and a unit are that long before the present."""
-    assert ago(text, NOW) == NOW - seconds * 1000
+    assert parse_ago(text, NOW) == NOW - seconds * 1000
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 hours", "-2h", "p07:1234", "2026-05-31", "2h3m"])
 def test_anything_else_is_no_such_time(text: str) -> None:
     """Times, positions and ids of events are left to who reads those."""
-    assert ago(text, NOW) is None
+    assert parse_ago(text, NOW) is None
 
 
 @given(st.integers(0, 999_999), st.sampled_from("smhdw"))
 def test_no_time_lies_before_all_time(number: int, unit: str) -> None:
     """However long ago it was, the time can be shown and compared."""
-    found = ago(f"{number}{unit}", NOW)
+    found = parse_ago(f"{number}{unit}", NOW)
     assert found is not None
     assert 1 <= found <= NOW

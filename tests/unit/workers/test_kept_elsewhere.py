@@ -8,7 +8,7 @@ import pytest
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.events import MemoryWritten, Scope
-from memorybus.registry.tools import offered
+from memorybus.registry.tools import collect_tools
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract.samples import feed, recall_context, steps
 from memorybus_workers.hosting.declare import tools_of
@@ -62,4 +62,6 @@ def test_the_model_is_offered_no_hidden_tool(tmp_path: Path) -> None:
     """What a provider brings and does not name in `tool_names` is not declared to any agent."""
     tooled = beside(tmp_path, "contract.registry_example:Tooled", "other")
 
-    assert [one["name"] for one in offered(tools_of({"other": tooled})).schemas()] == ["tea_recall"]
+    assert [one["name"] for one in collect_tools(tools_of({"other": tooled})).schemas()] == [
+        "tea_recall"
+    ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
-from memorybus.log.continuity import Gap, View, lacking
+from memorybus.log.continuity import Gap, PartitionView, find_lost_archive
 from memorybus.log.entry import Place, number_of
 from memorybus.log.inspection import PartitionSight
 from memorybus_workers.archiving import due
@@ -28,7 +28,7 @@ def sight(
 ) -> PartitionSight:
     """Return a partition at `NOW`."""
     length = n - first.n + 1 if first else 0
-    view = View(
+    view = PartitionView(
         length=length,
         n=n,
         sealed=sealed,
@@ -172,7 +172,7 @@ def test_what_an_archive_lacks(
     sealed: int, end: int | None, first: int | None, expected: tuple[int, int] | None
 ) -> None:
     """G7: what was sealed and is nowhere is named; an archive that lost all is not begun anew."""
-    found = lacking(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
+    found = find_lost_archive(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
     assert (found and (found.first, found.last)) == expected
     assert found is None or found == Gap(3, *expected, found.last - found.first + 1)  # type: ignore[misc]
 

@@ -21,7 +21,7 @@ from memorybus.errors import (
     MemoryBusError,
     MissingProvider,
 )
-from memorybus.processes.child import started
+from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
 from memorybus_workers.processes.posts import plan_workers, set_apart, spread_jobs
 from memorybus_workers.processes.process import print_json_line
@@ -167,7 +167,7 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
     many = 4 << 20
     noise = f"import sys; sys.stdout.write('x' * {many}); print(flush=True)"
     words = command(noise + READY + "told()")
-    process = started(words, Settings(data_dir=tmp_path))
+    process = start_child(words, Settings(data_dir=tmp_path))
     try:
 
         def ready() -> list[dict[str, Any]]:
@@ -184,7 +184,7 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
 def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
     """G10: a provider that prints more than a pipe holds while it ends does not end by force."""
     noise = "told(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
-    process = started(command(READY + noise), Settings(data_dir=tmp_path))
+    process = start_child(command(READY + noise), Settings(data_dir=tmp_path))
     assert process.report()["ready"]
     assert process.stop(30) == 0
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 from memorybus_workers.lanes.window import SPAN, LaneWindow, StartPoint
 
 SIZE = 64
@@ -57,7 +57,9 @@ def test_a_crash_finds_what_was_done() -> None:
     """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
     window = fresh()
     window.take_in(turns("abcdef"), left={2, 5})
-    after = fresh(StartPoint(window.entry, window.n, above(window.encoded_done_set(), window.n)))
+    after = fresh(
+        StartPoint(window.entry, window.n, decode_done_above(window.encoded_done_set(), window.n))
+    )
     assert [n for n in range(1, 8) if after.is_done(n)] == [1, 3, 4, 6]
 
 
@@ -66,7 +68,7 @@ def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list
     """A release without done-sets may advance the checkpoint: the numbers still mean the same."""
     window = fresh()
     window.take_in(turns("abcde"), left={1, 2, 4})
-    done = above(window.encoded_done_set(), moved)
+    done = decode_done_above(window.encoded_done_set(), moved)
     assert [n for n in range(moved + 1, 12) if done >> (n - moved - 1) & 1] == found
 
 
@@ -213,7 +215,7 @@ def agrees(window: LaneWindow, done: set[int]) -> None:
     low = next((n - 1 for n in every if n not in done), window.read_n)
     assert window.n <= low  # what was skipped is not known before it is read again
     assert window.n == low or window.hungry_key() or window.open < len(every) - len(done)
-    kept = above(window.encoded_done_set(), window.n)
+    kept = decode_done_above(window.encoded_done_set(), window.n)
     assert {window.n + 1 + i for i in range(len(every)) if kept >> i & 1} == {
         n for n in done if n > window.n
     }

@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.log.entry import LoggedEvent
-from memorybus.registry.done_set import above
+from memorybus.registry.done_set import decode_done_above
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 
@@ -120,7 +120,7 @@ class Applier:
             LeaseLost: the store has seen a newer owner.
         """
         known = lane.checkpoint
-        return StartPoint(known.entry, known.n, above(known.done, known.n))
+        return StartPoint(known.entry, known.n, decode_done_above(known.done, known.n))
 
     def work(self, lane: Lane) -> bool:
         """Read, apply and commit for a while; return whether there may be more to do at once.

@@ -21,7 +21,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.registry.roster import worker_id
 from memorybus.testing import CrashPoint, crash_points, no_crash
@@ -232,7 +232,7 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
         archiving = make_archiving(settings, clock, leases, redis, crash=crash)
         events = archiving.look(force=True)
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         leases.stop()
         redis.close()

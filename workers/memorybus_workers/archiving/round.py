@@ -20,7 +20,7 @@ from memorybus.errors import (
 )
 from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.homes import Homes, here
+from memorybus.registry.homes import Homes, local_home
 
 from memorybus_workers.archiving import due as sealing
 from memorybus_workers.archiving.compactor import Compactor
@@ -199,7 +199,7 @@ class Archiving:
     def _is_at_home(self) -> bool:
         """Say whether the archive is ours to write: it is everybody's, or lies in our data_dir."""
         if not self._context.settings.archive:
-            ours = here(self._context.settings)
+            ours = local_home(self._context.settings)
             self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours
         return not self.elsewhere
 

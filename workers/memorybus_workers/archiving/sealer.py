@@ -152,7 +152,7 @@ class Sealer:
         self, owned: OwnedPartition, sight: PartitionSight, end: Place | None
     ) -> None:
         view = sight.view
-        gap = continuity.lacking(owned.partition, view.sealed, end, view.first)
+        gap = continuity.find_lost_archive(owned.partition, view.sealed, end, view.first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(

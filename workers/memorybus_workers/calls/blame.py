@@ -3,7 +3,7 @@
 import re
 
 from memorybus.errors import ForeignKey, LogError, ProviderError
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from redis.exceptions import RedisError, ResponseError
 
 _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
@@ -24,7 +24,7 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
         ProviderError, OSError: the instance cannot go on.
     """
     if isinstance(error, RedisError):
-        meant = translated(error, where)
+        meant = translate_redis_error(error, where)
         if isinstance(meant, ForeignKey):
             return meant
         if isinstance(error, ResponseError) and _TRIPPED.search(str(error)):

@@ -14,7 +14,7 @@ from memorybus.dead_letters.records import Amendment, Box, DeadLetter, StoredLet
 from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
 from memorybus.log.entry import LoggedEvent
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Encoder
 from redis.exceptions import RedisError
@@ -104,7 +104,7 @@ class Redo:
             waiting = self._requests.waiting()
         except RedisError as error:
             key = self._keys.redo(self._provider)
-            foreign = translated(error, key)
+            foreign = translate_redis_error(error, key)
             if not isinstance(foreign, ForeignKey):
                 raise
             if not self._is_foreign:

@@ -7,8 +7,8 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.events import ContextCompressing
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.tools import MOST_BYTES, Declared
-from memorybus.text.redact import described
+from memorybus.registry.tools import MOST_BYTES, DeclaredTools
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
 
 _log = logging.getLogger("memorybus")
@@ -49,13 +49,13 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
     )
 
 
-def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, Declared]:
+def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools]:
     """Return the tools of those instances that have some, asked before they are open.
 
     An instance whose schemas cannot be had, or are too large, goes without tools; that is logged.
     """
     return {
-        name: Declared(schemas, tuple(sorted(provider.capabilities.reading_tools)))
+        name: DeclaredTools(schemas, tuple(sorted(provider.capabilities.reading_tools)))
         for name, provider in providers.items()
         if provider.capabilities.tools and (schemas := _schemas(name, provider))
     }
@@ -72,7 +72,7 @@ def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
             return msgspec.json.decode(body, type=tuple[object, ...])
         why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
     except Exception as error:  # whatever a provider raises, its lanes are served
-        why = described(error)
+        why = describe_error(error)
     _log.warning(
         "provider %s is registered without its tools: %s", name, why, extra={"provider": name}
     )

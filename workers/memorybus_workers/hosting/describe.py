@@ -5,12 +5,14 @@ from typing import Any
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 
 from memorybus_workers.hosting.instances import make_instance, place_of
 
 
-def describe(settings: Settings, provider: str, name: str, options: Mapping[str, Any]) -> Described:
+def describe(
+    settings: Settings, provider: str, name: str, options: Mapping[str, Any]
+) -> InstanceDescription:
     """Return what a copy of an instance would be, or the instance itself under its own name.
 
     Raises:
@@ -22,7 +24,7 @@ def describe(settings: Settings, provider: str, name: str, options: Mapping[str,
     handles = {event.__name__ for event in can.handles}
     handles |= {"ToolCalled"} if can.tools else set()
     handles |= {"SessionSwitched"} if can.retracts else set()
-    return Described(
+    return InstanceDescription(
         kind=settings.provider_kind(provider),
         delivery=made.delivery,
         placement=made.placement,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import Homes, delete_state, elsewhere
+from memorybus.registry.homes import Homes, delete_state, home_elsewhere
 from memorybus.registry.instances import Instance, Instances
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.roster import Roster, WorkerInfo
@@ -44,7 +44,11 @@ def remove_dropped(
     for one in dropped:
         lanes = LaneKeys(redis, settings)
         owned = any(lane.owned for lane in lanes.states(one.name))
-        if one.name not in busy and not owned and elsewhere(homes.get(one.name), settings) is None:
+        if (
+            one.name not in busy
+            and not owned
+            and home_elsewhere(homes.get(one.name), settings) is None
+        ):
             _remove(settings, redis, lanes, one)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider, RecallScope, Residue
 
 from memorybus_workers.hosting.instances import make_instance
@@ -20,7 +20,7 @@ def erase(
         try:
             left = _erase_one(make_instance(settings, name, clock), RecallScope(agent, user, ""))
         except Exception as error:  # the others are erased all the same
-            left = Residue(0, (described(error, settings.secrets),))
+            left = Residue(0, (describe_error(error, settings.secrets),))
         yield name, left
 
 

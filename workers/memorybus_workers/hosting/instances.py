@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import StoreName
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
 from memorybus_providers.registry import create, kept_alone, load
 
@@ -90,7 +90,7 @@ def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]
         try:
             found |= kept_alone(settings.provider_kind(name), config)
         except Exception as error:  # another provider's fault is not the mirror's
-            why = described(error)
+            why = describe_error(error)
             _log.warning("provider %s cannot say which stores it keeps alone: %s", name, why)
     return found
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 
 import msgspec
 from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unavailable
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Acquired
+from memorybus.redis.scripts import AcquiredLane
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import OpenInstance
@@ -168,7 +168,7 @@ class LaneSet:
         except Exception as error:
             self._handle_lane_error(partition, error)
 
-    def _begin_lane(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
+    def _begin_lane(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
         self._taking = lease  # if this hangs from here on, the lease is given back
         try:
             lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
@@ -307,7 +307,7 @@ class LaneSet:
             _log.warning("provider %s: dead letters wait: %s", self._name, error)
             more = False
         except RedisError as error:
-            raise translated(error, self._name) from error
+            raise translate_redis_error(error, self._name) from error
         self._redone_at = now
         self._redo_more = more
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 
 from memorybus import logs
 from memorybus.errors import LogError, MemoryBusError
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 
@@ -110,7 +110,7 @@ class Runner:
         try:
             return provider.report() if provider else ""
         except Exception as error:  # a provider of anybody's
-            return f"cannot say how it is: {described(error)}"
+            return f"cannot say how it is: {describe_error(error)}"
 
     @property
     def pool(self) -> Pool | None:

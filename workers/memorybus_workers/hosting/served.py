@@ -13,18 +13,18 @@ from memorybus.registry.instances import (
     Instance,
     Instances,
     InstancesView,
-    answers,
     describe_ignored,
     ignored_entries,
+    is_live_instance,
     live_name,
 )
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
-from memorybus.registry.rebuild_lock import at_work
+from memorybus.registry.rebuild_lock import running_rebuilds
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.steering import RetryWish
-from memorybus.registry.tools import Declared
-from memorybus.text.redact import described, one_line
+from memorybus.registry.tools import DeclaredTools
+from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
@@ -78,7 +78,7 @@ class ServedInstances:
         self._configured = infos_of(settings, configured, among)
         self._made: dict[str, tuple[Role, ProviderInfo | str]] = {}
         self._ignored: tuple[str, ...] = ()
-        self.tools: Mapping[str, Declared] = tools_of(configured)
+        self.tools: Mapping[str, DeclaredTools] = tools_of(configured)
         self.infos: Mapping[str, ProviderInfo] = self._configured
         self.roles: Mapping[str, Role] = {name: Role(name) for name in configured}
         self.held: frozenset[str] = frozenset()
@@ -112,7 +112,7 @@ class ServedInstances:
             name: self._configured_role(name, sight) for name in self._configured
         } | filled
         # After the look, so that the command that made a copy is seen with it.
-        busy = at_work(self._redis, self._keys, self._configured)
+        busy = running_rebuilds(self._redis, self._keys, self._configured)
         self._drop_orphaned_copies(sight, busy)
         self.held = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
@@ -190,7 +190,7 @@ class ServedInstances:
     def _configured_role(self, name: str, sight: InstancesView) -> Role:
         late = sight.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
-        return Role(name, {}, plan, answers(name, name, sight.live), sight.tuning(name))
+        return Role(name, {}, plan, is_live_instance(name, name, sight.live), sight.tuning(name))
 
     def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
         """Return what is registered of a copy, or why it cannot be made, which is said once."""
@@ -203,7 +203,7 @@ class ServedInstances:
         try:
             provider = make_in_role(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
-            why = str(error) if isinstance(error, MemoryBusError) else described(error)
+            why = str(error) if isinstance(error, MemoryBusError) else describe_error(error)
             _log.error(
                 "copy %s of %s is not served: %s",
                 one.name,
@@ -226,5 +226,5 @@ class ServedInstances:
 
 
 def _role(one: Instance, sight: InstancesView) -> Role:
-    answering = answers(one.name, one.provider, sight.live)
+    answering = is_live_instance(one.name, one.provider, sight.live)
     return Role(one.provider, one.options, one.plan, answering, sight.tuning(one.provider))

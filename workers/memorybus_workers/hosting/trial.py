@@ -25,7 +25,7 @@ from memorybus.events import (
 )
 from memorybus.ids import NewId
 from memorybus.registry.description import TrialStep, TrialTerms
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import (
     Fence,
     HookContext,
@@ -241,7 +241,7 @@ def _run_step(trial: Trial, step: str, act: Callable[[], str], name: str) -> Tri
     except TrialFailed as error:
         ok, found, fix = False, str(error), advice(error, step, name)
     except Exception as error:
-        said = described(error, trial.settings.secrets)
+        said = describe_error(error, trial.settings.secrets)
         ok, found, fix = False, said, advice(error, step, name)
     return TrialStep(step, ok, round(trial.clock.monotonic() - begun, 4), found, fix)
 

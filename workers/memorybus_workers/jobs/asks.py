@@ -18,7 +18,7 @@ from memorybus.recall import asks
 from memorybus.recall.queue import longest_run
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from redis.exceptions import RedisError
 
 from memorybus_workers.jobs.prefetch import Recaller
@@ -83,11 +83,13 @@ class PromptAnswerer:
                 self._answer_next()
                 failures = 0
             except (RedisError, OSError) as error:
-                _log.debug("prompts of %s: %s", self._provider, described(error))
+                _log.debug("prompts of %s: %s", self._provider, describe_error(error))
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
             except Exception as error:  # one question that fails must not end the others'
-                _log.warning("a prompt's recall of %s failed: %s", self._provider, described(error))
+                _log.warning(
+                    "a prompt's recall of %s failed: %s", self._provider, describe_error(error)
+                )
         self._closed()
         self._jobs.close()
 

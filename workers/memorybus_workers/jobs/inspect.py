@@ -17,19 +17,19 @@ from memorybus.jobs import replies
 from memorybus.jobs.inspect import (
     PARTITION,
     DigestPage,
-    ErasedThere,
+    EraseReport,
     Inspection,
+    InstanceHealth,
     KeptPage,
     KnownEvents,
     OwnersPage,
-    Recalled,
-    Sent,
-    Wellness,
+    RecalledItems,
+    SentEvent,
 )
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
-from memorybus.text.redact import described, one_line
+from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import (
     HookContext,
     MemoryOwner,
@@ -53,7 +53,9 @@ _TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kin
 
 _T = TypeVar("_T")
 
-Answer = DigestPage | KnownEvents | KeptPage | OwnersPage | ErasedThere | Wellness | Recalled
+Answer = (
+    DigestPage | KnownEvents | KeptPage | OwnersPage | EraseReport | InstanceHealth | RecalledItems
+)
 
 Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
@@ -90,7 +92,7 @@ class InspectionRunner:
         try:
             reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
         except Exception as error:
-            self._put_reply(asked, Reply(error=described(error, self._settings.secrets)))
+            self._put_reply(asked, Reply(error=describe_error(error, self._settings.secrets)))
             raise
         self._put_reply(asked, reply)
 
@@ -115,7 +117,7 @@ class InspectionRunner:
             case "known":
                 return self._known_events(provider, asked.sent, until)
             case "health":
-                return Wellness(one_line(provider.health(self._settings.recall_timeout / 2)))
+                return InstanceHealth(one_line(provider.health(self._settings.recall_timeout / 2)))
             case _:
                 return self._recall(provider, asked)
 
@@ -136,7 +138,7 @@ class InspectionRunner:
         return DigestPage(pairs=tuple(page))
 
     def _known_events(
-        self, provider: MemoryProvider, sent: tuple[Sent, ...], until: float
+        self, provider: MemoryProvider, sent: tuple[SentEvent, ...], until: float
     ) -> KnownEvents:
         if provider.delivery != "lookup":
             return KnownEvents(given=False)
@@ -205,30 +207,30 @@ class InspectionRunner:
             elif self._clock.monotonic() > until:
                 raise Transient(f"{looked} were looked at in the time there is; ask for less")
 
-    def _context(self, one: Sent) -> HookContext:
+    def _context(self, one: SentEvent) -> HookContext:
         position = Position(one.partition, one.entry, one.n)
         deadline = self._settings.recall_timeout / 2
         return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
 
-    def _recall(self, provider: MemoryProvider, asked: Inspection) -> Recalled:
+    def _recall(self, provider: MemoryProvider, asked: Inspection) -> RecalledItems:
         want = asked.want or Want(query="")
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
         found = provider.prefetch(want.query, context)
         detailed = msgspec.structs.replace(want, detail=True)
-        return Recalled(render(found, detailed, asked.instance).items)
+        return RecalledItems(render(found, detailed, asked.instance).items)
 
     def _put_reply(self, asked: Inspection, reply: Reply) -> None:
         key = self._keys.reply(PARTITION, asked.id)
-        replies.put(self._redis, key, asked.provider, reply)
+        replies.write_reply(self._redis, key, asked.provider, reply)
 
 
 def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _forget(provider: MemoryProvider, whose: Want | None) -> ErasedThere:
+def _forget(provider: MemoryProvider, whose: Want | None) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
@@ -237,9 +239,9 @@ def _forget(provider: MemoryProvider, whose: Want | None) -> ErasedThere:
     if whose is None or (whose.agent, whose.user, whose.workspace) == (None, None, None):
         raise Permanent("an erasure has to say whose memories are meant")
     if not provider.capabilities.forgets:
-        return ErasedThere(given=False)
+        return EraseReport(given=False)
     residue = provider.forget(RecallScope(whose.agent, whose.user, whose.workspace))
-    return ErasedThere(erased=residue.erased, remains=residue.remains)
+    return EraseReport(erased=residue.erased, remains=residue.remains)
 
 
 def _pick_pairs(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, cast
 
 from memorybus.clock import Clock
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from redis import Redis
 from rq import Queue
 from rq.exceptions import DeserializationError, DuplicateJobError
@@ -155,7 +155,7 @@ class LostJobs:
             may = job is not None and not job.meta and job.func_name in self._again
         except UNREADABLE as error:
             _log.warning(
-                "%s: an entry that is no job is dropped: %s", self._queue.key, described(error)
+                "%s: an entry that is no job is dropped: %s", self._queue.key, describe_error(error)
             )
             return None
         return job if may else None

@@ -18,7 +18,7 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import escape, escape_inline, line, passage
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
@@ -125,7 +125,7 @@ class Recaller:
         try:
             return PromptReply(provider, self._answer(ask.slot, provider, request, health))
         except Exception as error:
-            _log.warning("a recall of %s failed: %s", provider, described(error))
+            _log.warning("a recall of %s failed: %s", provider, describe_error(error))
             return PromptReply(provider)
 
     def _is_forgotten(self, ask: PromptAsk) -> bool:
@@ -161,7 +161,7 @@ class Recaller:
                 answer = self._ask_provider(instance, request.want, provider, mark)
             except Exception as error:
                 self._forget(instance)  # interrupted anywhere: the next job opens another
-                said = described(error, self._settings.secrets)
+                said = describe_error(error, self._settings.secrets)
                 self._record_error(slot, provider, said, life_ms(self._settings, request.want))
                 raise
             if self._serving_instance(provider) == instance:
@@ -176,13 +176,13 @@ class Recaller:
         ttl = life_ms(self._settings, request.want)
         scripts.run(
             self._redis,
-            scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
+            scripts.store_warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
         if self._serving_instance(provider) != request.instance:
             warm, answered = self._keys.warm(slot), str(request.generation).encode()
             for field, ours in ((provider, result), (_generation_field(provider), answered)):
-                scripts.run(self._redis, scripts.change(warm, field, b"", seen=ours))
+                scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
 
     def _serving_instance(self, provider: str) -> str:
         body: Any = self._redis.hget(self._keys.live, provider)

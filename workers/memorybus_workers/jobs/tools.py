@@ -13,7 +13,7 @@ from memorybus.jobs import replies
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.tools import ToolRequest
 from memorybus.redis.keys import Keys
-from memorybus.text.redact import described
+from memorybus.text.redact import describe_error
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
@@ -71,7 +71,7 @@ class ToolRunner:
             reply = self._answer(request, instance)
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._put_reply(request, Reply(error=described(error, self._settings.secrets)))
+            self._put_reply(request, Reply(error=describe_error(error, self._settings.secrets)))
             raise
         self._put_reply(request, reply)
 
@@ -99,7 +99,7 @@ class ToolRunner:
 
     def _put_reply(self, request: ToolRequest, reply: Reply) -> None:
         key = self._keys.reply(request.partition, request.id)
-        replies.put(self._redis, key, request.provider, reply)
+        replies.write_reply(self._redis, key, request.provider, reply)
 
 
 def _parse_request(body: str, partitions: int) -> ToolRequest:

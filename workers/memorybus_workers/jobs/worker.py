@@ -21,10 +21,10 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.jobs import inspect, tools
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.queue import JOB, LIFE, longest_run, rq_queue
-from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points
-from memorybus.text.redact import described, tail
+from memorybus.text.redact import describe_error, mask_trace_tail
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
@@ -131,7 +131,7 @@ class JobWorker(SimpleWorker):
         caught = self._rq_log.caught
         if isinstance(caught, RedisError):
             return caught
-        why = described(caught) if caught else "no reason is known"
+        why = describe_error(caught) if caught else "no reason is known"
         return JobsEnded(f"{self._queue.name}: an unexpected error ended the recall process: {why}")
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
@@ -147,13 +147,13 @@ class JobWorker(SimpleWorker):
             try:
                 return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
             except UNREADABLE as error:  # `lost` takes it away
-                _log.warning("%s holds what is no job: %s", self._queue.key, described(error))
+                _log.warning("%s holds what is no job: %s", self._queue.key, describe_error(error))
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with end_process_after(self._longest + GRACE), logs.own_fields():
+        with end_process_after(self._longest + GRACE), logs.scoped_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(
@@ -164,14 +164,14 @@ class JobWorker(SimpleWorker):
         exc_string: str = "",
     ) -> None:
         """Let RQ keep why a job failed as a dead letter does: bounded, credentials masked."""
-        kept = tail(exc_string, self._secrets)
+        kept = mask_trace_tail(exc_string, self._secrets)
         super().handle_job_failure(job, queue, started_job_registry, kept)
 
     def handle_exception(self, job: Job, *exc_info: object) -> None:
         """Say that a job failed: in one line, credentials masked; RQ would log the traceback."""
         _, error, _ = exc_info
         if isinstance(error, BaseException):
-            _log.warning("job %s of %s failed: %s", job.id, job.origin, described(error))
+            _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
 
     def increment_failed_job_count(self, pipeline: Pipeline | None = None) -> None:
         """Count a failure as RQ does, and let its list of failures expire."""
@@ -289,7 +289,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     try:
         job_worker(settings, provider, allowed, note_killed, crash).work_until_stopped()
     except (RedisError, OSError) as error:
-        raise translated(error, redacted(settings.redis_jobs_url)) from error
+        raise translate_redis_error(error, redacted(settings.redis_jobs_url)) from error
     finally:
         prompts.stop()
         instances.close_all()

@@ -73,7 +73,7 @@ class Answers:
         try:
             if self._age_ms(position.entry) <= LIFE * 1000:
                 key = self._keys.reply(position.partition, event.envelope.id)
-                replies.put(self._redis, key, self._instance.role.provider, reply)
+                replies.write_reply(self._redis, key, self._instance.role.provider, reply)
         except (RedisError, OSError) as error:
             _log.debug("event %s: the reply could not be written: %s", event.envelope.id, error)
 

@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.steering import AS_CONFIGURED, Tuning
-from memorybus.registry.work import What, WorkCounter
+from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.spans import NO_SPAN, Span, Tracing
 
@@ -85,7 +85,7 @@ class InstanceContext(msgspec.Struct, frozen=True):
         """How many calls at once it may make here, if its provider allows several."""
         return self.role.tuning.at_once(self.worker.settings.concurrency)
 
-    def count_mishap(self, what: What) -> None:
+    def count_mishap(self, what: Mishap) -> None:
         """Count a mishap of the provider; those of a copy that answers nobody are not counted."""
         if self.role.answering:
             self.worker.work.count(self.role.provider, what)

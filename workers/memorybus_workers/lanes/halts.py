@@ -80,4 +80,4 @@ class Halts:
     def _write_reason(self, partition: int, why: str) -> None:
         key = self._keys.lane(partition, self._provider)
         with contextlib.suppress(RedisError, OSError):
-            scripts.run(self._redis, scripts.note(key, {HALTED: why.encode()}))
+            scripts.run(self._redis, scripts.write_fields(key, {HALTED: why.encode()}))

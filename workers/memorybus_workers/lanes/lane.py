@@ -15,7 +15,7 @@ from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Acquired, Checkpoint
+from memorybus.redis.scripts import AcquiredLane, Checkpoint
 from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
@@ -88,7 +88,7 @@ class Lane:
     """
 
     def __init__(
-        self, context: LaneContext, partition: int, lease: Lease, checkpoint: Acquired
+        self, context: LaneContext, partition: int, lease: Lease, checkpoint: AcquiredLane
     ) -> None:
         """Take over; `begin` says where it goes on.
 

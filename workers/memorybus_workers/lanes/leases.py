@@ -11,10 +11,10 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
-from memorybus.redis.cluster import by_slot
+from memorybus.redis.cluster import group_by_slot
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Acquired, Renewal
+from memorybus.redis.scripts import AcquiredLane, Renewal
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -86,7 +86,7 @@ class Leases:
 
     def acquire(
         self, redis: Redis, provider: str, partition: int, floor: int = 0
-    ) -> tuple[Lease, Acquired] | None:
+    ) -> tuple[Lease, AcquiredLane] | None:
         """Take a lane if it is free, or was given up here while a call of it may still land.
 
         Args:
@@ -230,7 +230,7 @@ class Leases:
             now = self._clock.monotonic()
             held = {one.key: one for one in leases}
             asked = {key: self._renewal(one, now) for key, one in held.items()}
-            groups = by_slot(self._redis, asked, _TOGETHER)
+            groups = group_by_slot(self._redis, asked, _TOGETHER)
             calls = [scripts.renew([asked[key] for key in group]) for group in groups]
             replies = scripts.run_many(self._redis, calls)
             for group, reply in zip(groups, replies, strict=True):

@@ -15,10 +15,10 @@ from memorybus.dead_letters.records import (
 from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
-from memorybus.redis.connect import foreign
+from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Settled, Stale
-from memorybus.text.redact import one_line, tail
+from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
 from memorybus_workers.calls.tracker import Trouble
@@ -108,7 +108,7 @@ class ParkedKeys:
         try:
             self.keys = {key.decode("utf-8", "surrogatepass") for key in found}
         except UnicodeDecodeError as error:
-            raise foreign(name) from error
+            raise foreign_key_error(name) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
         """Put events aside, before the lane's checkpoint passes them; repeating it is safe.
@@ -135,7 +135,7 @@ class ParkedKeys:
     def mask_and_bound(self, failure: Failure) -> Failure:
         """Return a failure as records and replies may hold it: masked and bounded."""
         reason = one_line(failure.reason, self._secrets)
-        trace = tail(failure.trace, self._secrets)
+        trace = mask_trace_tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: StoredLetter, event: bytes = b"") -> None:

@@ -4,7 +4,7 @@ import logging
 
 from memorybus.history.history import History
 from memorybus.log.stream import START
-from memorybus.redis.scripts import Acquired
+from memorybus.redis.scripts import AcquiredLane
 
 from memorybus_workers.lanes.window import StartPoint
 
@@ -24,7 +24,9 @@ class StartFinder:
     after it (`commit.lua`), and renumbering a log drops the done-set (`renumber.lua`).
     """
 
-    def __init__(self, history: History, known: Acquired, partition: int, provider: str) -> None:
+    def __init__(
+        self, history: History, known: AcquiredLane, partition: int, provider: str
+    ) -> None:
         """Look at one lane.
 
         Args:

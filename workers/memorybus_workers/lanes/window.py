@@ -14,7 +14,7 @@ from itertools import chain
 
 import msgspec
 from memorybus.log.entry import LoggedEvent
-from memorybus.registry.done_set import encoded
+from memorybus.registry.done_set import encode_done_set
 
 SPAN = 16
 """A lane reads so many times its window above its checkpoint, while most of that is skipped."""
@@ -101,7 +101,7 @@ class LaneWindow:
 
     def encoded_done_set(self) -> bytes:
         """Return the done-set as it is written (see `memorybus.registry.done_set`)."""
-        return encoded(self.n, self._done)
+        return encode_done_set(self.n, self._done)
 
     # -- reading on -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.redis.connect import foreign
+from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import WorkerInfo
 from redis import Redis
@@ -126,7 +126,7 @@ class Balance:
             if not one.ours
         }
         for key in sorted(found - self._foreign):
-            _log.error("a lane stands still: %s", foreign(key))
+            _log.error("a lane stands still: %s", foreign_key_error(key))
         self._foreign = found
 
     def _find_deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:

@@ -10,7 +10,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import Home, Homes, here
+from memorybus.registry.homes import Home, Homes, local_home
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import WorkCounter
 from memorybus.spool.note import SpoolStats
@@ -115,7 +115,7 @@ class Presence:
         self._roster.register(self._served.infos, self._served.tools)
         self._registered = set(self._served.infos)
         if self._local_instances:
-            self._here = here(self._settings)
+            self._here = local_home(self._settings)
             for name in self._local_instances:
                 self._homes.claim(name, self._here)
         self._find_homes()
@@ -238,7 +238,7 @@ class Presence:
 
     def _find_homes(self) -> None:
         if self._here is None and self._local_instances:
-            self._here = here(self._settings)
+            self._here = local_home(self._settings)
         if self._here is None:
             return
         found = self._homes.elsewhere(self._claimable(), self._here)

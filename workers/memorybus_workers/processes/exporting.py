@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.settings import variable
+from memorybus.config.settings import read_variable
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -83,13 +83,13 @@ def export_spans() -> Iterator[None]:
 
 
 def _is_wanted() -> bool:
-    off = variable("OTEL_SDK_DISABLED").strip().lower() == "true"
-    exporter = variable("OTEL_TRACES_EXPORTER") or "otlp"
+    off = read_variable("OTEL_SDK_DISABLED").strip().lower() == "true"
+    exporter = read_variable("OTEL_TRACES_EXPORTER") or "otlp"
     return bool(_first_set(_ENDPOINTS)) and not off and exporter == "otlp"
 
 
 def _first_set(names: tuple[str, ...]) -> str:
-    return next(filter(None, map(variable, names)), "")
+    return next(filter(None, map(read_variable, names)), "")
 
 
 def _set_up_provider() -> TracerProvider | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Self
 
 from memorybus.clock import Clock
-from memorybus.config.settings import variable
+from memorybus.config.settings import read_variable
 
 
 class ServiceManager:
@@ -28,9 +28,9 @@ class ServiceManager:
     @classmethod
     def of_environment(cls, clock: Clock) -> Self:
         """Return the one that systemd names in the environment; it may watch another process."""
-        watched, every = variable("WATCHDOG_PID"), variable("WATCHDOG_USEC")
+        watched, every = read_variable("WATCHDOG_PID"), read_variable("WATCHDOG_USEC")
         ours = watched in ("", str(os.getpid())) and every.isdigit()
-        return cls(variable("NOTIFY_SOCKET"), int(every) / 1e6 if ours else 0.0, clock)
+        return cls(read_variable("NOTIFY_SOCKET"), int(every) / 1e6 if ours else 0.0, clock)
 
     def note_ready(self) -> None:
         """Say that the service works."""

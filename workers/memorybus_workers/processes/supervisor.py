@@ -16,7 +16,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.processes.child import ChildProcess, started, wait_for_any
+from memorybus.processes.child import ChildProcess, start_child, wait_for_any
 from memorybus.processes.keeper import Death, Keeper
 
 from memorybus_workers.processes.parent import call_when_parent_ends
@@ -72,7 +72,7 @@ class SupervisedWorker:
         self._settings = settings
         self._clock = clock
         self._mark = mark
-        self._keeper = Keeper(partial(started, words, settings), clock)
+        self._keeper = Keeper(partial(start_child, words, settings), clock)
         self._told: dict[int, float] = {}
 
     @property
@@ -94,7 +94,7 @@ class SupervisedWorker:
         if words == self._words:
             return
         self._words = words
-        present = self._keeper.replace(partial(started, words, self._settings))
+        present = self._keeper.replace(partial(start_child, words, self._settings))
         if present is not None:
             self.leaving.append(present)
         self.worker = ""

@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
-from memorybus.log.waiting import waiting
+from memorybus.log.waiting import count_unsent
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 from memorybus.redis.keys import Keys
@@ -276,7 +276,7 @@ class Worker:
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )
-                self._presence.spool = waiting(settings, redis)
+                self._presence.spool = count_unsent(settings, redis)
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:

@@ -17,11 +17,11 @@ from memorybus.errors import LogError
 from memorybus.health import alarms
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Examiner, LogHealth
-from memorybus.log.continuity import Gap, View, tail_lost
+from memorybus.log.continuity import Gap, PartitionView, find_lost_tail
 from memorybus.log.entry import Place
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
 from redis import Redis
@@ -65,7 +65,7 @@ class LogWatch:
         self._unwatched = RateLimitedWarning("the log cannot be watched: %s", clock)
         self._logged: dict[_Subject, _LoggedAlarm] = {}
         self._log_id: str | None = None
-        self._views: Mapping[int, View] = {}
+        self._views: Mapping[int, PartitionView] = {}
         self._unwritten: list[Loss] = []
         self._settled: dict[int, Place] = {}
         self._settling: tuple[float, dict[int, Place]] = (float("-inf"), {})
@@ -85,7 +85,7 @@ class LogWatch:
         except LogError as error:
             self._unwatched.warn(error)
         except (RedisError, OSError) as error:
-            self._unwatched.warn(translated(error, redacted(self._settings.redis_url)))
+            self._unwatched.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
 
     def _look(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
@@ -100,7 +100,7 @@ class LogWatch:
 
     # -- what memory can tell -------------------------------------------------------------------
 
-    def _find_losses(self, log: str | None, views: Mapping[int, View]) -> list[Loss]:
+    def _find_losses(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Loss]:
         """Return what was lost since the last look, and remember this one."""
         now, at = iso(self._clock.now_ms()) or "", self._clock.monotonic()
         known, self._log_id = self._log_id, log
@@ -110,14 +110,14 @@ class LogWatch:
         lost = [
             Loss("tail", str(log), now, [gap])
             for partition, place in self._settled.items()
-            if partition in views and (gap := tail_lost(partition, views[partition], place))
+            if partition in views and (gap := find_lost_tail(partition, views[partition], place))
         ]
         if lost:
             self._forget()
         self._keep_settled(at, views)
         return lost
 
-    def _keep_settled(self, now: float, views: Mapping[int, View]) -> None:
+    def _keep_settled(self, now: float, views: Mapping[int, PartitionView]) -> None:
         """Keep places that have been in the log for longer than a spool keeps what it sent."""
         since, places = self._settling
         if now - since >= self._settings.spool_keep + EVERY:
@@ -174,7 +174,7 @@ def _log_alarm(alarm: Finding) -> None:
     _log.log(level, "%s%s; %s", kind, alarm.text, alarm.remedy)
 
 
-def _held_numbers(views: Mapping[int, View]) -> list[Gap]:
+def _held_numbers(views: Mapping[int, PartitionView]) -> list[Gap]:
     """Return the numbers that the log had."""
     return [
         Gap(partition, view.first.n, view.n, view.n - view.first.n + 1)

@@ -18,7 +18,7 @@ from memorybus.archive.format.manifest import (
     by_sum,
     intact,
 )
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
 _CUT = "the last line is missing: the manifest was cut off"
@@ -133,7 +133,7 @@ def _chained(found: _Found) -> list[Segment]:
     for segment in (*chain, *_forwards(found.of, lines), *lines):
         if all(_apart(segment, other) for other in chosen.values()):
             chosen.setdefault(segment.sum, segment)
-    return sorted(chosen.values(), key=lambda segment: moment(segment.first.entry))
+    return sorted(chosen.values(), key=lambda segment: parse_entry_id(segment.first.entry))
 
 
 def _is_straight(found: _Found, lines: Sequence[Segment]) -> bool:
@@ -157,8 +157,8 @@ def _forwards(of: LogPartition, lines: Sequence[Segment]) -> Iterable[Segment]:
 
 
 def _apart(one: Segment, other: Segment) -> bool:
-    first, last = moment(one.first.entry), moment(one.last.entry)
-    return last < moment(other.first.entry) or first > moment(other.last.entry)
+    first, last = parse_entry_id(one.first.entry), parse_entry_id(one.last.entry)
+    return last < parse_entry_id(other.first.entry) or first > parse_entry_id(other.last.entry)
 
 
 def _explain(found: _Found, chosen: Sequence[Segment]) -> None:

@@ -17,7 +17,7 @@ from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, LogPar
 from memorybus.archive.objects.store import missing
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
-from memorybus.log.entry import LoggedEvent, Place, logged
+from memorybus.log.entry import LoggedEvent, Place, decode_entry
 from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
@@ -141,7 +141,7 @@ def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
     Raises:
         ValueError: somebody else wrote the entry: it is no event.
     """
-    event = logged(partition, raw.entry, raw.fields, decoder)
+    event = decode_entry(partition, raw.entry, raw.fields, decoder)
     if event is None:
         raise ValueError(f"entry {raw.entry} is no event")
     body = _body(raw, event, decoder)

@@ -21,7 +21,7 @@ from memorybus.archive.format.parquet import (
 )
 from memorybus.archive.objects.store import missing
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.entry import moment
+from memorybus.log.entry import parse_entry_id
 
 CONTENT = ("kind", "omitted", "envelope")
 """The columns that an event is made of."""
@@ -144,7 +144,7 @@ class SegmentReader:
             self._parquet: Any = self._opened(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
             self.inside = self._inside()
-            self._starts = [moment(cut.entry) for cut in self.inside.groups]
+            self._starts = [parse_entry_id(cut.entry) for cut in self.inside.groups]
         if (problem := _other(self.inside, segment)) is not None:
             raise ArchiveDamaged(f"{where}: {problem}; restore the file from a backup")
 

@@ -8,7 +8,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
 from memorybus.operations.copies.filling import LOOK, LocalWorker
 from memorybus.operations.stores import Stores
-from memorybus.registry.homes import Home, elsewhere
+from memorybus.registry.homes import Home, home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
 
@@ -125,7 +125,7 @@ def drop(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
         What its removal waits for; "" if it is gone.
     """
     mark_dropped(stores, copy.name)
-    if elsewhere(stores.homes.all().get(copy.name), stores.settings) is None:
+    if home_elsewhere(stores.homes.all().get(copy.name), stores.settings) is None:
         with LocalWorker(stores.settings, copy.name) as worker:
             return remaining(stores, [copy.name], clock, worker).get(copy.name, "")
     return remaining(stores, [copy.name], clock).get(copy.name, "")

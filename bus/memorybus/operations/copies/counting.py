@@ -12,7 +12,7 @@ from memorybus.log.stream import START
 from memorybus.operations.stores import Stores
 from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 
 TOP = 10
 """Order keys that a plan names, those with the most events."""
@@ -44,7 +44,7 @@ class Taking(msgspec.Struct, frozen=True):
     """
 
     provider: str
-    what: Described
+    what: InstanceDescription
     plan: Plan
     ends: Mapping[int, int]
     by_option: bool = False

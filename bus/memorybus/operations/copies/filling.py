@@ -12,7 +12,7 @@ from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.operations.stores import Stores
 from memorybus.processes import signals
-from memorybus.processes.child import started
+from memorybus.processes.child import start_child
 from memorybus.processes.commands import copy_command
 from memorybus.processes.keeper import keeping
 from memorybus.registry.instances import Instance
@@ -76,7 +76,7 @@ class LocalWorker:
         self._settings = settings
         self._mark = new_mark()
         command = copy_command(name, self._mark)
-        self._keeping = keeping(lambda: started(command, settings), clock)
+        self._keeping = keeping(lambda: start_child(command, settings), clock)
 
     def __enter__(self) -> Self:
         """Start it."""

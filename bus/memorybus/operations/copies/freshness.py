@@ -6,14 +6,16 @@ from typing import Any
 
 from memorybus.operations.copies.generations import next_name
 from memorybus.operations.stores import Stores
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView, Purpose
 
 Tables = Mapping[str, Mapping[str, Any]]
 """The settings' tables of options, by instance."""
 
 
-def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tables) -> str:
+def owner_of(
+    what: InstanceDescription, copy: Instance, sight: InstancesView, tables: Tables
+) -> str:
     """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
@@ -34,16 +36,16 @@ def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tabl
     return next((one.name for one in others if place(what, one, tables) == mine), "")
 
 
-def place(what: Described, one: Instance, tables: Tables) -> tuple[str, ...]:
+def place(what: InstanceDescription, one: Instance, tables: Tables) -> tuple[str, ...]:
     """Return where an instance's shared state is, by the options that say so; pure."""
     return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
 
 
-def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
+def _place(what: InstanceDescription, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def place_text(what: Described, one: Instance, tables: Tables) -> str:
+def place_text(what: InstanceDescription, one: Instance, tables: Tables) -> str:
     """Return the options that say where a state is, as the command line writes them; pure."""
     texts = zip(what.place, place(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
@@ -54,7 +56,7 @@ def shared(copy: Instance, owner: str) -> str:
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
-def remedy(what: Described, name: str) -> str:
+def remedy(what: InstanceDescription, name: str) -> str:
     """Return how a copy called `name` gets a state of its own."""
     options = " or ".join(f"--set {option}=…" for option in what.place if option in what.tunable)
     if not options and what.place:

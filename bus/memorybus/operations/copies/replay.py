@@ -15,14 +15,14 @@ from memorybus.operations.copies.freshness import left_of, owner_of, remedy, sha
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
-from memorybus.registry.description import Described
-from memorybus.registry.homes import Home, found_here, here, is_same
-from memorybus.registry.instances import CopyRequest, Instance, as_recorded
+from memorybus.registry.description import InstanceDescription
+from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
+from memorybus.registry.instances import CopyRequest, Instance, normalise_options
 
-Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
+Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
 
 _MOMENT = 0.5
 """Seconds in which a command that has made a copy's lanes writes its record, too."""
@@ -88,7 +88,7 @@ def planned(
     wanted: ReplayRequest,
     tell: Tell = lambda done, total: None,
     clock: Clock = SYSTEM,
-    describe: Describe = described,
+    describe: Describe = describe_instance,
 ) -> Planned:
     """Return what a replay would do; change nothing.
 
@@ -119,14 +119,14 @@ def planned(
         delivery=what.delivery,
         placement=what.placement,
         home=home,
-        here=home is None or is_same(home, found_here(stores.settings)) or not home.place,
+        here=home is None or is_same_home(home, find_local_home(stores.settings)) or not home.place,
         counted=found,
         least_seconds=found.events / rate if rate else found.seconds,
     )
 
 
 def _record(
-    stores: Stores, wanted: ReplayRequest, what: Described, clock: Clock
+    stores: Stores, wanted: ReplayRequest, what: InstanceDescription, clock: Clock
 ) -> tuple[bool, Instance]:
     """Return whether the copy is known already, and its record as it is or would be."""
     known = stores.instances.get(wanted.into)
@@ -146,7 +146,7 @@ def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
 
 
 def _begun_meanwhile(
-    stores: Stores, copy: Instance, what: Described, clock: Clock
+    stores: Stores, copy: Instance, what: InstanceDescription, clock: Clock
 ) -> Instance | None:
     """Return the record of a copy that another command is just making; its lanes come first.
 
@@ -164,7 +164,7 @@ def _begun_meanwhile(
     return None
 
 
-def _check_fresh(stores: Stores, copy: Instance, what: Described) -> None:
+def _check_fresh(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
     """Refuse a target that is not empty.
 
     Raises:
@@ -186,11 +186,11 @@ def _check_fresh(stores: Stores, copy: Instance, what: Described) -> None:
 
 def _home(stores: Stores, provider: str) -> Home:
     """Return where the state of a local provider and its copies lies; here if it has no home."""
-    return stores.homes.all().get(provider) or found_here(stores.settings)
+    return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 
 def _instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
-    options = as_recorded(wanted.options)
+    options = normalise_options(wanted.options)
     return Instance(
         name=wanted.into,
         provider=wanted.provider,
@@ -268,7 +268,7 @@ def begin(stores: Stores, plan: Planned, wanted: ReplayRequest) -> Planned:
         _pace(stores, plan.instance)
         return plan
     if plan.home is not None:
-        home = plan.home if plan.home.place else here(stores.settings)
+        home = plan.home if plan.home.place else local_home(stores.settings)
         stores.homes.move(plan.instance.name, home)  # before it is served anywhere
     try:
         stores.make(plan.instance)

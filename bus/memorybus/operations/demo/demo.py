@@ -21,9 +21,9 @@ from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
 from memorybus.processes import signals
-from memorybus.processes.child import running
-from memorybus.processes.commands import described, erased, worker_command
-from memorybus.registry.description import Described
+from memorybus.processes.child import running_child
+from memorybus.processes.commands import describe_instance, erase_owner, worker_command
+from memorybus.registry.description import InstanceDescription
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
@@ -161,7 +161,9 @@ def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
     mark = make_mark()
     tables = {name: settings.provider.get(name, {}) for name in names}
     who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
-    places = {name: _own_place(described(settings, name), name, mark) for name in who.outside}
+    places = {
+        name: _own_place(describe_instance(settings, name), name, mark) for name in who.outside
+    }
     apart = {name: {**tables[name], **place} for name, place in places.items()}
     made = {
         name: ", ".join(f"{option} {value!r}" for option, value in place.items())
@@ -171,7 +173,7 @@ def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
     return msgspec.structs.replace(who, tables=tables | apart, made=made)
 
 
-def _own_place(what: Described, name: str, mark: str) -> dict[str, str]:
+def _own_place(what: InstanceDescription, name: str, mark: str) -> dict[str, str]:
     """Return the options that keep a demo's checkpoints from those of the person's own log.
 
     Raises:
@@ -308,7 +310,7 @@ def _redis(providers: DemoProviders) -> Iterator[Settings]:
 def _worker(settings: Settings) -> Iterator[None]:
     """Run one worker."""
     command = worker_command(settings.providers, jobs=1, with_parent=True)
-    with running(command, settings, directory=settings.data_dir) as worker:
+    with running_child(command, settings, directory=settings.data_dir) as worker:
         if worker.report() is None:
             raise DemoFailed(
                 f"the worker ended (exit code {worker.stop()}) before it was ready; its "
@@ -322,7 +324,7 @@ def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str
     if not providers.outside:
         return {}
     with signals.deferred():
-        left = erased(settings, providers.outside, PLAY.agent, providers.user)
+        left = erase_owner(settings, providers.outside, PLAY.agent, providers.user)
     made = {
         name: (f"{place}, made for the demo: empty, and yours to drop",)
         for name, place in providers.made.items()

@@ -13,11 +13,11 @@ import msgspec
 
 from memorybus import private
 from memorybus.config.settings import Settings
-from memorybus.embedded.binary import dotted, find_server_binary
+from memorybus.embedded.binary import find_server_binary, format_version
 from memorybus.errors import MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
-from memorybus.spool.files import inspect
+from memorybus.spool.files import inspect_spool
 
 HEADROOM = 256 << 20
 """Free bytes below which a disk is called nearly full."""
@@ -41,7 +41,9 @@ def binary(settings: Settings) -> Check:
     if settings.url:
         return Check(name="server binary", ok=True, found="not needed: a url is configured")
     found = find_server_binary()
-    return Check(name="server binary", ok=True, found=f"{found.path} ({dotted(found.version)})")
+    return Check(
+        name="server binary", ok=True, found=f"{found.path} ({format_version(found.version)})"
+    )
 
 
 def spool(settings: Settings) -> Check:
@@ -88,7 +90,7 @@ def _waiting(settings: Settings, place: Path) -> int:
         with suppress(MemoryBusError):
             other = msgspec.structs.replace(settings, namespace=namespace)
             return read_status(other).spool.events
-    return sum(inspect(path, {}).events for path in place.glob("*.db"))
+    return sum(inspect_spool(path, {}).events for path in place.glob("*.db"))
 
 
 def privacy(settings: Settings) -> Check:

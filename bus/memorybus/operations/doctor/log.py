@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.binary import OLDEST, dotted, parse_version
+from memorybus.embedded.binary import OLDEST, format_version, parse_version
 from memorybus.errors import AccessDenied, LogError, MemoryBusError
 from memorybus.health import services
 from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Check, Code, Finding
 from memorybus.health.log_health import LogHealth, read_health
-from memorybus.log.forecast import describe, describe_disk
+from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import SAFE_POLICY, Server
@@ -52,7 +52,7 @@ def version(server: Server) -> Check:
     """Check that the server is new enough."""
     found = parse_version(f"v={server.version}")
     ok = found is not None and found >= OLDEST
-    fix = "" if ok else f"use Redis {dotted(OLDEST)} or later, or Valkey"
+    fix = "" if ok else f"use Redis {format_version(OLDEST)} or later, or Valkey"
     return Check(name="redis version", ok=ok, found=server.version, fix=fix)
 
 
@@ -101,7 +101,7 @@ def checks(health: LogHealth) -> Iterator[Check]:
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
-        "memory": describe(health.memory),
+        "memory": describe_memory(health.memory),
         "archive": describe_archive(health.archive),
     }
     if health.disk is not None:

@@ -16,7 +16,7 @@ from memorybus.operations.doctor.canary import LOG_TIMEOUT, LOOK_EVERY
 from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, partition_of, session_key
-from memorybus.registry.canary import note
+from memorybus.registry.canary import note_arrival
 
 PASSED_WITHIN = 10.0
 """Seconds in which every lane of the canary's partition has to pass it."""
@@ -102,5 +102,5 @@ def _note(settings: Settings, clock: Clock) -> None:
     """Note when it came through; where that cannot be written, it has come through all the same."""
     redis = connect_redis(settings)
     with suppress(LogError):
-        note(redis, Keys(settings.namespace), clock.now_ms())
+        note_arrival(redis, Keys(settings.namespace), clock.now_ms())
     redis.close()

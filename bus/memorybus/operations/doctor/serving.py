@@ -25,7 +25,7 @@ from memorybus.registry.instances import (
     live_name,
 )
 from memorybus.registry.pauses import prepared_copy
-from memorybus.registry.rebuild_lock import at_work
+from memorybus.registry.rebuild_lock import running_rebuilds
 
 MOVES_WITHIN = 3.0
 """Seconds in which a backlog has to become smaller to count as being worked on."""
@@ -181,7 +181,7 @@ def rebuilds(settings: Settings) -> Check:
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
         sight = Instances(redis, keys).look()
-        return left_behind(sight, at_work(redis, keys, _providers(sight)).keys())
+        return left_behind(sight, running_rebuilds(redis, keys, _providers(sight)).keys())
     finally:
         redis.close()
 

@@ -18,7 +18,7 @@ from memorybus.errors import ConfigError
 from memorybus.events import Omitted
 from memorybus.history.backward import Mark
 from memorybus.history.history import History
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations.events.words import SearchWords
 from memorybus.operations.journal import ListedEvents
 from memorybus.query.query import Query
@@ -121,7 +121,7 @@ class EventSearch:
         """
         for event in self._history.back(self._wanted.query(), self.mark, damage=self.unread):
             self.looked += 1
-            self.reached = moment(event.position.entry)[0]
+            self.reached = parse_entry_id(event.position.entry)[0]
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
             self.mark = Mark(event.position.partition, event.position.entry)

@@ -40,7 +40,7 @@ from memorybus.events import (
 )
 from memorybus.history.history import History
 from memorybus.ids import text_digest
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations import journal
 from memorybus.operations.memories.browsing import KeptMemory, memories
 from memorybus.operations.stores import Stores
@@ -50,7 +50,7 @@ from memorybus.recall.model import Want, written_by
 from memorybus.recall.purge import purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.tools import Declared
+from memorybus.registry.tools import DeclaredTools
 from memorybus.text.cleaning import clean_text
 
 Action = Literal["correct", "delete"]
@@ -239,7 +239,7 @@ def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | Non
                 if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
                     return one
             after, n = page[-1].position.entry, page[-1].position.n
-            if moment(after)[0] > memory.at + _NOW_MS:
+            if parse_entry_id(after)[0] > memory.at + _NOW_MS:
                 break
     return None
 
@@ -274,7 +274,7 @@ def planned(settings: Settings, action: Action, memory: KeptMemory, content: str
     return Amendment(action, memory, content, brought, drafts, effects, _stays(is_entry))
 
 
-def has_tool(declared: Declared) -> bool:
+def has_tool(declared: DeclaredTools) -> bool:
     """Say whether a provider declares the tool that puts memories right; pure."""
     named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
     return TOOL in named and TOOL not in declared.reading

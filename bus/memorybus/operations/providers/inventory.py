@@ -10,7 +10,7 @@ from memorybus.health.monitor import read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import Home, Homes, found_here, is_same
+from memorybus.registry.homes import Home, Homes, find_local_home, is_same_home
 from memorybus.registry.roster import ProviderInfo, Roster
 
 
@@ -60,7 +60,7 @@ def instances(settings: Settings) -> list[ListedProvider]:
         homes = Homes(redis, Keys(settings.namespace)).all()
     finally:
         redis.close()
-    ours = found_here(settings)
+    ours = find_local_home(settings)
     return [
         _instance(
             settings, status, known.get(status.name), homes.get(status.live or status.name), ours
@@ -84,7 +84,7 @@ def _instance(
         delivery=info.delivery if info else None,
         placement=info.placement if info else None,
         home=home,
-        here=None if home is None else is_same(home, ours),
+        here=None if home is None else is_same_home(home, ours),
         lanes=status.lanes,
         lanes_owned=status.lanes_owned,
         backlog=status.backlog,

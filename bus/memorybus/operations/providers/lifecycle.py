@@ -16,7 +16,7 @@ from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
@@ -74,7 +74,7 @@ def addition(
             f"MEMORYBUS_PROVIDERS names the providers, so that those of {edit.path} do not count; "
             f"add {name} there"
         )
-    what = described(then, name)
+    what = describe_instance(then, name)
     known = 0
     if since != BEGINNING:
         with Stores(settings) as stores:

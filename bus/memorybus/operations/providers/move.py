@@ -8,7 +8,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
 from memorybus.operations.providers.inventory import ListedProvider, instances, whereabouts
 from memorybus.operations.stores import Stores
-from memorybus.registry.homes import Home, found_here, here, is_same
+from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 
 
 class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"}):
@@ -55,7 +55,7 @@ def plan(settings: Settings, name: str) -> Move:
         LogError: Redis is away, or the log cannot be used as it is.
     """
     with Stores(settings) as stores:
-        records, homes, ours = stores.instances.all(), stores.homes.all(), found_here(settings)
+        records, homes, ours = stores.instances.all(), stores.homes.all(), find_local_home(settings)
         provider = records[name].provider if name in records else name
         known = _known(settings, provider)
         copies = [one for one in records.values() if one.provider == provider and one.is_copy]
@@ -67,7 +67,7 @@ def plan(settings: Settings, name: str) -> Move:
             delivery=known.delivery,
             origin=known.home,
             target=ours,
-            needed=any(one not in homes or not is_same(homes[one], ours) for one in every),
+            needed=any(one not in homes or not is_same_home(homes[one], ours) for one in every),
             state=str(settings.provider_home(live)),
             state_found=_has_state(settings, live),
             lanes_owned=sum(lane.owned for one in every for lane in stores.lanes.states(one)),
@@ -140,7 +140,7 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     obstacle = blocked(move)
     if obstacle and not force:
         raise LanesOwned(obstacle)
-    home = here(settings)
+    home = local_home(settings)
     with Stores(settings) as stores:
         for name in (*move.along, move.provider):
             stores.homes.move(name, home)

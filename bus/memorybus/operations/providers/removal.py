@@ -17,7 +17,7 @@ from memorybus.operations.providers.config_file import Edit
 from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import delete_state, elsewhere
+from memorybus.registry.homes import delete_state, home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.rebuild_lock import RebuildLock
@@ -160,7 +160,7 @@ def _check_alone(stores: Stores, name: str, live: str) -> None:
 
 
 def _elsewhere(stores: Stores, name: str) -> str:
-    home = elsewhere(stores.homes.all().get(name), stores.settings)
+    home = home_elsewhere(stores.homes.all().get(name), stores.settings)
     return f"{home.path}/providers/{name} on {home.host}" if home else ""
 
 

@@ -20,7 +20,7 @@ from memorybus.errors import ConfigError, MissingProvider
 from memorybus.operations.providers import config_file, lifecycle
 from memorybus.operations.providers.config_file import Edit
 from memorybus.operations.providers.limits import with_limits
-from memorybus.processes.commands import described, offered
+from memorybus.processes.commands import describe_instance, list_kinds
 from memorybus.registry.description import KindOffer
 
 
@@ -108,7 +108,7 @@ def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]
         MissingProvider: one of them is not there, or what it needs is not installed.
     """
     kinds = [one.kind for one in wanted]
-    found = {one.kind: with_limits(one) for one in offered(settings, kinds)}
+    found = {one.kind: with_limits(one) for one in list_kinds(settings, kinds)}
     for offer in found.values():
         if offer.missing:
             raise MissingProvider(offer.missing)
@@ -151,7 +151,7 @@ def check(then: Settings, what: Draft) -> None:
             f"MEMORYBUS_PROVIDERS names the providers, so that those of {what.edit.path} do not "
             f"count; add {what.target.name} there"
         )
-    described(then, what.target.name)
+    describe_instance(then, what.target.name)
 
 
 def keep(settings: Settings, what: Draft, by: str, given: Mapping[str, Any]) -> None:

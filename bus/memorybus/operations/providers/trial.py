@@ -7,9 +7,9 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.known_providers import check_configured
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import tried
+from memorybus.processes.commands import try_instance
 from memorybus.registry.description import TrialStep, TrialTerms
-from memorybus.registry.homes import elsewhere
+from memorybus.registry.homes import home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 
 
@@ -24,14 +24,14 @@ def trial(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialSte
     """
     check_configured(settings, name)
     serves = _serving(settings, name)
-    yield from tried(settings, name, serves.name, serves.options, terms)
+    yield from try_instance(settings, name, serves.name, serves.options, terms)
 
 
 def _serving(settings: Settings, name: str) -> Instance:
     """Return the instance that serves a name, itself without Redis."""
     with suppress(LogUnavailable), Stores(settings) as stores:
         live = live_name(name, stores.instances.live())
-        home = elsewhere(stores.homes.all().get(live), settings)
+        home = home_elsewhere(stores.homes.all().get(live), settings)
         if home is not None:
             raise ConfigError(
                 f"the state of {name} lies in {home.path} on {home.host}: run this there"

@@ -20,8 +20,8 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
-from memorybus.registry.homes import delete_state, elsewhere
+from memorybus.processes.commands import describe_instance
+from memorybus.registry.homes import delete_state, home_elsewhere
 from memorybus.registry.instances import Instance, InstancesView, Live, live_name
 from memorybus.registry.pauses import InstancePause
 
@@ -78,7 +78,7 @@ def _shared(
 ) -> dict[str, str]:
     """Return where shared states are, by instance; nothing if the provider is not known here."""
     with suppress(MemoryBusError):
-        what = described(stores.settings, provider)
+        what = describe_instance(stores.settings, provider)
         if not what.by_home:
             first = Instance(name=provider, provider=provider)
             return {
@@ -152,7 +152,7 @@ def _forget(stores: Stores, what: Drop) -> None:
 
 
 def _check_here(stores: Stores, first: str) -> None:
-    home = elsewhere(stores.homes.all().get(first), stores.settings)
+    home = home_elsewhere(stores.homes.all().get(first), stores.settings)
     if home is not None:
         raise ConfigError(
             f"the state of {first} lies in {home.path} on {home.host}: run this command there"

@@ -20,17 +20,17 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.description import Described
+from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,
     InstancesView,
     Live,
-    as_recorded,
     live_name,
+    normalise_options,
 )
 
 
@@ -126,24 +126,24 @@ def prepare(
 def _counted(
     stores: Stores,
     copy: Instance,
-    what: Described | None,
+    what: InstanceDescription | None,
     heads: Numbers,
     tell: Tell,
     clock: Clock,
 ) -> HistoryCount:
     """Return what a new generation takes of the history, and what it leaves out."""
-    what = what or described(stores.settings, copy.provider, copy.name, copy.options)
+    what = what or describe_instance(stores.settings, copy.provider, copy.name, copy.options)
     taking = Taking(copy.provider, what, copy.plan, heads, by_option=True)
     return counted(stores, taking, tell, clock)
 
 
-def _with_own_state(stores: Stores, asked: Instance, sight: InstancesView) -> Described:
+def _with_own_state(stores: Stores, asked: Instance, sight: InstancesView) -> InstanceDescription:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
         ConfigError: it would write where another instance does.
     """
-    what = described(stores.settings, asked.provider, asked.name, asked.options)
+    what = describe_instance(stores.settings, asked.provider, asked.name, asked.options)
     owner = owner_of(what, asked, sight, stores.settings.provider)
     if owner:
         raise ConfigError(f"{shared(asked, owner)}; {remedy(what, asked.name)}")
@@ -154,7 +154,7 @@ def _asked(
     stores: Stores, wanted: RebuildRequest, live: Instance, name: str, heads: Numbers, clock: Clock
 ) -> Instance:
     """Return the record of what is asked: as the live one's, but for what the command changes."""
-    options = as_recorded(wanted.options)
+    options = normalise_options(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,

@@ -31,11 +31,11 @@ from memorybus.operations.rebuild.comparison import (
 from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
 from memorybus.operations.rebuild.plan import Prepared
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.recall.purge import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import here
+from memorybus.registry.homes import local_home
 from memorybus.registry.instances import Instance, Live, live_name
 from memorybus.registry.pauses import InstancePause, command_pause, prepared_copy
 from memorybus.registry.rebuild_lock import RebuildLock
@@ -149,8 +149,8 @@ class Rebuilder:
         home = self.stores.homes.all().get(copy.provider)
         if home is not None:
             self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
-        elif described(self.stores.settings, copy.provider).placement == "local":
-            self.stores.homes.move(copy.name, here(self.stores.settings))
+        elif describe_instance(self.stores.settings, copy.provider).placement == "local":
+            self.stores.homes.move(copy.name, local_home(self.stores.settings))
         self.stores.make(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:

@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import MemoryBusError
 from memorybus.events import DeadLetterResolved, Omitted
-from memorybus.jobs.inspect import Sent
+from memorybus.jobs.inspect import SentEvent
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.copies.freshness import free_name, owner_of, shared
@@ -20,7 +20,7 @@ from memorybus.operations.rebuild.comparison import NAMED, Compared, summary
 from memorybus.operations.rebuild.pause import LanePause, parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import described
+from memorybus.processes.commands import describe_instance
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, live_name
@@ -110,7 +110,7 @@ def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Ver
 
 def _unfit(stores: Stores, copy: Instance) -> str:
     """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
-    what = described(stores.settings, copy.provider, copy.name, copy.options)
+    what = describe_instance(stores.settings, copy.provider, copy.name, copy.options)
     owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     return shared(copy, owner) if owner else ""
 
@@ -239,7 +239,7 @@ def _discarded(stores: Stores, live: str) -> set[str]:
     }
 
 
-def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[Sent]:
+def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[SentEvent]:
     spans = {p: (Span(1, n),) for p, n in upto.items()}
     number = 0
     for event in stores.history.scan(plan.query, plan=Plan(spans=spans)):
@@ -251,7 +251,9 @@ def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> It
             yield _sent(event)
 
 
-def _sent(event: LoggedEvent) -> Sent:
+def _sent(event: LoggedEvent) -> SentEvent:
     one, where = event.envelope, event.position
     kind = type(one.event).__name__
-    return Sent(one.id, kind, where.partition, where.entry, where.n, one.at, one.scope, one.session)
+    return SentEvent(
+        one.id, kind, where.partition, where.entry, where.n, one.at, one.scope, one.session
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.config.settings import FILE_NAME, layers
+from memorybus.config.settings import FILE_NAME, read_layers
 from memorybus.errors import ConfigError
 from memorybus.ids import NewSecret, new_secret
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
@@ -37,10 +37,10 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
     - `memorybus config show`
     - `memorybus config show --json | jq '.[] | select(.origin != "default")'`
     """
-    from memorybus.config.origins import known
+    from memorybus.config.origins import effective_settings
 
     output = common.output()
-    found = known(layers(**common.given()))
+    found = effective_settings(read_layers(**common.given()))
     if output.json:
         output.result(found)
         return 0

@@ -21,7 +21,7 @@ from memorybus.surfaces.cli.options import (
 )
 from memorybus.surfaces.views.events import as_json, event_line, event_text, said_json
 from memorybus.surfaces.views.output import Output
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent
@@ -223,8 +223,8 @@ def run_events_search(
         session=session,
         user=user,
         type=type,
-        since=None if since is None else stamp(since),
-        until=None if until is None else stamp(until),
+        since=None if since is None else parse_timestamp(since),
+        until=None if until is None else parse_timestamp(until),
         canaries=show_all,
     )
     return EventsSearch(common, wanted, mark_of(before)).run(limit)

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, a_time, absolute
 from memorybus.surfaces.cli.progress import note_on_interrupt
 from memorybus.surfaces.views.output import Output
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
     from memorybus.operations.export import Exported
@@ -97,7 +97,9 @@ def run_export(
         if provider is not None:
             lines = export.memories(settings, provider, query, done, step)
         else:
-            first, end = (None if text is None else stamp(text) for text in (since, until))
+            first, end = (
+                None if text is None else parse_timestamp(text) for text in (since, until)
+            )
             found = export.events(settings, query, first, end, done.unread)
             lines = export.lines(found, done, step)
         if file is not None:

@@ -8,7 +8,7 @@ from rich.progress import Progress
 
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings, variable
+from memorybus.config.settings import Settings, read_variable
 from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.events import Envelope, Scope
 from memorybus.log.stream import EventLog
@@ -139,7 +139,7 @@ def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Envelop
     if not is_address(name):
         return read_file(source, Path(name), owner)
     known = SOURCES.get(source)
-    key = variable(known.key) if known and known.key else ""
+    key = read_variable(known.key) if known and known.key else ""
     with output.progress("pages") as bar:
         task = bar.add_task("read", total=None)
         return read_address(source, name, key, owner, SYSTEM.now_ms(), lambda: bar.advance(task))

@@ -32,7 +32,7 @@ from memorybus.surfaces.cli.scope_options import (
 )
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import visible
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
     from memorybus.operations.ingest import ingest
@@ -212,7 +212,7 @@ def run_recall(
             output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
             return 2
         return _prompted(output, settings, question, whose.of(own), session, given, timeout)
-    known_by = None if as_of is None else stamp(as_of)
+    known_by = None if as_of is None else parse_timestamp(as_of)
     named = names(provider) or None
     ask = _Question(question or "", whose.of(own), session, named, timeout, known_by)
     if evaluate is not None:

@@ -23,12 +23,12 @@ def run_test(*, common: Common = DEFAULT) -> int:
     - `memorybus notify test`
     - `MEMORYBUS_NOTIFY='{"url": "https://example.org/hook"}' memorybus notify test --json`
     """
-    from memorybus.config.settings import with_secrets
+    from memorybus.config.settings import load_secrets
     from memorybus.operations.telling import send_test
 
     output = common.output()
     failed = False
-    for sent in send_test(with_secrets(common.settings())):
+    for sent in send_test(load_secrets(common.settings())):
         failed |= not sent.ok
         if output.json:
             output.json_line(sent)

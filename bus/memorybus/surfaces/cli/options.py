@@ -14,7 +14,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import LogForm, LogLevel, Settings, config_path, load
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import iso
-from memorybus.text.times import ago, stamp
+from memorybus.text.times import parse_ago, parse_timestamp
 
 RUN = Group("Run", sort_key=1)
 MEMORIES = Group("Memories", sort_key=2)
@@ -68,7 +68,7 @@ def settings_file() -> str:
 def absolute(_: Any, tokens: Sequence[Token]) -> str:
     """Convert an argument that says how long ago (``2h``, ``7d``) to its time in ISO 8601."""
     text = tokens[0].value
-    at = ago(text, SYSTEM.now_ms())
+    at = parse_ago(text, SYSTEM.now_ms())
     return (at and iso(at)) or text
 
 
@@ -87,7 +87,7 @@ def not_negative(_: Any, value: float | None) -> None:
 def a_time(_: Any, text: str | None) -> None:
     """Validate a time, if one is given."""
     try:
-        stamp(text or 0)
+        parse_timestamp(text or 0)
     except ValueError:
         raise ValueError(
             "Give an ISO 8601 time (2026-05-31T18:00), or how long ago (2h)."

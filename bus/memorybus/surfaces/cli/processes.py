@@ -137,7 +137,7 @@ def run_up(
 
 
 def _stopped(output: Output, end: BaseException) -> int:
-    code = signals.hurried(end)
+    code = signals.hurried_exit_code(end)
     output.note("stopped at once" if code else "stopped")
     return code
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 import msgspec
 
 from memorybus.archive.verification import FileReport
-from memorybus.config.origins import Known
+from memorybus.config.origins import EffectiveSetting
 from memorybus.events import Position
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status
@@ -473,7 +473,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "archive verify": Result((ArchiveVerified,)),
         "check": Result((Verdict,)),
         "config page-token": Result((PageToken,)),
-        "config show": Result((list[Known],)),
+        "config show": Result((list[EffectiveSetting],)),
         "demo": Result((Demonstrated,)),
         "diff": Result((list[RecallDifference],)),
         "dlq discard": Result((LettersActed,)),

@@ -62,9 +62,9 @@ def run_serve(
     try:
         serving.run(common.settings(), Address(host, port), tell)
     except KeyboardInterrupt as end:
-        return signals.hurried(end)
+        return signals.hurried_exit_code(end)
     except SystemExit as end:
         if end.code != signals.TERMINATED:
             raise
-        return signals.hurried(end)
+        return signals.hurried_exit_code(end)
     return 0

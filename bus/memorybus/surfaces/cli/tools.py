@@ -65,10 +65,10 @@ def run_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus tools ls`
     - `memorybus tools ls --json`
     """
-    from memorybus.registry.tools_note import declared_now
+    from memorybus.registry.tools_note import fetch_declared_tools
 
     output = common.output()
-    found = tools.offered(declared_now(common.settings()))
+    found = tools.collect_tools(fetch_declared_tools(common.settings()))
     rows = [_row(tool, schema) for tool, schema in found.pairs()]
     if output.json:
         output.result(rows)

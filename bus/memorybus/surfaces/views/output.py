@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from memorybus.config.settings import variable
+from memorybus.config.settings import read_variable
 from memorybus.surfaces.views.safe import harmless, json_text, visible
 
 NOTHING_DONE = "nothing is done yet: add --execute"
@@ -36,7 +36,7 @@ class Output:
     def __init__(self, *, json: bool) -> None:
         """Ask the streams whether they are terminals; COLUMNS and NO_COLOR are honoured by rich."""
         self.json = json
-        width = None if sys.stdout.isatty() or variable("COLUMNS").isdigit() else PIPE_WIDTH
+        width = None if sys.stdout.isatty() or read_variable("COLUMNS").isdigit() else PIPE_WIDTH
         self.out = QuietPipeConsole(highlight=False, markup=False, emoji=False, width=width)
         self.err = QuietPipeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 

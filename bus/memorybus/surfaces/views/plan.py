@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.log.forecast import duration, size
+from memorybus.log.forecast import format_duration, format_size
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line
 
@@ -56,7 +56,7 @@ def amounts(counted: "HistoryCount", seconds: float, by: str) -> dict[str, str]:
     without = f", {idle} of them without effect there" if idle else ""
     return {
         "events": f"{counted.events}{without}",
-        "size": size(counted.bytes),
+        "size": format_size(counted.bytes),
         "time": f"{lasting(seconds)} {by}",
     }
 
@@ -65,4 +65,4 @@ def lasting(seconds: float) -> str:
     """Return a time span as people read it; none is shown as nothing."""
     if seconds < 1:
         return "less than a second"
-    return f"{seconds:.1f} seconds" if seconds < 10 else duration(seconds)
+    return f"{seconds:.1f} seconds" if seconds < 10 else format_duration(seconds)

@@ -6,7 +6,7 @@ Markup is never interpreted: what is printed goes into `rich.text.Text`.
 import json
 from typing import Any
 
-from memorybus.text.display import escaped, is_dangerous, visible
+from memorybus.text.display import escape_char, is_dangerous, visible
 
 __all__ = ["harmless", "json_text", "one_line", "visible"]
 
@@ -24,4 +24,4 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 
 def harmless(text: str) -> str:
     """Return a text of JSON that says the same, with its steering characters escaped."""
-    return "".join(escaped(c) if is_dangerous(c) else c for c in text)
+    return "".join(escape_char(c) if is_dangerous(c) else c for c in text)

@@ -13,7 +13,7 @@ from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
-from memorybus.log.forecast import describe, describe_disk
+from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.render import (
     add_row,
@@ -27,7 +27,7 @@ from memorybus.surfaces.views.render import (
     remedy,
 )
 from memorybus.surfaces.views.safe import one_line, visible
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 _QUOTED = 1_000
 """Characters of a finding that are shown; the JSON form has all."""
@@ -75,7 +75,7 @@ def _head(status: Status) -> Text:
         f"{status.partitions} partitions\n"
         f"Log: {status.log.published} events published{_published_rate(status)}\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
-        f"Memory: {describe(status.memory)}{disk}\n"
+        f"Memory: {describe_memory(status.memory)}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
 
@@ -107,7 +107,7 @@ def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
 
 def _ago(at: str | None, now_ms: int) -> str | None:
     """Return how long ago a time of the status was."""
-    return None if at is None else brief((now_ms - stamp(at)) / 1_000)
+    return None if at is None else brief((now_ms - parse_timestamp(at)) / 1_000)
 
 
 def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:

@@ -15,7 +15,7 @@ from memorybus.ids import derived_id, text_digest
 from memorybus.operations.ingest.foreign.model import Kept, Parsed, Said
 from memorybus.operations.ingest.ingest import RefusedInput
 from memorybus.redis.keys import session_key, store_key
-from memorybus.text.cleaning import checked_id
+from memorybus.text.cleaning import check_id
 
 AGENTS = frozenset(("assistant", "agent", "ai"))
 """Names of speakers who are agents, in sources that know no roles."""
@@ -48,8 +48,8 @@ class Owner(msgspec.Struct, frozen=True):
             InvalidEvent: an id that nothing can have.
         """
         return Scope(
-            agent=checked_id("agent", self.agent or agent or self.default.agent),
-            user=checked_id("user", self.user or user or self.default.user),
+            agent=check_id("agent", self.agent or agent or self.default.agent),
+            user=check_id("user", self.user or user or self.default.user),
             workspace=workspace or self.default.workspace,
             platform=source,
         )
@@ -168,7 +168,7 @@ class _Maker:
 
 def _ref(source: str, session: str) -> SessionRef:
     """Return a session under a name that no session of an agent here has."""
-    name = checked_id("session_id", f"{source}:{session}")
+    name = check_id("session_id", f"{source}:{session}")
     return SessionRef(id=name, root=name)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from memorybus.errors import MemoryBusError
 from memorybus.events import StoreName
 from memorybus.operations.ingest.ingest import RefusedInput
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 Speaker = Literal["user", "assistant"]
 
@@ -149,7 +149,7 @@ def time_of(record: Record, *names: str) -> int | None:
     for name in names:
         if record.value.get(name):
             try:
-                return stamp(record.value[name])
+                return parse_timestamp(record.value[name])
             except (ValueError, OverflowError) as error:
                 raise ForeignError(f"{name!r}: {error}") from error
     return None

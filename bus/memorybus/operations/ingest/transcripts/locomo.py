@@ -15,7 +15,7 @@ from memorybus.operations.ingest.transcripts.model import (
     Transcript,
     TranscriptError,
 )
-from memorybus.text.times import spoken_time
+from memorybus.text.times import parse_spoken_time
 
 _SESSION = re.compile(r"session_(\d{1,6})")
 
@@ -96,7 +96,7 @@ def _time(body: Mapping[str, Any], key: str, place: str) -> int | None:
     if text is None:
         return None
     try:
-        return spoken_time(str(text))
+        return parse_spoken_time(str(text))
     except ValueError as error:
         raise TranscriptError(f"{place}_date_time: {error}") from error
 

@@ -15,7 +15,7 @@ from memorybus.operations.ingest.transcripts.model import (
     Transcript,
     TranscriptError,
 )
-from memorybus.text.times import stamp
+from memorybus.text.times import parse_timestamp
 
 SESSION_FIELDS = ("session_id", "session", "conversation_id")
 TIME_FIELDS = ("timestamp", "created_at", "at", "ts")
@@ -182,7 +182,7 @@ def _time(group: Sequence[_Said]) -> int | None:
 
 def _stamp(where: str, value: Any) -> int:
     try:
-        return stamp(value)
+        return parse_timestamp(value)
     except (ValueError, OverflowError) as error:
         raise TranscriptError(f"{where}: {error}") from error
 

@@ -220,9 +220,9 @@ def run_reconcile(
 
 def _since(text: str | None) -> int:
     from memorybus.errors import ConfigError
-    from memorybus.text.times import stamp
+    from memorybus.text.times import parse_timestamp
 
     try:
-        return stamp(text) if text else 0
+        return parse_timestamp(text) if text else 0
     except ValueError as error:
         raise ConfigError(f"--since: {error}") from error

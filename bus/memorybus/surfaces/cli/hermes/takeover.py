@@ -56,10 +56,10 @@ class Takeover:
 
     def ask(self, found: Sequence[PreviousProvider], dialogue: Dialogue) -> None:
         """Ask for each how it is to go on, and set it up."""
-        from memorybus.processes.commands import offered
+        from memorybus.processes.commands import list_kinds
 
         settings = self._common.settings()
-        native = {one.kind for one in offered(settings) if not one.missing}
+        native = {one.kind for one in list_kinds(settings) if not one.missing}
         for one in found:
             if _is_taken(settings, one):
                 continue

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from memorybus.log.forecast import duration, size
-from memorybus.processes.child import running
+from memorybus.log.forecast import format_duration, format_size
+from memorybus.processes.child import running_child
 from memorybus.processes.commands import archive_command
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
@@ -59,7 +59,7 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
-    with running(archive_command(), settings) as child:
+    with running_child(archive_command(), settings) as child:
         done = child.report() or {}
         code = child.wait()
     if done.get("place") == "":
@@ -80,7 +80,9 @@ def _show_run(output: Output, done: dict[str, Any], seal_after: float) -> None:
     if done.get("busy"):
         output.note(f"left to another archiver: {', '.join(done['busy'])}")
     if not any(done.get(what) for what in ("events", "elsewhere", "errors", "busy")):
-        output.note(f"nothing is due: an event is sealed {duration(seal_after)} after it came")
+        output.note(
+            f"nothing is due: an event is sealed {format_duration(seal_after)} after it came"
+        )
 
 
 def run_archive_ls(*, common: Common = DEFAULT) -> int:
@@ -104,12 +106,12 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     for one in found:
         share = f"{one.bytes / one.raw:.0%}" if one.raw >= _TELLING else "-"
         table.add_row(
-            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", size(one.bytes)),
+            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", format_size(one.bytes)),
             *(share, iso(one.since), iso(one.until)),
         )
     if found:
         output.show(table)
-    kept, stored = sum(one.kept for one in found), size(sum(one.bytes for one in found))
+    kept, stored = sum(one.kept for one in found), format_size(sum(one.bytes for one in found))
     output.note(f"{kept} events in {len(found)} segments, {stored}, in {archive.where}")
     return 0
 

@@ -144,11 +144,11 @@ class Setup:
         return done
 
     def _choose(self, settings: "Settings") -> list[str]:
-        from memorybus.processes.commands import offered
+        from memorybus.processes.commands import list_kinds
 
         if self._dialogue is None:
             raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
-        found = offered(settings)
+        found = list_kinds(settings)
         self._output.err.print(_promises(found, settings))
         names = [one.kind for one in found]
         return self._dialogue.ask_until(

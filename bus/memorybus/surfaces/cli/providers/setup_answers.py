@@ -154,22 +154,22 @@ def _ask_secret(
 ) -> tuple[str, str]:
     """Return the variable and the value of a secret; "" for none, or for one that stays."""
     from memorybus.config.secrets_file import read_secrets
-    from memorybus.config.settings import is_set
+    from memorybus.config.settings import is_variable_set
     from memorybus.operations.providers.answers import value_of, variable_for
     from memorybus.operations.providers.config_file import secrets_path
 
     _explain(dialogue, field)
     variable = str(now.get(field.key) or variable_for(name, field))
     kept = variable in read_secrets(secrets_path(settings))
-    if is_set(variable):
+    if is_variable_set(variable):
         dialogue.say(f"  {variable} is set in this environment, which goes before the file", "dim")
-    stays = f"Enter: {variable} stays" if kept or is_set(variable) else "Enter: none"
+    stays = f"Enter: {variable} stays" if kept or is_variable_set(variable) else "Enter: none"
     said = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
     if said.startswith("$"):
         return value_of(field, said), ""
     if said:
         return variable, said
-    return (variable, "") if kept or is_set(variable) else ("", "")
+    return (variable, "") if kept or is_variable_set(variable) else ("", "")
 
 
 def _explain(dialogue: Dialogue, field: OptionField) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from memorybus.concurrency.forking import undisturbed
+from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
 
@@ -125,7 +125,7 @@ def usage_of(path: Path, session_id: str) -> SessionUsage | None:
     Zeros for a session that is not stored yet; None if that cannot be read now, or not at all.
     """
     try:
-        with undisturbed(), closing(_opened(path, timeout=0)) as db:
+        with sqlite_guard(), closing(_opened(path, timeout=0)) as db:
             found = db.execute(_COUNTED, (session_id,)).fetchone()
     except (sqlite3.Error, ValueError):  # a file, or an id, that SQLite cannot take
         return None

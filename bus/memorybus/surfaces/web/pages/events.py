@@ -21,7 +21,7 @@ from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.page import Asked, Page, Part
 from memorybus.surfaces.web.shown_events import row
 from memorybus.text.display import iso
-from memorybus.text.times import ago, stamp
+from memorybus.text.times import parse_ago, parse_timestamp
 
 SECONDS: Final = 0.15
 """Seconds that one request looks."""
@@ -108,7 +108,7 @@ def _time(text: str, now_ms: int) -> int | None:
     if not text:
         return None
     try:
-        return ago(text, now_ms) or stamp(text)
+        return parse_ago(text, now_ms) or parse_timestamp(text)
     except ValueError as error:
         raise ConfigError(f"{text!r} is no time: 2026-05-31T18:00, or how long ago: 2h") from error
 
