@@ -19,6 +19,7 @@ from memorybus.text.fence import (
     escape_inline,
     line,
     passage,
+    without_repeats,
 )
 
 # -- the adversarial reader ---------------------------------------------------------------------
@@ -533,3 +534,9 @@ def test_the_pure_modules_import_light() -> None:
         "sys.exit(bool({'redis', 'rq', 'sqlite3', 'asyncio'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_an_earlier_provider_says_is_not_said_again() -> None:
+    """G10: a line stands under the first provider that has it; one with none left is not named."""
+    sections = [("files", ("- a", "- b")), ("facts", ("- b", "- c", "- a")), ("more", ("- c",))]
+    assert without_repeats(sections) == [("files", ("- a", "- b")), ("facts", ["- c"])]

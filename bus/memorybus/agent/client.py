@@ -310,7 +310,7 @@ class MemoryBus:
                 as_of=as_of,
                 trace=span.trace,
             )
-            span.tell(memories=len(answer.results), missing=len(answer.missing))
+            span.set_counts(memories=len(answer.results), missing=len(answer.missing))
             return answer
 
     def tools(self) -> OfferedTools:

@@ -26,10 +26,12 @@ def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: fl
         from memorybus.registry.roster import Roster
 
         return AwaitedReplies(
-            partition, ids, Roster(redis, Keys(settings.namespace)).contributing()
+            partition, ids, Roster(redis, Keys(settings.namespace)).contributing_providers()
         )
 
-    return labelled(bus.listener.hear(ask, timeout).replies, settings.contribution_budget)
+    return labelled(
+        bus.listener.wait_for_replies(ask, timeout).replies, settings.contribution_budget
+    )
 
 
 def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:

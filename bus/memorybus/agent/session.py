@@ -39,7 +39,7 @@ from memorybus.recall.prompt import Prompt
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import check_id, clean_messages, clean_text
-from memorybus.text.fence import build_block
+from memorybus.text.fence import build_block, without_repeats
 
 _PROMPT_EVERY = 30.0
 """Seconds between the times that a session's turns ask for the next session's system prompt."""
@@ -435,8 +435,10 @@ class Session:
 
     def recalled_lines(
         self, query: str = "", *, opens: bool = False, wait: float | None = None
-    ) -> list[tuple[str, tuple[str, ...]]]:
+    ) -> list[tuple[str, Sequence[str]]]:
         """Return what `prefetch` makes its block of: providers with their escaped lines.
+
+        A line that several providers return stands under the first of them only.
 
         For hosts with a fence of their own (`fence.build_lines`).
 
@@ -452,22 +454,23 @@ class Session:
             return []
         with self._bus.tracing.recall() as span:
             found = self._lines("" if trivial else query, wait, asks=opens or not trivial)
-            span.tell(lines=sum(len(lines) for _, lines in found), providers=len(found))
+            span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 
     def _lines(
         self, query: str, wait: float | None, *, asks: bool
-    ) -> list[tuple[str, tuple[str, ...]]]:
+    ) -> list[tuple[str, Sequence[str]]]:
         """Return what there is for a prompt; unless it `asks`, all that is warm."""
         bus = self._bus
         slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
         warm = bus.warm.read(self._owner, slots)
         if not asks:
-            return bus.warm.ordered({name: result.lines for name, result in warm.items()})
+            lines = {name: result.lines for name, result in warm.items()}
+            return without_repeats(bus.warm.ordered(lines))
         text = clean_text(query)
         prompt = Prompt(text, text_digest(text), lambda: self._question(text))
         wait = bus.settings.prefetch_wait if wait is None else wait
-        return bus.warm.ordered(bus.prompts.lines(prompt, warm, wait))
+        return without_repeats(bus.warm.ordered(bus.prompts.lines(prompt, warm, wait)))
 
     # -- what waits for an answer -----------------------------------------------------------------
 

@@ -90,11 +90,11 @@ def _written(
     partition = _partition(bus, session)
 
     def ask(redis: Any) -> AwaitedReplies:
-        served = tool.provider in _roster(bus, redis).served()
+        served = tool.provider in _roster(bus, redis).served_providers()
         why = "" if served else f"no live worker serves {tool.provider}; {START}"
         return AwaitedReplies(partition, [receipt.event_id], [tool.provider], why)
 
-    heard = bus.listener.hear(ask, timeout)
+    heard = bus.listener.wait_for_replies(ask, timeout)
     reply = _first(heard, tool)
     if reply is None:
         why = heard.problem or f"no answer within {timeout:g} s"
@@ -135,7 +135,7 @@ def _read(
         why = ask_tool(redis, bus.settings, request, timeout)
         return AwaitedReplies(partition, [call_id], [tool.provider], why)
 
-    heard = bus.listener.hear(ask, until - bus.clock.monotonic())
+    heard = bus.listener.wait_for_replies(ask, until - bus.clock.monotonic())
     reply = _first(heard, tool)
     if reply is None:
         return failed(heard.problem or f"{tool.provider} gave no answer within {timeout:g} s")

@@ -62,13 +62,13 @@ class StopSignal:
 
 
 class Waiters:
-    """Threads that wait for a condition; whoever may have made it true calls `tell`."""
+    """Threads that wait for a condition; whoever may have made it true calls `wake_all`."""
 
     def __init__(self) -> None:
         """Nobody waits."""
         self._waiting: set[Wake] = set()
 
-    def tell(self) -> None:
+    def wake_all(self) -> None:
         """Let the waiting threads look again."""
         for wake in tuple(self._waiting):
             wake.set()

@@ -104,7 +104,7 @@ class Back:
     def _last(self, head: Head) -> int:
         """Return the last number that was given, also where the log lost its tail since."""
         sealed = self._sources.reader.sealed(head.partition)
-        if sealed > head.n and self._sources.log.end(head.partition) == head.entry:
+        if sealed > head.n and self._sources.log.last_entry(head.partition) == head.entry:
             return sealed
         return head.n
 

@@ -125,7 +125,7 @@ class History:
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
-        return 0 < first <= after_n and self.log.has(partition, after)
+        return 0 < first <= after_n and self.log.has_entry(partition, after)
 
     def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Read the archive at once where the log is known to begin later."""
@@ -164,7 +164,7 @@ class History:
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is in the history; ids are made of time and never come again."""
-        if self.log.has(partition, entry):
+        if self.log.has_entry(partition, entry):
             return True
         archive = self._sources.archive() if self._reader.sealed(partition) else None
         if archive is not None and archive.has(partition, entry):

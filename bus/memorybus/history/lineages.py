@@ -27,7 +27,7 @@ def descendants(query: Query, envelopes: Iterable[Envelope]) -> Query:
     for envelope in (one for one in envelopes if ours.wants(row_of(one))):
         whose = identity_of(envelope.scope, "")
         for parent, child in _edges(envelope):
-            children[whose.beside(parent)].add(whose.beside(child))
+            children[whose.with_session(parent)].add(whose.with_session(child))
     roots = [one for one in children if one.session in query.lineages]
     found = {one.session for one in closure(roots, children)}
     sessions = tuple(sorted({*query.sessions, *query.lineages, *found}))

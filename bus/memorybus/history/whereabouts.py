@@ -25,7 +25,7 @@ def whereabouts(sources: Sources, position: Position) -> Whereabouts:
     """Return where the event of a position lies."""
     partition, entry = position.partition, position.entry
     sealed = sources.reader.sealed(partition) >= position.n
-    in_log = sources.log.has(partition, entry)
+    in_log = sources.log.has_entry(partition, entry)
     segment = _segment(sources, partition, entry) if sealed else ""
     return Whereabouts(in_log=in_log, sealed=sealed, segment=segment)
 

@@ -207,14 +207,14 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=RecalledItems).items
 
-    def known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
+    def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
         """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
         return msgspec.json.decode(self._answer(found), type=KnownEvents)
 
-    def kept(
+    def read_kept(
         self,
         provider: str,
         instance: str,
@@ -288,7 +288,7 @@ class InstanceInspector:
             problem = _enqueue(redis, self._settings, asked, timeout)
             return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
 
-        heard = self._listener.hear(ask, timeout)
+        heard = self._listener.wait_for_replies(ask, timeout)
         replies = heard.replies.get(asked.provider, [])
         reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
         if reply.error:
@@ -298,7 +298,7 @@ class InstanceInspector:
 
 def _enqueue(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
     """Enqueue the job; return why nobody will run it, or ""."""
-    if asked.provider not in Roster(redis, Keys(settings.namespace)).serving_jobs():
+    if asked.provider not in Roster(redis, Keys(settings.namespace)).job_providers():
         return (
             f"no live worker runs the recalls of {asked.provider}; start one: memorybus up "
             "(or memorybus worker)"

@@ -63,7 +63,7 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
         LogUnavailable: the same.
     """
     keys = Keys(settings.namespace)
-    if request.provider not in Roster(redis, keys).serving_jobs():
+    if request.provider not in Roster(redis, keys).job_providers():
         return (
             f"no live worker runs the tools of {request.provider}; start one: memorybus up "
             "(or memorybus worker)"

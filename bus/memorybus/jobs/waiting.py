@@ -77,7 +77,7 @@ class Listener:
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
-    def hear(self, ask: Ask, timeout: float) -> ReceivedReplies:
+    def wait_for_replies(self, ask: Ask, timeout: float) -> ReceivedReplies:
         """Return what is heard within `timeout` seconds; raises nothing that Redis may cause."""
         heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout

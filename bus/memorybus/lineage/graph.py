@@ -215,7 +215,7 @@ class Node(msgspec.Struct, frozen=True):
     @property
     def above(self) -> Identity:
         """The parent: a session comes from one of its own agent, person and workspace."""
-        return self.identity.beside(self.parent)
+        return self.identity.with_session(self.parent)
 
     @property
     def ended(self) -> bool:
@@ -266,7 +266,7 @@ def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
         session = identity_of(envelope.scope, envelope.session.id)
         if session.session:
             for claimed, claim in claims(envelope):
-                _add_claim(nodes, session.beside(claimed), claim)
+                _add_claim(nodes, session.with_session(claimed), claim)
             nodes[session] = _with_event(nodes[session], envelope, turn_ids)
     return Lineage(nodes, frozenset(turn_ids))
 

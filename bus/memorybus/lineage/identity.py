@@ -22,7 +22,7 @@ class Identity(NamedTuple):
     workspace: str
     session: str
 
-    def beside(self, session: str) -> "Identity":
+    def with_session(self, session: str) -> "Identity":
         """Return another session of the same agent, person and workspace."""
         return self._replace(session=session)
 

@@ -73,7 +73,7 @@ class Numbers(msgspec.Struct, frozen=True):
     foreign: int = 0
     breaks: tuple[tuple[int, int], ...] = ()
 
-    def joined(self, other: "Numbers") -> "Numbers":
+    def join(self, other: "Numbers") -> "Numbers":
         """Return this row and the one right behind it as one."""
         return Numbers(
             other.upto,

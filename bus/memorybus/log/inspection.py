@@ -90,7 +90,7 @@ class LogInspector:
         read = partial(read_numbers_behind, self._redis, self._keys, partition)
         found = read(unsealed_start(view), PAGE)
         while not found.done and found.read < PAGE * PAGES:
-            found = found.joined(read(found.upto, PAGE))
+            found = found.join(read(found.upto, PAGE))
         return found
 
     def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:

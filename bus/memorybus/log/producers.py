@@ -115,8 +115,8 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
     Raises:
         SpoolCorrupt: there are such rows; they must become another producer's.
     """
-    spool.give_above(max(taken.values(), default=0))
+    spool.start_above(max(taken.values(), default=0))
     for partition, last in taken.items():
         sent = spool.possibly_delivered.upto(partition)
-        if last > sent and any(row[0] <= last for row in spool.after(sent, 1, 0, partition)):
+        if last > sent and any(row[0] <= last for row in spool.rows_after(sent, 1, 0, partition)):
             raise SpoolCorrupt(f"{spool.path}: lost rows whose numbers came again")

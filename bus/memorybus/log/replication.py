@@ -36,7 +36,7 @@ class Replication:
         self._states = [keys.state(partition) for partition in range(partitions)]
         self._producer = producer
 
-    def confirmed(self, timeout: float) -> bool:
+    def is_confirmed(self, timeout: float) -> bool:
         """Say whether each server's replica, or its synced append-only file, has everything.
 
         Where a replica may take over, only a replica counts.
@@ -50,21 +50,21 @@ class Replication:
 
         def ask(shards: list[Shard]) -> bool:
             wait = max(1, round(timeout * 1000 / len(shards)))
-            return all(self._is_confirmed(shard, wait) for shard in shards)
+            return all(self._is_shard_confirmed(shard, wait) for shard in shards)
 
-        return self._asked(ask)
+        return self._ask_shards(ask)
 
-    def _is_confirmed(self, shard: Shard, wait: int) -> bool:
+    def _is_shard_confirmed(self, shard: Shard, wait: int) -> bool:
         try:
             replicas = int(shard.redis.info("replication").get("connected_slaves", 0))
             if replicas or shard.fails_over:
-                return int(self._written(shard, lambda pipe: pipe.wait(1, wait))) >= 1
+                return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, wait))) >= 1
             synced = max(wait, _SYNC_MS)
-            return int(self._written(shard, lambda pipe: pipe.waitaof(1, 0, synced))[0]) >= 1
+            return int(self._write_and_ask(shard, lambda pipe: pipe.waitaof(1, 0, synced))[0]) >= 1
         except ResponseError:
             return False  # no WAITAOF (7.2), no append-only file, or no memory left
 
-    def followed(self) -> bool:
+    def is_replicated(self) -> bool:
         """Say whether every server that may be replaced has a replica with all that it took.
 
         A server that no sentinel or cluster replaces is not asked: it comes back as it was.
@@ -72,24 +72,24 @@ class Replication:
         Raises:
             LogUnavailable: no answer.
         """
-        return self._asked(lambda shards: all(map(self._is_followed, shards)))
+        return self._ask_shards(lambda shards: all(map(self._is_shard_replicated, shards)))
 
-    def _is_followed(self, shard: Shard) -> bool:
+    def _is_shard_replicated(self, shard: Shard) -> bool:
         if not shard.fails_over:
             return True
         try:
-            return int(self._written(shard, lambda pipe: pipe.wait(1, _GLANCE_MS))) >= 1
+            return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, _GLANCE_MS))) >= 1
         except ResponseError:
             return False  # for example, no memory left
 
-    def _written(self, shard: Shard, ask: Callable[[Pipeline], object]) -> Any:
+    def _write_and_ask(self, shard: Shard, ask: Callable[[Pipeline], object]) -> Any:
         """Write, ask about it over the same connection, and return the answer."""
         with shard.redis.pipeline(transaction=False) as pipe:
             pipe.hset(shard.keys[0], "confirmed", self._producer)
             ask(pipe)
             return pipe.execute()[-1]
 
-    def _asked(self, ask: Callable[[list[Shard]], bool]) -> bool:
+    def _ask_shards(self, ask: Callable[[list[Shard]], bool]) -> bool:
         try:
             return ask(group_by_shard(self._redis, self._states))
         except (RedisError, OSError) as error:

@@ -105,7 +105,7 @@ class EventLog:
             "log": new_id(),  # another id means another log
         }
 
-        def born() -> None:
+        def write_certificate() -> None:
             known = self._redis.hgetall(self.keys.meta)
             missing = {name for name in given if name.encode() not in known}
             with self._redis.pipeline(transaction=False) as pipe:
@@ -113,7 +113,7 @@ class EventLog:
                     pipe.hsetnx(self.keys.meta, name, given[name])
                 pipe.execute()
 
-        ask_redis(born, self.keys.meta)
+        ask_redis(write_certificate, self.keys.meta)
         self.check_partitions()
 
     def check_partitions(self) -> None:
@@ -170,7 +170,7 @@ class EventLog:
         found = ask_redis(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         return found
 
-    def end(self, partition: int) -> str:
+    def last_entry(self, partition: int) -> str:
         """Return the id of a partition's last entry, "0-0" if it has none.
 
         Raises:
@@ -181,7 +181,7 @@ class EventLog:
         last = ask_redis(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
-    def has(self, partition: int, entry: str) -> bool:
+    def has_entry(self, partition: int, entry: str) -> bool:
         """Say whether an entry is in the log; ids are made of time and are never used again.
 
         Raises:
@@ -191,7 +191,7 @@ class EventLog:
         key = self.keys.log(partition)
         return bool(ask_redis(lambda: read_entries(self._redis, key, entry, entry), key))
 
-    def foreign(self) -> list[str]:
+    def foreign_keys(self) -> list[str]:
         """Return the log's keys that hold something else; their partitions stand still.
 
         Raises:
@@ -235,14 +235,14 @@ class EventLog:
             LogUnavailable: no answer.
         """
         if isinstance(self._redis, Cluster):
-            return self._polled(after, timeout)
+            return self._poll(after, timeout)
         streams: Any = {self.keys.log(partition): entry for partition, entry in after.items()}
         by_key = {self.keys.log(partition).encode(): partition for partition in after}
         block = max(1, round(timeout * 1000))
         reply = ask_redis(lambda: self._redis.xread(streams, count=1, block=block), self._where)
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
 
-    def _polled(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
+    def _poll(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
         pause = _FIRST_LOOK
         deadline = self._clock.monotonic() + timeout
         while not (news := self._news(after)) and self._clock.monotonic() < deadline:

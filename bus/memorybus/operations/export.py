@@ -142,7 +142,7 @@ def _kept(
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:
-        page = inspector.kept(provider, instance, whose, skip)
+        page = inspector.read_kept(provider, instance, whose, skip)
         if not page.given:
             raise ConfigError(
                 f"{instance} cannot say what it keeps; without --provider its events are exported"

@@ -63,7 +63,7 @@ class Stores:
         Raises:
             ConfigError: there is one of that name.
         """
-        self.lanes.bear(instance.name)
+        self.lanes.note_new_lanes(instance.name)
         self.instances.add(instance)
 
     def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:

@@ -148,11 +148,11 @@ class ChildProcess:
         """How it ended, or None while it runs."""
         return self._process.poll()
 
-    def tell(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM, unless it has ended."""
         self._process.send_signal(signal.SIGTERM)
 
-    def tell_again(self) -> None:
+    def interrupt(self) -> None:
         """Send SIGINT: a second signal of the first kind would be lost while the first waits."""
         self._process.send_signal(signal.SIGINT)
 
@@ -175,7 +175,7 @@ class ChildProcess:
 
     def stop(self, timeout: float | None = None) -> int:
         """Tell it to end, and see to it; see `end`."""
-        self.tell()
+        self.terminate()
         return self.end(timeout)
 
     def end(self, timeout: float | None = None) -> int:
@@ -254,5 +254,5 @@ def running_child(
         yield child
     finally:
         if child is not None:
-            with signals.deferred(child.tell):
+            with signals.deferred(child.terminate):
                 child.stop()

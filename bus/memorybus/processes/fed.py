@@ -49,14 +49,14 @@ class FedCommand:
         self._timeout = timeout
         self._deadline = clock.monotonic() + timeout
         self._failure: str | None = None
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
         try:
-            self._process = self._started(command, environ, text)
+            self._process = self._start(command, environ, text)
         except BaseException:
-            self._said.close()
+            self._stderr.close()
             raise
 
-    def _started(
+    def _start(
         self, command: Sequence[str], environ: Mapping[str, str], text: bytes
     ) -> "subprocess.Popen[bytes]":
         with tempfile.TemporaryFile() as given:
@@ -67,7 +67,7 @@ class FedCommand:
                 env=environ,
                 stdin=given,
                 stdout=subprocess.DEVNULL,
-                stderr=self._said,
+                stderr=self._stderr,
                 start_new_session=True,
             )
 
@@ -79,12 +79,12 @@ class FedCommand:
         if self._failure is None:
             code = self._process.poll()
             if code is not None:
-                self._failure = self._told(code)
+                self._failure = self._describe_end(code)
             elif self._clock.monotonic() >= self._deadline:
                 self.kill()
                 self._failure = f"it had not ended after {self._timeout:g} s"
             if self._failure is not None:
-                self._said.close()
+                self._stderr.close()
         return self._failure
 
     def wait(self) -> str:
@@ -100,12 +100,12 @@ class FedCommand:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP)
 
-    def _told(self, code: int) -> str:
+    def _describe_end(self, code: int) -> str:
         """Return how it ended, with its last line."""
         if code == 0:
             return ""
-        size = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, size - _HEARD))
-        lines = self._said.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _HEARD))
+        lines = self._stderr.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return f"{lines[-1]} ({how})" if lines else how

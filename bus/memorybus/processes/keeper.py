@@ -64,23 +64,23 @@ class Keeper:
     def look(self) -> Death | None:
         """Start a child when it is time; return how it ended, if it has since the last look."""
         if self.child is None:
-            return self._started() if self._clock.monotonic() >= self._start_at else None
+            return self._start_child() if self._clock.monotonic() >= self._start_at else None
         code = self.child.listen()
         if code is None:
             return None
         ended, self.child = self.child, None
         ended.close()
-        return self._paused(ended, code, ended.error)
+        return self._pause(ended, code, ended.error)
 
-    def _started(self) -> Death | None:
+    def _start_child(self) -> Death | None:
         self._born_at = self._clock.monotonic()
         try:
             self.child = self._start()
         except OSError as error:
-            return self._paused(None, 0, error)
+            return self._pause(None, 0, error)
         return None
 
-    def _paused(
+    def _pause(
         self, child: ChildProcess | None, code: int, why: MemoryBusError | OSError | None
     ) -> Death:
         now = self._clock.monotonic()
@@ -116,5 +116,5 @@ def keeping(start: Start, clock: Clock = SYSTEM) -> Iterator[Keeper]:
     finally:
         child = keeper.child
         if child is not None:
-            with signals.deferred(child.tell):
+            with signals.deferred(child.terminate):
                 child.stop()

@@ -60,7 +60,7 @@ class AnsweringProviders:
             return self.latest
 
     def _looked(self) -> Answering:
-        served = self._roster.answering()
+        served = self._roster.answering_providers()
         recalling = [name for name, info in served.items() if info.recall]
         asked = recalling or list(self._configured)
         prompting = [name for name, info in served.items() if info.prompts]

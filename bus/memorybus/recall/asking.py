@@ -41,7 +41,7 @@ from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, owner_slot
 from memorybus.registry.roster import Roster
 from memorybus.text.cleaning import clean_text
-from memorybus.text.fence import build_block
+from memorybus.text.fence import build_block, without_repeats
 
 Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
 """How a provider answered: it stood ready, came in time, came too late or not at all, failed, is
@@ -226,13 +226,14 @@ class _Asking:
         try:
             prompt = Prompt(query, text_digest(query), lambda: question)
             answers = PromptAnswers(asks, PromptCounter(), self._clock)
-            lines = order.ordered(answers.lines(prompt, warm, settings.prefetch_wait))
+            lines = answers.lines(prompt, warm, settings.prefetch_wait)
         finally:
             self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
             exchange.close()
         ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
-        block = build_block(lines, room)
-        parts = self._parts(asks, ready, {name: _shown(block, said) for name, said in lines})
+        block = build_block(without_repeats(order.ordered(lines)), room)
+        shown = {name: _shown(block, said) for name, said in lines.items()}
+        parts = self._parts(asks, ready, shown)
         return AskedPrompt(
             block=block,
             answers=parts,

@@ -170,7 +170,7 @@ class WarmCache:
         with self._lock:
             self._limited.clear()
             self._redis, self.wants_connection = redis, False
-            self._connected.tell()
+            self._connected.wake_all()
 
     def _check_process(self) -> None:
         """After a fork: connection and lock are the parent's; its replies would cross ours."""

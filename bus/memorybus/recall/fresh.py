@@ -132,7 +132,7 @@ class FreshRecalls:
         finally:
             self._asking.discard(thread)
             found.ended = True
-            self._waiters.tell()
+            self._waiters.wake_all()
 
     def _ask(
         self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers

@@ -15,7 +15,7 @@ from memorybus.ids import new_id, text_digest
 from memorybus.recall.model import RecalledItem, Want, WarmResult, items_of, warm_results
 from memorybus.redis.keys import Keys
 from memorybus.text.cleaning import clean_text
-from memorybus.text.fence import build_block
+from memorybus.text.fence import build_block, without_repeats
 
 if TYPE_CHECKING:
     from memorybus.registry.roster import Roster
@@ -121,7 +121,7 @@ def _asked_providers(
                 f"no provider {name!r} answers recalls; known: {', '.join(known) or 'none'}"
             )
     names = list(wanted or known)
-    served = roster.recalling()
+    served = roster.recalling_providers()
     if not set(served).intersection(names):
         raise NoWorker(
             "no live worker answers recalls; start one: memorybus up (or memorybus worker)"
@@ -159,4 +159,5 @@ def _answer(
     sections = [(name, results[name].lines) for name in names if name in results]
     silent = {name: "no answer in time" for name in names if name not in results}
     missing = silent | errors
-    return RecallAnswer(build_block(sections, budget), items_of(results, names), missing)
+    block = build_block(without_repeats(sections), budget)
+    return RecallAnswer(block, items_of(results, names), missing)

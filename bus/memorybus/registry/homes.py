@@ -170,7 +170,7 @@ class Homes:
         """
         seen = b""
         while True:
-            found = self._swapped(provider, seen, home)
+            found = self._swap(provider, seen, home)
             if found in (seen or None, msgspec.json.encode(home)):
                 return home
             known = _decode_home(self._key, provider, found or b"")
@@ -178,7 +178,7 @@ class Homes:
                 return known
             seen = found or b""
 
-    def elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
+    def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
         """Return those of `providers` whose state does not lie in `home`, and their homes.
 
         A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
@@ -209,7 +209,7 @@ class Homes:
         call = scripts.write_fields(self._key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)
 
-    def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
+    def _swap(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
         call = scripts.change_field(self._key, provider, body, seen=seen)

@@ -151,10 +151,10 @@ class ChangeLock(Protocol):
     def token(self) -> bytes:
         """Return what its entries hold while it is ours."""
 
-    def beside(self, key: str) -> str:
+    def fence_for(self, key: str) -> str:
         """Return the key of its entry in the slot of a hash."""
 
-    def lost(self) -> MemoryBusError:
+    def lost_error(self) -> MemoryBusError:
         """Return the error that is raised when it is not ours any more."""
 
 
@@ -223,7 +223,7 @@ class Instances:
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, or None; entries of other names do not matter."""
-        found = self._one(self._keys.instances, name, Instance)[1]
+        found = self._entry(self._keys.instances, name, Instance)[1]
         return found if found is None or found.name == name else None
 
     def add(self, instance: Instance) -> None:
@@ -233,24 +233,24 @@ class Instances:
             ConfigError: there is one of that name.
         """
         body = msgspec.json.encode(instance)
-        found = self._changed(self._keys.instances, instance.name, body, b"")
+        found = self._change(self._keys.instances, instance.name, body, b"")
         if found is not None:
             raise ConfigError(f"there is an instance {instance.name!r} already")
 
     def change(self, known: Instance, to: Instance) -> bool:
         """Replace a copy's record; return False if it is not as `known` any more."""
         key = self._keys.instances
-        seen, now = self._one(key, known.name, Instance)  # another release may write other bytes
+        seen, now = self._entry(key, known.name, Instance)  # another release may write other bytes
         body = msgspec.json.encode(to)
-        return now == known and self._changed(key, known.name, body, seen) == seen
+        return now == known and self._change(key, known.name, body, seen) == seen
 
     def remove(self, name: str, known: Instance | None = None) -> bool:
         """Delete a copy's record, if it is as `known`; its state and its lanes stay."""
         key = self._keys.instances
         if known is None:
-            return self._changed(key, name, b"") is not None
-        seen, now = self._one(key, name, Instance)
-        return now == known and self._changed(key, name, b"", seen) == seen
+            return self._change(key, name, b"") is not None
+        seen, now = self._entry(key, name, Instance)
+        return now == known and self._change(key, name, b"", seen) == seen
 
     def live(self) -> dict[str, Live]:
         """Return which instance serves a provider, for providers that were swapped once."""
@@ -259,13 +259,13 @@ class Instances:
     def swap(self, provider: str, known: Live | None, to: Live) -> bool:
         """Let another instance serve a provider; return False if it is not as `known` any more."""
         key = self._keys.live
-        seen, now = self._one(key, provider, Live)  # another release may write other bytes
+        seen, now = self._entry(key, provider, Live)  # another release may write other bytes
         body = msgspec.json.encode(to)
-        return now == known and self._changed(key, provider, body, seen) == (seen or None)
+        return now == known and self._change(key, provider, body, seen) == (seen or None)
 
     def unserve(self, provider: str) -> None:
         """Forget which copy serves a provider, when the provider is removed."""
-        self._changed(self._keys.live, provider, b"")
+        self._change(self._keys.live, provider, b"")
 
     def pauses(self) -> dict[str, InstancePause]:
         """Return the instances whose lanes stand still, and why."""
@@ -273,11 +273,11 @@ class Instances:
 
     def set_pause(self, name: str, why: InstancePause) -> None:
         """Let an instance's lanes stand still; workers obey within a heartbeat."""
-        self._changed(self._keys.held, name, msgspec.json.encode(why))
+        self._change(self._keys.held, name, msgspec.json.encode(why))
 
     def resume(self, name: str) -> bool:
         """Let an instance's lanes go on; return False if they were not paused."""
-        return self._changed(self._keys.held, name, b"") is not None
+        return self._change(self._keys.held, name, b"") is not None
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
         """Pause an instance until somebody resumes it; return the pause it had already, if any."""
@@ -294,30 +294,30 @@ class Instances:
         """
         key = self._keys.held
         while True:
-            seen, known = self._one(key, name, InstancePause)
+            seen, known = self._entry(key, name, InstancePause)
             to = change(known)
             body = msgspec.json.encode(to) if to else b""
-            if to == known or self._changed(key, name, body, seen) == (seen or None):
+            if to == known or self._change(key, name, body, seen) == (seen or None):
                 return known
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
         return decode_entries(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
 
-    def _one(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
+    def _entry(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
         """Return an entry's bytes and what they mean; empty and None if there is no entry."""
         body: bytes = ask_redis(lambda: self._redis.hget(key, name), key) or b""
         return body, decode_entries(key, {name.encode(): body} if body else {}, kind).get(name)
 
-    def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
+    def _change(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
         lock = self._lock
-        held = scripts.HeldLock(lock.beside(key), lock.token) if lock else None
+        held = scripts.HeldLock(lock.fence_for(key), lock.token) if lock else None
         call = scripts.change_field(key, field, to, seen=seen, lock=held)
         found: bytes | scripts.LockLost | None = ask_redis(
             lambda: scripts.run(self._redis, call), key
         )
         if lock and isinstance(found, scripts.LockLost):
-            raise lock.lost()
+            raise lock.lost_error()
         return found if isinstance(found, bytes) else None
 
 

@@ -68,7 +68,7 @@ class LanePassage(msgspec.Struct, frozen=True):
     owned: bool = False
     halted: str = ""
 
-    def passed(self, n: int) -> bool:
+    def has_passed(self, n: int) -> bool:
         """Say whether it is past an event: applied, put aside or left out."""
         return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
 
@@ -134,7 +134,7 @@ class LaneKeys:
         replies = iter(ask_redis(ask, lane_name(partition)))
         return {name: _read_passage(next(replies), next(replies), next(replies)) for name in names}
 
-    def bear(self, name: str) -> None:
+    def note_new_lanes(self, name: str) -> None:
         """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
 
         A lane that is not there may have been lost by a Redis that went back; lanes that are there
@@ -148,17 +148,17 @@ class LaneKeys:
             if isinstance(reply, Exception):
                 raise translate_redis_error(reply, name)
 
-    def asked(self, name: str) -> bool:
+    def has_dead_letter_requests(self, name: str) -> bool:
         """Say whether operators asked something of its dead letters that is not done yet."""
         return bool(ask_redis(lambda: self._redis.exists(self._keys.redo(name)), name))
 
-    def left(self, name: str) -> int:
+    def count_remaining(self, name: str) -> int:
         """Count the lanes of which Redis still holds anything, whether or not they had an owner."""
 
         def ask() -> list[int]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for partition in self._partitions:
-                    pipe.exists(*self._of(partition, name))
+                    pipe.exists(*self._keys_of(partition, name))
                 return pipe.execute()
 
         return sum(bool(found) for found in ask_redis(ask, name))
@@ -175,7 +175,7 @@ class LaneKeys:
         def delete() -> None:
             with self._redis.pipeline(transaction=False) as pipe:
                 for partition in self._partitions:
-                    pipe.delete(*self._of(partition, name))
+                    pipe.delete(*self._keys_of(partition, name))
                 pipe.delete(self._keys.redo(name))
                 pipe.delete(self._keys.work(name))
                 pipe.execute()
@@ -189,7 +189,7 @@ class LaneKeys:
                 pipe.xgroup_destroy(self._keys.log(partition), name)
             pipe.execute(raise_on_error=False)  # a partition without a log has no group
 
-    def _of(self, partition: int, name: str) -> Sequence[str]:
+    def _keys_of(self, partition: int, name: str) -> Sequence[str]:
         keys = self._keys
         kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
         return [key(partition, name) for key in kinds]

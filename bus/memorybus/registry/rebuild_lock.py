@@ -75,7 +75,7 @@ class RebuildLock:
         self._keys = keys
         self._provider = provider
         self._sign = keys.rebuilding(provider)
-        self._fences = [self.beside(key) for key in (keys.instances, keys.live, keys.held)]
+        self._fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.held)]
         self._mine = RebuildCommand(make_id(), what, by, socket.gethostname(), os.getpid())
 
     @property
@@ -83,7 +83,7 @@ class RebuildLock:
         """Return what all its entries hold."""
         return msgspec.json.encode(self._mine)
 
-    def beside(self, key: str) -> str:
+    def fence_for(self, key: str) -> str:
         """Return the fence in the slot of a hash."""
         return self._keys.fence(key, self._provider)
 
@@ -113,9 +113,9 @@ class RebuildLock:
         # The sign comes last and stays longer: while a fence stands, others see us at work.
         lives = [(fence, FENCED) for fence in self._fences] + [(self._sign, LIFE)]
         if not all(self._prolong(entry, self.token, life) for entry, life in lives):
-            raise self.lost()
+            raise self.lost_error()
 
-    def lost(self) -> RebuildRuns:
+    def lost_error(self) -> RebuildRuns:
         """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "

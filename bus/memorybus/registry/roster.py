@@ -206,25 +206,25 @@ class Roster:
         """Remove workers that end, or have ended."""
         self._drop(self._keys.workers, list(workers))
 
-    def recalling(self) -> list[str]:
+    def recalling_providers(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
-        return [name for name, info in self.answering().items() if info.recall]
+        return [name for name, info in self.answering_providers().items() if info.recall]
 
-    def answering(self) -> dict[str, ProviderInfo]:
+    def answering_providers(self) -> dict[str, ProviderInfo]:
         """Return the providers whose jobs a live worker runs, in the order of a block."""
-        served = self.serving_jobs()
+        served = self.job_providers()
         return {name: info for name, info in self.providers().items() if name in served}
 
-    def contributing(self) -> list[str]:
+    def contributing_providers(self) -> list[str]:
         """Return the providers that add to a compression's summary and are served now."""
-        served = self.served()
+        served = self.served_providers()
         return [n for n, info in self.providers().items() if info.compresses and n in served]
 
-    def served(self) -> set[str]:
+    def served_providers(self) -> set[str]:
         """Return the providers whose lanes a live worker serves."""
         return {name for worker in self.alive() for name in worker.providers}
 
-    def serving_jobs(self) -> set[str]:
+    def job_providers(self) -> set[str]:
         """Return the providers whose jobs a live worker runs."""
         return {name for worker in self.alive() if worker.jobs for name in worker.providers}
 

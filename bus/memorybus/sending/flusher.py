@@ -138,7 +138,7 @@ class PendingFlushes:
             if flush.sequence <= upto:
                 flush.met = True
                 self._waiting.discard(flush)
-        self._answered.tell()
+        self._answered.wake_all()
 
 
 class GracePeriod:
@@ -364,7 +364,7 @@ class Flusher:
     def _send_all(self) -> None:
         for _ in range(_BATCHES):
             sent = self._sender.send()
-            self._progress.tell()
+            self._progress.wake_all()
             self._answer(replicated=False)
             if not sent or self._stop.is_set():
                 break
@@ -379,7 +379,7 @@ class Flusher:
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
             self._grace_period.restart()
-        self._progress.tell()
+        self._progress.wake_all()
         self._answer(replicated=False)
 
     def _call_on_up(self) -> None:
@@ -392,7 +392,7 @@ class Flusher:
     def _answer(self, *, replicated: bool) -> None:
         """Ask Redis what it has now, and answer the flushes whose events are among it."""
         due = self._flushes.due(self._sender.progress.whole, replicated=replicated)
-        if due and (not replicated or self._sender.replication.confirmed(_HOUSEKEEPING)):
+        if due and (not replicated or self._sender.replication.is_confirmed(_HOUSEKEEPING)):
             self._sender.confirm()  # last: a Redis that lost its tail is replicated too
             self._flushes.answer(due, self._sender.progress.whole)
 
@@ -430,7 +430,7 @@ class Flusher:
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
         self._attempts.fail()
-        self._progress.tell()
+        self._progress.wake_all()
         if self._sender is not None:
             self._cursor = self._sender.progress.whole
             self._sender = None

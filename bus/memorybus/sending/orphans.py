@@ -32,7 +32,7 @@ def drain_orphans(
         LogUnavailable: Redis is away; the spools stay for the next visit.
     """
     sent = 0
-    for spool in files.adopted():
+    for spool in files.adopt_all():
         try:
             sent += _visit(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
@@ -58,7 +58,7 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
     sender.catch_up()
     sent = sender.counts.sent
     young = spool.size and _idle_for(spool, sent > 0, clock) < settings.spool_keep
-    followed = sender.replication.followed()
+    followed = sender.replication.is_replicated()
     sender.confirm()  # last: a Redis that lost its tail is replicated too
     if sender.lagging or young or not followed:
         spool.close()

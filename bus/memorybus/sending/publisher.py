@@ -61,7 +61,7 @@ class Publisher:
         self._on_up = on_up
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
-        self._files = SpoolFiles.of(settings, new_id, clock)
+        self._files = SpoolFiles.from_settings(settings, new_id, clock)
         self._left: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
         self._closed = False

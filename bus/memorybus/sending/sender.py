@@ -156,7 +156,7 @@ class Sender:
             LogUnavailable: no answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
-        kept = full or self.replication.followed()
+        kept = full or self.replication.is_replicated()
         self.confirm()  # last: a Redis that lost its tail is replicated too
         if kept:
             upto = min(sequence, self.progress.whole)
@@ -185,7 +185,7 @@ class Sender:
             SpoolCorrupt: the spool is damaged.
         """
         last = self.spool.last
-        rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
+        rows = self.spool.rows_after(self.cursor, BATCH, BATCH_BYTES)
         if not rows:
             self._moved(max(self.cursor, last))  # sequences of another opening have no rows
         else:
@@ -206,7 +206,7 @@ class Sender:
         return len(self._lagging)
 
     def _catch_up_some(self, partition: int) -> bool:
-        rows = self.spool.after(self._lagging[partition], BATCH, BATCH_BYTES, partition)
+        rows = self.spool.rows_after(self._lagging[partition], BATCH, BATCH_BYTES, partition)
         rows = [row for row in rows if row[0] <= self.cursor]
         if not rows:
             del self._lagging[partition]
@@ -330,7 +330,7 @@ class Sender:
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
         """Report rows that nobody has any more: deleted here, and lost by Redis."""
-        for partition, deleted in self.spool.deleted().items():
+        for partition, deleted in self.spool.deleted_sequences().items():
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):
                 self.counts.lost += 1

@@ -36,7 +36,7 @@ _SAVING = 2
 
 
 class SpoolFiles:
-    """The spools of one host; `of` reads the settings.
+    """The spools of one host; `from_settings` reads the settings.
 
     Args:
         directory: where they lie.
@@ -64,7 +64,7 @@ class SpoolFiles:
         self._reported: set[Path] = set()
 
     @classmethod
-    def of(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
+    def from_settings(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
         """Return the spools that these settings name."""
         return cls(
             settings.spool_dir,
@@ -82,12 +82,12 @@ class SpoolFiles:
         Raises:
             SpoolError: the directory cannot be written.
         """
-        spool = self._inherited() or self._create()
+        spool = self._inherit() or self._create()
         spool.path.with_suffix(SENT).unlink(missing_ok=True)
         return spool
 
-    def _inherited(self) -> Spool | None:
-        for spool in self.adopted():
+    def _inherit(self) -> Spool | None:
+        for spool in self.adopt_all():
             try:
                 if spool.is_original() and spool.size <= self._max_bytes:
                     return spool
@@ -96,7 +96,7 @@ class SpoolFiles:
             spool.close()  # a copy, or above the bound: it is only sent
         return None
 
-    def adopted(self) -> Iterator[Spool]:
+    def adopt_all(self) -> Iterator[Spool]:
         """Take over the spools whose owner is dead, one after another, oldest first.
 
         One that cannot be opened or saved is reported once and left alone; the others go on.
@@ -117,11 +117,11 @@ class SpoolFiles:
         if not path.is_file():  # its owner discarded it between our look and our lock
             _release_lock(path, lock)
             return None
-        return self._taken_over(path, lock)
+        return self._take_over(path, lock)
 
-    def _taken_over(self, path: Path, lock: FileLock) -> Spool | None:
+    def _take_over(self, path: Path, lock: FileLock) -> Spool | None:
         try:
-            return self._opened(path, lock)
+            return self._open(path, lock)
         except SpoolCorrupt as error:
             return self._set_aside(path, lock, str(error))
         except (SpoolError, OSError) as error:  # not ours to read, or a full disk
@@ -150,7 +150,7 @@ class SpoolFiles:
             return None  # another thread has done so
         return self._set_aside(spool.path, lock, f"{spool.path}: {why}")
 
-    def _opened(self, path: Path, lock: FileLock) -> Spool:
+    def _open(self, path: Path, lock: FileLock) -> Spool:
         return Spool(
             path,
             lock,
@@ -171,7 +171,7 @@ class SpoolFiles:
         if lock is None:
             raise SpoolError(f"{path}: a new spool is already locked")
         try:
-            spool = self._opened(path, lock)
+            spool = self._open(path, lock)
             spool.sign()
         except BaseException:
             remove_files(path)
@@ -181,7 +181,7 @@ class SpoolFiles:
 
     def _set_aside(self, path: Path, lock: FileLock, why: str) -> Spool | None:
         try:
-            saved, count = self._saved(path)
+            saved, count = self._save_readable(path)
         except (SpoolError, OSError) as error:
             self.report(path, f"{why}; what can be read of it cannot be saved: {error}")
             lock.release()
@@ -192,7 +192,7 @@ class SpoolFiles:
         _log.error("%s; it is now %s, and %d events read from it go on", why, aside, count)
         return saved
 
-    def _saved(self, path: Path) -> tuple[Spool, int]:
+    def _save_readable(self, path: Path) -> tuple[Spool, int]:
         """Copy what can be read, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())

@@ -109,7 +109,7 @@ class Spool:
         size = len(body) + ROW_OVERHEAD
         with self._writing:
             if self._bytes + size > self._max_bytes or self._disk_full:
-                raise SpoolFull(self._full())
+                raise SpoolFull(self._full_message())
             sequence = self._next_sequence()
             with self._undisturbed:
                 self._insert((sequence, partition, event_id, digest, body), durable)
@@ -140,7 +140,7 @@ class Spool:
             if durable:
                 self._in.execute("pragma synchronous = normal")
 
-    def _full(self) -> str:
+    def _full_message(self) -> str:
         if self._disk_full:
             return f"{self.path}: the disk is full; the event was not accepted: make room on it"
         return (
@@ -149,7 +149,7 @@ class Spool:
             f"back (`memorybus doctor` says what is wrong) or raise the bound"
         )
 
-    def give_above(self, sequence: int) -> None:
+    def start_above(self, sequence: int) -> None:
         """Give only sequences above this one from now on."""
         with self._writing:
             self._given = max(self._given, sequence)
@@ -176,7 +176,7 @@ class Spool:
 
     # -- the sending side -----------------------------------------------------------------------
 
-    def after(
+    def rows_after(
         self, sequence: int, count: int, max_bytes: int, partition: int | None = None
     ) -> list[Row]:
         """Return rows after a sequence, in order, bounded by count and bytes (at least one).
@@ -191,7 +191,7 @@ class Spool:
                 found = self._out.execute(database.AFTER_OF_PARTITION, (sequence, partition, count))
             return take_up_to(found, max_bytes)
 
-    def deleted(self) -> dict[int, int]:
+    def deleted_sequences(self) -> dict[int, int]:
         """Return, by partition, the last sequence that was deleted because Redis had it."""
         with spool_errors(self.path):
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
@@ -209,13 +209,13 @@ class Spool:
                 (sequence, _DELETED_AT_ONCE),
             ).fetchone()
             if count:
-                self._forget(upto)
+                self._delete_rows(upto)
                 self._rows -= count
                 self._bytes -= size + count * ROW_OVERHEAD
                 self._since_checkpoint += size
         return int(count)
 
-    def _forget(self, upto: int) -> None:
+    def _delete_rows(self, upto: int) -> None:
         with transaction(self._in):
             self._in.execute(
                 "insert into deleted select partition, max(seq) from events where seq <= ? "

@@ -238,6 +238,23 @@ def build_block(sections: Sequence[tuple[str, Sequence[str]]], budget: int) -> s
     return "\n".join((OPEN, HEADER, *parts, CLOSE)) if parts else ""
 
 
+def without_repeats(
+    sections: Sequence[tuple[str, Sequence[str]]],
+) -> list[tuple[str, Sequence[str]]]:
+    """Return sections without the lines that an earlier section has, word for word.
+
+    Several providers often keep the same memory. Shown twice it tells a model nothing more, and
+    takes the room of another one.
+    """
+    seen: set[str] = set()
+    kept: list[tuple[str, Sequence[str]]] = []
+    for name, lines in sections:
+        new = [text for text in lines if text not in seen] if seen else lines
+        seen.update(new)
+        kept.append((name, new))
+    return [(name, lines) for name, lines in kept if lines]
+
+
 def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> list[str]:
     """Return the lines inside a block, for hosts that put a fence of their own around them.
 

@@ -31,6 +31,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.util.types import AttributeValue
 
+from memorybus.clock import Clock
 from memorybus.tracing.spans import NO_SPAN, Span
 
 _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
@@ -41,17 +42,24 @@ _SAMPLED: Final = frozenset("13579bdf")
 _MOST_LINKS = 128
 """Links of one span: what the SDK keeps by default."""
 
+MOST_APPLIES: Final = 100
+"""Spans for `apply` that one process begins in a second (G10).
+
+A lane that catches up applies hundreds of batches a second. In each there is some sampled
+publisher, so without a limit the worker would spend a seventh of its time on telling of itself.
+"""
+
 _ERROR = "error.type"
 _COUNT = "messaging.batch.message_count"
 _PROVIDER = "memorybus.provider"
 
 
-def make_spans(destination: str) -> OtelSpans | None:
+def make_spans(destination: str, clock: Clock) -> OtelSpans | None:
     """Return what makes spans here; None while this process has no provider of tracers."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
-    return OtelSpans(destination, provider.get_tracer("memorybus"))
+    return OtelSpans(destination, provider.get_tracer("memorybus"), clock)
 
 
 class OtelSpan(Span):
@@ -69,7 +77,7 @@ class OtelSpan(Span):
         """Its W3C traceparent."""
         return _format_traceparent(self._span)
 
-    def tell(self, **counts: int) -> None:
+    def set_counts(self, **counts: int) -> None:
         """Say what the block found, as attributes of the bus's own."""
         for name, count in counts.items():
             self._span.set_attribute(f"memorybus.{name}", count)
@@ -99,12 +107,14 @@ class OtelSpans:
     Args:
         destination: the log's namespace.
         tracer: of the process's provider.
+        clock: time, for `MOST_APPLIES`.
     """
 
-    def __init__(self, destination: str, tracer: Tracer) -> None:
+    def __init__(self, destination: str, tracer: Tracer, clock: Clock) -> None:
         """Prepare what all spans tell."""
         self._destination = destination
         self._tracer = tracer
+        self._applies = _PerSecond(MOST_APPLIES, clock)
 
     def current(self) -> str:
         """See `Tracing.current`."""
@@ -116,42 +126,44 @@ class OtelSpans:
 
     def publish(self, event_id: str, kind: str) -> Span:
         """See `Tracing.publish`: a child of the agent's span, or a trace of its own."""
-        told = self._told("publish", "create")
-        told["messaging.message.id"] = event_id
-        told["memorybus.event.type"] = kind
-        return self._begun("publish", SpanKind.PRODUCER, told, context.get_current())
+        attributes = self._messaging_attributes("publish", "create")
+        attributes["messaging.message.id"] = event_id
+        attributes["memorybus.event.type"] = kind
+        return self._start_span("publish", SpanKind.PRODUCER, attributes, context.get_current())
 
     def append(self, count: int, traces: Iterable[str]) -> Span:
         """See `Tracing.append`: a child of the first publisher that is sampled, linked to all."""
         sampled = _sampled(traces)
         if sampled is None:
             return NO_SPAN
-        told = self._told("append", "send")
-        told[_COUNT] = count
+        attributes = self._messaging_attributes("append", "send")
+        attributes[_COUNT] = count
         first = _parent_context(sampled[0]) if sampled else Context()
-        return self._begun("append", SpanKind.CLIENT, told, first, sampled[1:])
+        return self._start_span("append", SpanKind.CLIENT, attributes, first, sampled[1:])
 
     def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
         """See `Tracing.apply`: a trace of its own, linked to the publishers that are sampled."""
         sampled = _sampled(traces)
-        if sampled is None:
+        if sampled is None or not self._applies.take():
             return NO_SPAN
-        told = self._told("apply", "process")
-        told["messaging.consumer.group.name"] = provider
-        told["messaging.destination.partition.id"] = str(partition)
-        told[_COUNT] = count
-        told[_PROVIDER] = provider
-        return self._begun("apply", SpanKind.CONSUMER, told, Context(), sampled)
+        attributes = self._messaging_attributes("apply", "process")
+        attributes["messaging.consumer.group.name"] = provider
+        attributes["messaging.destination.partition.id"] = str(partition)
+        attributes[_COUNT] = count
+        attributes[_PROVIDER] = provider
+        return self._start_span("apply", SpanKind.CONSUMER, attributes, Context(), sampled)
 
     def recall(self) -> Span:
         """See `Tracing.recall`: a child of the agent's span, or a trace of its own."""
-        return self._begun("recall", SpanKind.CLIENT, {}, context.get_current())
+        return self._start_span("recall", SpanKind.CLIENT, {}, context.get_current())
 
     def answer(self, provider: str, trace: str) -> Span:
         """See `Tracing.answer`: a child of the asker's span."""
-        return self._begun("answer", SpanKind.SERVER, {_PROVIDER: provider}, _parent_context(trace))
+        return self._start_span(
+            "answer", SpanKind.SERVER, {_PROVIDER: provider}, _parent_context(trace)
+        )
 
-    def _told(self, operation: str, kind: str) -> dict[str, AttributeValue]:
+    def _messaging_attributes(self, operation: str, kind: str) -> dict[str, AttributeValue]:
         return {
             "messaging.system": "memorybus",
             "messaging.operation.name": operation,
@@ -159,11 +171,11 @@ class OtelSpans:
             "messaging.destination.name": self._destination,
         }
 
-    def _begun(
+    def _start_span(
         self,
         operation: str,
         kind: SpanKind,
-        told: dict[str, AttributeValue],
+        attributes: dict[str, AttributeValue],
         parent: Context,
         links: Iterable[str] = (),
     ) -> OtelSpan:
@@ -172,10 +184,28 @@ class OtelSpans:
             f"{operation} {self._destination}",
             parent,
             kind,
-            told,
+            attributes,
             [Link(one) for one in found if one],
         )
         return OtelSpan(span)
+
+
+class _PerSecond:
+    """Lets so many pass in each second. Threads that take at once may be let pass one too many."""
+
+    def __init__(self, most: int, clock: Clock) -> None:
+        self._most = most
+        self._clock = clock
+        self._second = -1
+        self._taken = 0
+
+    def take(self) -> bool:
+        """Return whether one more may pass in this second."""
+        second = int(self._clock.monotonic())
+        if second != self._second:
+            self._second, self._taken = second, 0
+        self._taken += 1
+        return self._taken <= self._most
 
 
 def _sampled(traces: Iterable[str]) -> list[str] | None:
@@ -183,9 +213,9 @@ def _sampled(traces: Iterable[str]) -> list[str] | None:
 
     Without any publisher's word the process's own sampler decides.
     """
-    told = list(filter(None, traces))
-    sampled = [one for one in told if one[-1] in _SAMPLED]
-    return None if told and not sampled else sampled
+    published = list(filter(None, traces))
+    sampled = [one for one in published if one[-1] in _SAMPLED]
+    return None if published and not sampled else sampled
 
 
 def _parent_context(traceparent: str) -> Context:

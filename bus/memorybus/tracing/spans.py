@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.forking import import_guard
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Span:
         """See the class."""
         return ""
 
-    def tell(self, **counts: int) -> None:
+    def set_counts(self, **counts: int) -> None:
         """Say what the block found, in numbers."""
 
     def __enter__(self) -> Self:
@@ -60,18 +61,20 @@ class Tracing:
 
     Args:
         destination: what is published to and recalled from: the log's namespace.
+        clock: time, for the limit of spans in a second.
     """
 
-    def __init__(self, destination: str) -> None:
+    def __init__(self, destination: str, clock: Clock = SYSTEM) -> None:
         """Look for no provider yet."""
         self._destination = destination
+        self._clock = clock
         self._found: OtelSpans | None = None
 
     def _spans(self) -> OtelSpans | None:
         if self._found is None and _API in sys.modules:
             with import_guard():  # a fork in the middle of an import leaves the child half of it
                 from memorybus.tracing.otel import make_spans
-            self._found = make_spans(self._destination)
+            self._found = make_spans(self._destination, self._clock)
         return self._found
 
     def current(self) -> str:

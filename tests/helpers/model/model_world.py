@@ -94,7 +94,7 @@ class World:
         self.trimmed = dict.fromkeys(range(PARTITIONS), 0)
         self._numbers = itertools.count(1)
         self._encoder = Encoder(self.settings.compress_min_bytes)
-        self._files = SpoolFiles.of(self.settings, new_id, self.clock)
+        self._files = SpoolFiles.from_settings(self.settings, new_id, self.clock)
         self._spool: Spool = self._files.claim()
         self._sender: Sender | None = None
         self._dies_at = ""
@@ -214,7 +214,7 @@ class World:
         """Return the last sequence up to which Redis has every row of the spool."""
         upto = 0
         there = read_taken_sequences(self.redis, self.keys, PARTITIONS, self._spool.producer)
-        for sequence, partition, *_ in self._spool.after(0, 100_000, 1 << 30):
+        for sequence, partition, *_ in self._spool.rows_after(0, 100_000, 1 << 30):
             if sequence > there.get(partition, 0):
                 break
             upto = sequence

@@ -189,8 +189,12 @@ class Recording(MemoryProvider):
         return paired(((s, [r[1:] for r in rows if r[0] == s]) for s in sessions), after)
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the texts of the scope that share a word with the query, newest first."""
+        """Return the texts of the scope that share a word with the query, newest first.
+
+        The option ``speaker`` says who said all of it.
+        """
         misbehave(query)
+        speaker = str(self.config.options.get("speaker", ""))
         words = {word.lower() for word in query.split()}
         rows = self.db.execute(
             "select text, session from effects where (agent = ? or ? is null) "
@@ -198,7 +202,7 @@ class Recording(MemoryProvider):
             (ctx.scope.agent, ctx.scope.agent, ctx.scope.user, ctx.scope.user),
         )
         return [
-            Recollection(text, session=session)
+            Recollection(text, session=session, speaker=speaker)
             for text, session in rows
             if words & set(text.lower().split())
         ]

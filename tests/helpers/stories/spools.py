@@ -19,7 +19,7 @@ PAGE = 8_192
 
 def files_of(settings: Settings, clock: Clock = SYSTEM) -> SpoolFiles:
     """Return the spools that these settings name."""
-    return SpoolFiles.of(settings, new_id, clock)
+    return SpoolFiles.from_settings(settings, new_id, clock)
 
 
 def put(spool: Spool, number: int, size: int = 100) -> int:
@@ -29,7 +29,7 @@ def put(spool: Spool, number: int, size: int = 100) -> int:
 
 def numbers_in(spool: Spool) -> list[int]:
     """Return the numbers of the events in a spool, in order."""
-    return [int.from_bytes(row[2], "big") for row in spool.after(0, 1_000_000, 1 << 40)]
+    return [int.from_bytes(row[2], "big") for row in spool.rows_after(0, 1_000_000, 1 << 40)]
 
 
 def numbers_logged(client: redis.Redis, settings: Settings) -> list[int]:

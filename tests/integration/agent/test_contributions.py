@@ -100,7 +100,7 @@ def test_compressing_asks_for_no_reply(make: Make, redis_client: redis.Redis) ->
         bus.session("s", warm=False).compressing(MESSAGES)
         assert bus.flush("logged", LONG)
         wait_applied(redis_client, settings, "a")
-        assert Roster(redis_client, Keys(settings.namespace)).contributing() == ["a"]
+        assert Roster(redis_client, Keys(settings.namespace)).contributing_providers() == ["a"]
     assert texts(home(settings, "a")) == ["walnut ok"]
     assert reply_keys(redis_client, settings) == []
 

@@ -97,7 +97,8 @@ def warm(session: Session) -> dict[str, set[Mark]]:
     """Return whose memories each provider has for a session, once all have answered."""
 
     def answered() -> dict[str, set[Mark]]:
-        found = {name: marks(lines) for name, lines in session.recalled_lines()}
+        results = session._bus.warm.read(session._owner, (session.slot,))
+        found = {name: marks(result.lines) for name, result in results.items()}
         return found if set(found) == set(PROVIDERS) and all(found.values()) else {}
 
     return wait_until(answered, "all have answered", LONG)

@@ -22,7 +22,7 @@ def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
         assert bus.flush("logged", 10)
         cache = WarmCache(settings, SYSTEM, lambda: "unknown")
         for steps in at_every_instruction(wakeup, lambda: cache.read("owner", ["slot"])):
-            cache._connected.tell()
+            cache._connected.wake_all()
             assert cache._lock.acquire(timeout=1), f"interrupted at instruction {steps}"
             cache._lock.release()
         session.turn_started("after")

@@ -87,7 +87,7 @@ def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
     log.append(9)
     log.redis.xadd(log.key, {"x": "y"})
     log.append(1)
-    assert of(log).place(P, 10) == Place(of(log).log.end(P), 10)
+    assert of(log).place(P, 10) == Place(of(log).log.last_entry(P), 10)
     assert [event.position.n for event in of(log).read(P).events] == [*range(1, 11)]
 
 
@@ -182,7 +182,7 @@ def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None
     for _ in range(700):
         log.redis.xadd(log.key, {"x": "y"})
     assert last is not None
-    assert of(log).before(P, of(log).log.end(P)) == last
+    assert of(log).before(P, of(log).log.last_entry(P)) == last
     assert of(log).place(P, 20) == last
     assert of(log).places(2**45)[P] == 20
     assert of(log).read(P, last.entry, after_n=20) == EventPage([])

@@ -329,7 +329,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         stores.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
         known = stores.instances.live()[NAME]
         assert stores.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
-        stores.lanes.bear(NAME)
+        stores.lanes.note_new_lanes(NAME)
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 2, child.output()
         assert "run this command there" in child.output()

@@ -52,7 +52,7 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
     with Stores(settings) as stores:
-        stores.lanes.bear(NAME)
+        stores.lanes.note_new_lanes(NAME)
         stores.make(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
         for _ in range(2):
             what = droppable(stores, NAME)
@@ -63,7 +63,7 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
         stores.instances.remove(AFTER)  # as workers do
         drop(settings)
         assert stores.instances.live()[NAME] == Live(NEXT, numbered=2)
-        assert stores.lanes.left(NAME) == 0
+        assert stores.lanes.count_remaining(NAME) == 0
         assert free_name(stores, NAME, stores.instances.look()) == f"{NAME}@3"
 
 
@@ -79,14 +79,14 @@ def test_half_a_drop_is_ended_by_the_same_command(
         raise OSError("a disk")
 
     with Stores(settings) as stores:
-        stores.lanes.bear(NAME)
+        stores.lanes.note_new_lanes(NAME)
         with monkeypatch.context() as patch:
             patch.setattr(generation_drop, "delete_state", refuse)
             with pytest.raises(OSError, match="a disk"):
                 drop(settings)
         drop(settings)
         assert not home(settings).exists()
-        assert stores.lanes.left(NAME) == 0
+        assert stores.lanes.count_remaining(NAME) == 0
 
 
 @pytest.mark.parametrize("before", [None, KEEP])
@@ -97,7 +97,7 @@ def test_a_drop_of_what_is_worked_on_changes_nothing(
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
     with Stores(settings) as stores:
-        stores.lanes.bear(NAME)
+        stores.lanes.note_new_lanes(NAME)
         if before is not None:
             stores.instances.set_pause(NAME, before)
         acquired(redis_client, settings, "w")
@@ -115,7 +115,7 @@ def test_what_was_dropped_is_not_looked_into(
     with Stores(ready) as stores:
         for name in (second, f"{first}@2"):
             stores.make(Instance(name=name, provider=first, purpose="rebuild"))
-        stores.lanes.bear(first)
+        stores.lanes.note_new_lanes(first)
         assert stores.instances.swap(first, None, Live(f"{first}@2", second))
     shutil.rmtree(ready.provider_home(first), ignore_errors=True)
     assert main(["rebuild", "--drop", first, "--execute"]) == 0
@@ -158,7 +158,7 @@ def test_a_frozen_removal_leaves_a_later_copy(
         dropping.remove_dropped(settings, redis_client, [*stores.instances.all().values()], (), ())
         assert stores.instances.get("cp") == later
         assert stores.homes.all()["cp"] == away
-        assert stores.lanes.left("cp") == settings.partitions
+        assert stores.lanes.count_remaining("cp") == settings.partitions
 
 
 def test_epochs_of_a_name_that_comes_again(

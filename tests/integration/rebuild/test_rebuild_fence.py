@@ -116,7 +116,7 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
     serves(settings, NEXT)
     home(settings).mkdir(parents=True)
     with Stores(settings) as stores:
-        stores.lanes.bear(NAME)
+        stores.lanes.note_new_lanes(NAME)
         what = droppable(stores, NAME)
     assert what.dropped == (NAME,)
     with working(settings, "drop") as late:
@@ -125,7 +125,7 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
         with pytest.raises(MemoryBusError, match="begin again"):
             generation_drop.drop(late, what, "ann", FakeClock())
         assert home(settings).exists()
-        assert late.stores.lanes.left(NAME) > 0
+        assert late.stores.lanes.count_remaining(NAME) > 0
         assert late.stores.instances.live()[NAME].previous == NEXT
 
 

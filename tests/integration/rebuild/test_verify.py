@@ -61,7 +61,7 @@ def test_what_a_killed_verification_made_goes(
             assert made is not None
             assert not made.dropped
         wait_until(lambda: stores.instances.get(CHECKED) is None, "it is gone")
-        assert stores.lanes.left(CHECKED) == 0
+        assert stores.lanes.count_remaining(CHECKED) == 0
     assert not home(settings, CHECKED).exists()
     assert texts(home(settings)) == ["one", "two"]
 

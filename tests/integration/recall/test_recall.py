@@ -55,7 +55,10 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     server = RedisServer()
     server.start()
     kinds = {"rec": "Transactional", "other": "Keyed", "trash": "Garbage", "loud": "RaisingRecall"}
-    tables = {name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()}
+    tables = {
+        name: {"kind": f"helpers.providers.recording:{kind}", "speaker": name}
+        for name, kind in kinds.items()
+    }
     settings = Settings(
         url=server.url,
         namespace="recalled",

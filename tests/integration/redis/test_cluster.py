@@ -193,7 +193,7 @@ def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> N
         assert bus.flush("logged", 10)
     news = log.wait(places, 5)
     assert set(news) == {partition(on_cluster, name) for name in names}
-    assert all(log.has(partition, entry) for partition, entry in news.items())
+    assert all(log.has_entry(partition, entry) for partition, entry in news.items())
     redis.close()
 
 
@@ -217,7 +217,7 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
         assert bus.flush("logged", 10), bus.problem
     ran(spawn, on_cluster, "rebuild", "--drop", NAME, "--execute")
     with Stores(on_cluster) as stores:
-        assert stores.lanes.left(NAME) == 0
+        assert stores.lanes.count_remaining(NAME) == 0
     client = connect_redis(on_cluster)
     wait_applied(client, on_cluster, f"{NAME}@1")
     client.close()

@@ -149,10 +149,10 @@ def test_a_moved_home_is_learned_at_the_next_claim(
     """G5: after a move the old place is told so when it asks again, and the new one holds."""
     mine = homes(redis_client, settings)
     mine.claim("notes", OURS)
-    assert mine.elsewhere(["notes"], OURS) == {}
+    assert mine.find_elsewhere(["notes"], OURS) == {}
     mine.move("notes", THEIRS)
-    assert mine.elsewhere(["notes"], OURS) == {"notes": THEIRS}
-    assert mine.elsewhere(["notes"], THEIRS) == {}
+    assert mine.find_elsewhere(["notes"], OURS) == {"notes": THEIRS}
+    assert mine.find_elsewhere(["notes"], THEIRS) == {}
     assert mine.claim("notes", OURS) == THEIRS
     assert mine.claim("notes", THEIRS) == THEIRS
 
@@ -164,7 +164,7 @@ def test_a_home_that_redis_lost_is_claimed_again(
     mine = homes(redis_client, settings)
     mine.claim("notes", OURS)
     redis_client.delete(Keys(settings.namespace).homes)
-    assert mine.elsewhere(["notes"], OURS) == {}
+    assert mine.find_elsewhere(["notes"], OURS) == {}
     assert mine.claim("notes", THEIRS) == OURS
 
 
@@ -176,7 +176,7 @@ def test_a_look_at_known_homes_writes_nothing(
     mine.claim("notes", OURS)
     before = redis_client.info("persistence")["rdb_changes_since_last_save"]
     for home in (OURS, THEIRS, msgspec.structs.replace(OURS, host="attic")):
-        mine.elsewhere(["notes"], home)
+        mine.find_elsewhere(["notes"], home)
     assert redis_client.info("persistence")["rdb_changes_since_last_save"] == before
 
 
@@ -208,7 +208,7 @@ def test_without_redis_and_with_foreign_entries(
     client, mine = server.client(), homes(server.client(), settings)
     client.hset(Keys(settings.namespace).homes, "notes", b"\xffjunk")
     assert mine.all() == {}
-    for ask in (mine.claim, lambda name, home: mine.elsewhere([name], home)):
+    for ask in (mine.claim, lambda name, home: mine.find_elsewhere([name], home)):
         with pytest.raises(ForeignKey, match="memorybus provider move notes"):
             ask("notes", OURS)
     mine.move("notes", OURS)

@@ -77,7 +77,7 @@ def test_agents_never_hear_of_a_copy(
     wait_applied(redis_client, settings, GENERATION)
     with Stores(settings) as stores:
         wait_until(lambda: GENERATION in stores.roster.instances(), "it is registered")
-        assert stores.roster.recalling() == [NAME]
+        assert stores.roster.recalling_providers() == [NAME]
         assert list(stores.roster.providers()) == [NAME]
         assert stores.roster.instances()[GENERATION].copy_of == NAME
     status = read_status(settings)

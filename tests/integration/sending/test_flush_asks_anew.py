@@ -67,12 +67,12 @@ def test_a_spool_is_not_discarded_over_a_loss(
     client = connect_redis(settings)
     lost: list[bool] = []
 
-    def followed(_: Replication) -> bool:
+    def is_replicated(_: Replication) -> bool:
         if not lost:
             lost.append(bool(server.client().flushall()))
         return True
 
-    monkeypatch.setattr(Replication, "followed", followed)
+    monkeypatch.setattr(Replication, "is_replicated", is_replicated)
     drain_orphans(files_of(settings), client, settings, SYSTEM)
     assert lost
     assert path.exists()

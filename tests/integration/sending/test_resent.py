@@ -56,7 +56,7 @@ def sent_fields(client: redis.Redis, settings: Settings) -> list[bool]:
 
 @pytest.fixture(name="spool")
 def _spool(settings: Settings) -> Iterator[Spool]:
-    spool = SpoolFiles.of(settings, new_id, SYSTEM).claim()
+    spool = SpoolFiles.from_settings(settings, new_id, SYSTEM).claim()
     yield spool
     spool.close()
 
@@ -64,7 +64,7 @@ def _spool(settings: Settings) -> Iterator[Spool]:
 def reopened(spool: Spool, settings: Settings) -> Spool:
     """Return the same spool as its next owner finds it."""
     spool.close()
-    return SpoolFiles.of(settings, new_id, SYSTEM).claim()
+    return SpoolFiles.from_settings(settings, new_id, SYSTEM).claim()
 
 
 def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
@@ -230,7 +230,7 @@ def test_saved_rows_are_in_doubt(
 ) -> None:
     """G4: rows read from a damaged file may have been sent: their new sequences cannot say."""
     put(spool, 0)
-    fresh = SpoolFiles.of(settings, new_id, SYSTEM).replace(spool, "damaged")
+    fresh = SpoolFiles.from_settings(settings, new_id, SYSTEM).replace(spool, "damaged")
     put(fresh, 1)
     sender_of(fresh, redis_client, settings).send()
     assert sent_fields(redis_client, settings) == [True, False]

@@ -374,7 +374,7 @@ def test_a_recall_is_asked_for_under_a_steady_stream(
             asked = f"{settings.namespace}:want:*"
             wait_until(lambda: list(redis_client.scan_iter(asked)), "the recall is asked for")
             spool = bus._publisher.spool
-            wait_until(spool.deleted, "rows that were sent leave")
+            wait_until(spool.deleted_sequences, "rows that were sent leave")
 
 
 def test_a_conflict_is_told(

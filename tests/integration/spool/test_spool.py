@@ -48,7 +48,7 @@ def put(spool: Spool, number: int, size: int = 100, partition: int = 0) -> int:
 
 def event_numbers(spool: Spool) -> list[int]:
     """Return the numbers of the events in a spool, in order."""
-    return [int.from_bytes(row[2], "big") for row in spool.after(0, 1_000_000, 1 << 40)]
+    return [int.from_bytes(row[2], "big") for row in spool.rows_after(0, 1_000_000, 1 << 40)]
 
 
 def until_full(publish: Callable[[], object]) -> int:
@@ -81,9 +81,9 @@ def test_rows_come_back_in_order(files: SpoolFiles) -> None:
     sequences = [put(spool, number, partition=number % 3) for number in range(30)]
     assert sequences == sorted(set(sequences))
     assert event_numbers(spool) == list(range(30))
-    ones = spool.after(0, 5, 1 << 20, 1)
+    ones = spool.rows_after(0, 5, 1 << 20, 1)
     assert [int.from_bytes(row[2], "big") for row in ones] == [1, 4, 7, 10, 13]
-    assert len(spool.after(0, 30, 1)) == 1, "at least one row, however large"
+    assert len(spool.rows_after(0, 30, 1)) == 1, "at least one row, however large"
     spool.close()
 
 
@@ -146,7 +146,7 @@ def test_a_sequence_is_never_used_again(files: SpoolFiles) -> None:
     spool = files.claim()
     used = [put(spool, number) for number in range(5)]
     spool.delete_upto(used[-1])
-    assert spool.deleted() == {0: used[-1]}
+    assert spool.deleted_sequences() == {0: used[-1]}
     spool.close()
     again = files.claim()
     assert again.producer == spool.producer
@@ -190,9 +190,9 @@ def test_two_owners_never_share_a_spool(files: SpoolFiles) -> None:
     """G2: a spool whose owner lives is nobody else's, in this process or another."""
     first, second = files.claim(), files.claim()
     assert first.path != second.path
-    assert next(files.adopted(), None) is None
+    assert next(files.adopt_all(), None) is None
     first.close()
-    adopted = next(files.adopted(), None)
+    adopted = next(files.adopt_all(), None)
     assert adopted is not None
     assert adopted.path == first.path
     for spool in (second, adopted):
@@ -220,7 +220,7 @@ def test_adoption_survives_a_killed_owner(away: Settings, spawn: Spawn) -> None:
     child.kill()
     accepted = numbers(child.output())
     spool = files_in(away.spool_dir).claim()
-    events = [Decoder().decode(row[4]).event for row in spool.after(0, 1_000, 1 << 30)]
+    events = [Decoder().decode(row[4]).event for row in spool.rows_after(0, 1_000, 1 << 30)]
     found = [event.ordinal for event in events if isinstance(event, TurnCompleted)]
     assert found == accepted == list(range(200))
     spool.close()
@@ -371,7 +371,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
     assert not spool.path.with_suffix(".ballast").exists(), "the reserve was given up"
     assert len(event_numbers(spool)) == taken
     spool.delete_upto(spool.last)
-    assert spool.after(0, 1, 1) == []
+    assert spool.rows_after(0, 1, 1) == []
     spool.tidy()  # without room it may do nothing, but must not fail
     resize(small_disk, "32m")
     spool.tidy()

@@ -58,7 +58,7 @@ def test_a_spool_of_an_earlier_release_is_drained(settings: Settings) -> None:
     """G1: a spool that does not say where it was made is sent, and nobody goes on with it."""
     files = files_of(settings)
     path = abandoned(settings, 3)
-    spool = next(files.adopted())
+    spool = next(files.adopt_all())
     spool._in.execute("drop table born")
     spool.close()
     fresh = files.claim()

@@ -64,7 +64,7 @@ def test_what_is_saved_may_be_above_the_bound(away: Settings) -> None:
     """G1, G10: rows of a damaged spool were accepted: they are saved, and nobody is held up."""
     path = damaged(away)
     files = files_of(bounded(away))
-    spool = next(files.adopted())
+    spool = next(files.adopt_all())
     assert path.with_suffix(".corrupt").exists()
     assert len(numbers_in(spool)) > 50
     assert spool.size > SMALL
@@ -83,7 +83,7 @@ def test_saving_holds_one_row_at_a_time(make_settings: MakeSettings) -> None:
     size = path.stat().st_size
     tracemalloc.start()
     try:
-        spool = next(files_of(away).adopted())
+        spool = next(files_of(away).adopt_all())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -115,12 +115,12 @@ def test_what_cannot_be_saved_is_left_alone(
     without_room(monkeypatch)
     before = sorted(away.spool_dir.iterdir())
     for _ in range(3):
-        assert list(files.adopted()) == []
+        assert list(files.adopt_all()) == []
         assert sorted(away.spool_dir.iterdir()) == before
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert path.name in caplog.text
     monkeypatch.undo()
-    spool = next(files.adopted())
+    spool = next(files.adopt_all())
     assert len(numbers_in(spool)) > 50, "with room it is saved"
     spool.close()
 
@@ -154,7 +154,7 @@ def test_an_agent_goes_on_over_damage_without_room(
     again = files.replace(fresh, "damaged")
     assert files.set_aside(fresh, "told again by another thread") is None
     assert len(spools(away)) == 3
-    for opened in (*files.adopted(), again):
+    for opened in (*files.adopt_all(), again):
         opened.close()
 
 
@@ -169,10 +169,10 @@ def test_a_disk_without_room_is_not_filled(
     (disk.path / "other").write_bytes(b"x" * (disk.free() - 5 * MIB))
     free = disk.free()
     files = files_of(settings)
-    assert list(files.adopted()) == []
+    assert list(files.adopt_all()) == []
     assert disk.free() == free
     disk.grow(128 * MIB)
-    spool = next(files.adopted())
+    spool = next(files.adopt_all())
     assert len(numbers_in(spool)) > 900
     assert path.with_suffix(".corrupt").exists()
     spool.close()

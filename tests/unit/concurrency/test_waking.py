@@ -102,10 +102,10 @@ def test_who_waits_looks_when_told() -> None:
         threading.Thread(target=wait, args=(end,), daemon=True).start()
     wait_until(lambda: len(waiters._waiting) == 3, "all wait")
     seen[0] = 1
-    waiters.tell()
+    waiters.wake_all()
     assert not any(end.is_set() for end in ends)
     seen[0] = 2
-    waiters.tell()
+    waiters.wake_all()
     assert all(end.wait(20) for end in ends)
     assert not waiters.wait_for(lambda: False, 0.01)
     wait_until(lambda: not waiters._waiting, "nobody is kept")
@@ -124,7 +124,7 @@ def test_an_interrupt_stops_no_other_thread(act: str) -> None:
     }
 
     def others() -> None:
-        waiters.tell()
+        waiters.wake_all()
         waiters.wait_for(lambda: True, 1.0)
         wake.set()
         wake.wait(60.0)

@@ -66,7 +66,7 @@ def numbers(
     found = page(entries, unsealed_start(seen), count)
     for _ in range(pages):
         if not found.done:
-            found = found.joined(page(entries, found.upto, count))
+            found = found.join(page(entries, found.upto, count))
     return found
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 from helpers.tracing.spans import Kept, is_linked, kept, traceparent
+from memorybus.testing import FakeClock
+from memorybus.tracing.otel import MOST_APPLIES
 from memorybus.tracing.spans import NO_SPAN, Tracing
 from memorybus_workers.processes.sampling import by_links
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, ParentBased
@@ -113,6 +115,21 @@ def test_a_batch_of_unsampled_events_has_no_span() -> None:
     assert not spans.of("apply")
 
 
+def test_a_drain_makes_a_bounded_number_of_spans() -> None:
+    """G10: batches beyond so many in a second have no span; in the next second they have."""
+    clock = FakeClock()
+    tracing = Tracing("mb", clock)
+    with kept() as spans:
+        for _ in range(MOST_APPLIES + 5):
+            with tracing.apply("holo", 3, 1, [SAMPLED]):
+                pass
+        assert len(spans.of("apply")) == MOST_APPLIES
+        clock.advance(1.0)
+        with tracing.apply("holo", 3, 1, [SAMPLED]):
+            pass
+    assert len(spans.of("apply")) == MOST_APPLIES + 1
+
+
 def test_events_without_a_word_are_the_samplers_choice() -> None:
     """Events of publishers without tracers get a span if the process's sampler says so."""
     with kept() as spans:
@@ -189,7 +206,7 @@ def test_an_answer_is_a_child_of_the_question() -> None:
     """Who asks is the parent of who answers, by the traceparent that the question carries."""
     with kept() as spans:
         with Tracing("mb").recall() as asked:
-            asked.tell(lines=3)
+            asked.set_counts(lines=3)
             with Tracing("mb").answer("holo", asked.trace):
                 pass
         question, answer = spans.one("recall"), spans.one("answer")

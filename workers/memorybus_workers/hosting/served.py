@@ -222,7 +222,7 @@ class ServedInstances:
             return False
         lanes = enumerate(self._lanes.states(one.name))
         there = all(one.plan.ended(partition, lane.n) for partition, lane in lanes)
-        return there and not self._lanes.asked(one.name)
+        return there and not self._lanes.has_dead_letter_requests(one.name)
 
 
 def _role(one: Instance, sight: InstancesView) -> Role:

@@ -168,7 +168,7 @@ class Recaller:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:
                 self._health.answered(provider)
-            span.tell(lines=len(answer.lines))
+            span.set_counts(lines=len(answer.lines))
             return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:

@@ -69,7 +69,7 @@ class StartFinder:
         A log that lost its tail gives the same numbers again. An entry that only the archive has
         may then be beyond the log's end; what the log has counts.
         """
-        if self._history.log.has(self._partition, point.entry):
+        if self._history.log.has_entry(self._partition, point.entry):
             return True
         sealed = self._history.has(self._partition, point.entry)
         return sealed and not self._are_numbers_given_again(point)

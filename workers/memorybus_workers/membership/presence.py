@@ -241,7 +241,7 @@ class Presence:
             self._here = local_home(self._settings)
         if self._here is None:
             return
-        found = self._homes.elsewhere(self._claimable(), self._here)
+        found = self._homes.find_elsewhere(self._claimable(), self._here)
         for name in found.keys() - self._elsewhere.keys():
             home = found[name]
             _log.warning(

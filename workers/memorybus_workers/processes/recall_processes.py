@@ -137,7 +137,7 @@ class RecallProcesses:
         children = [keeper.child for one in gone for keeper in one.keepers]
         running = [child for child in children if child is not None]
         for child in running:
-            child.tell()
+            child.terminate()
         deadline = self._clock.monotonic() + _STOP
         for child in running:
             child.end(max(0.0, deadline - self._clock.monotonic()))

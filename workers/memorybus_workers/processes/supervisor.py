@@ -158,7 +158,7 @@ class SupervisedWorker:
         now = self._clock.monotonic()
         if process.pid not in self._told:
             self._told[process.pid] = now
-            process.tell()
+            process.terminate()
         elif now > self._told[process.pid] + self._settings.grace + RESERVE:
             process.kill()
 
@@ -234,7 +234,7 @@ class Supervisor:
         """Pass the second signal on, and kill the processes that do not end."""
         running = self._running()
         for process in running:
-            process.tell_again()
+            process.interrupt()
         for process in running:
             process.end(_AT_ONCE)
 
@@ -273,7 +273,7 @@ class Supervisor:
     def _end(self) -> list[int]:
         running = self._running()
         for process in running:
-            process.tell()
+            process.terminate()
         return [process.end(self._settings.grace + RESERVE) for process in running]
 
 

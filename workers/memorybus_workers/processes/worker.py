@@ -267,7 +267,7 @@ class Worker:
     def _adopt_spools(self) -> None:
         """Send what agents of this host left in their spools when they died."""
         settings = self._settings
-        files = SpoolFiles.of(settings, new_id, self._clock)
+        files = SpoolFiles.from_settings(settings, new_id, self._clock)
         redis = connect_redis(settings)
         note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():

@@ -111,7 +111,7 @@ class Tail:
                 continue
             # First the ends, then the word: what lies before an end is read after the word.
             for partition in news:
-                seen[partition] = log.end(partition)
+                seen[partition] = log.last_entry(partition)
             self._tell(set(news))
             self._stop.wait(_BREATHE)
 

@@ -89,7 +89,7 @@ def left_of(stores: Stores, name: str) -> str:
     """
     if name in stores.settings.providers or name in stores.roster.providers():
         return "it is a provider of its own"
-    lanes = stores.lanes.left(name)
+    lanes = stores.lanes.count_remaining(name)
     if lanes:
         return f"Redis holds {lanes} lanes of it"
     home = stores.settings.provider_home(name)

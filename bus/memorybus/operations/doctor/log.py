@@ -74,7 +74,7 @@ def _opened(log: EventLog) -> Check:
     """Check that the log can be opened, and that every key of its partitions is ours."""
     try:
         log.open()
-        heads, foreign = log.heads(), log.foreign()
+        heads, foreign = log.heads(), log.foreign_keys()
     except (MemoryBusError, OSError) as error:
         return Check(name="log", ok=False, found=str(error), fix="do as the message says")
     if foreign:

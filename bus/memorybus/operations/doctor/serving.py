@@ -90,7 +90,7 @@ def health(settings: Settings, clock: Clock) -> Check:
         LogUnavailable: Redis is away.
     """
     with Stores(settings) as stores:
-        served, live = stores.roster.serving_jobs(), stores.instances.live()
+        served, live = stores.roster.job_providers(), stores.instances.live()
         known = stores.roster.providers()
     asked = [name for name, info in known.items() if info.examines and name in served]
     ill = {name: why for name in asked if (why := _illness(settings, clock, name, live))}

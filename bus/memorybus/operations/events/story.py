@@ -97,7 +97,7 @@ def fate_of(seen: Passage) -> Fate:
         return Fate(instance=name, outcome="parked", why=why, tries=tries, behind=lane.parked)
     if seen.left_out:
         return Fate(instance=name, outcome="left out", why=seen.left_out)
-    if not lane.passed(seen.n):
+    if not lane.has_passed(seen.n):
         why = lane.halted or seen.hindered or ("" if lane.owned else "no worker has its lane")
         return Fate(instance=name, outcome="waiting", before=lane.before(seen.n), why=why)
     if decided is None:

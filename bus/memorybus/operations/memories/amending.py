@@ -438,7 +438,7 @@ def _awaited(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
     until = clock.monotonic() + wait
     with Stores(settings) as stores:
         heads = {head.partition: head.n for head in stores.history.log.heads()}
-        served = stores.roster.served()
+        served = stores.roster.served_providers()
         while behind := stores.behind(served, heads):
             if clock.monotonic() >= until:
                 break

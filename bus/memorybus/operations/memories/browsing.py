@@ -128,7 +128,7 @@ def keepers(settings: Settings) -> list[Keeper]:
     with Stores(settings) as stores:
         stores.check()
         live = stores.instances.live()
-        served = stores.roster.serving_jobs()
+        served = stores.roster.job_providers()
         return [
             Keeper(name, live_name(name, live), info.exports, name in served)
             for name, info in stores.roster.providers().items()
@@ -251,7 +251,7 @@ def memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.kept(provider, instance, whose, skip, most=most, holding=holding)
+    page = inspector.read_kept(provider, instance, whose, skip, most=most, holding=holding)
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
     found = msgspec.convert(page.memories, tuple[KeptMemory, ...])

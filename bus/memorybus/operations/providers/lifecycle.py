@@ -124,7 +124,7 @@ def _begin_new(stores: Stores, name: str) -> None:
         _check_free(stores, name)
         if not _begun(stores, name):
             stores.instances.remove(name)  # the plan of an addition that could not be ended
-        stores.lanes.bear(name)
+        stores.lanes.note_new_lanes(name)
         _let_go(stores, name)
 
 

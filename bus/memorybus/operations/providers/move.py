@@ -76,7 +76,9 @@ def plan(settings: Settings, name: str) -> Move:
             bare=tuple(
                 one
                 for one in every
-                if one != live and stores.lanes.left(one) and not _has_state(settings, one)
+                if one != live
+                and stores.lanes.count_remaining(one)
+                and not _has_state(settings, one)
             ),
         )
 

@@ -93,7 +93,7 @@ def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Rem
     live = live_name(check_name(name), stores.instances.live())
     _check_alone(stores, name, live)
     names = {name, live}
-    lanes = sum(map(stores.lanes.left, names))
+    lanes = sum(map(stores.lanes.count_remaining, names))
     path = stores.settings.provider_home(live)
     place = _elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None

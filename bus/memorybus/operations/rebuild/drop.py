@@ -89,7 +89,7 @@ def _shared(
 
 
 def _is_there(stores: Stores, one: Generation) -> bool:
-    return one.name != one.provider or stores.lanes.left(one.name) > 0
+    return one.name != one.provider or stores.lanes.count_remaining(one.name) > 0
 
 
 def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:

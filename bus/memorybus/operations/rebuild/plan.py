@@ -118,7 +118,7 @@ def prepare(
         swapped=done,
         compared=wanted.verify and comparable(instance, serves),
         kept=_kept(wanted, serves),
-        served=provider in stores.roster.serving_jobs(),
+        served=provider in stores.roster.job_providers(),
         counted=_counted(stores, instance, what, heads, tell, clock) if tell else None,
     )
 

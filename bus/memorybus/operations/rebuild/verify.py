@@ -97,7 +97,7 @@ def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Ver
         why = _unfit(work.stores, copy)
         if not why:
             return _by_digest(work, wanted, live, copy)
-    if work.inspector.known(provider, live, ()).given:
+    if work.inspector.check_known(provider, live, ()).given:
         return _by_events(work, wanted, live)
     raise CannotVerify(
         f"{why}; and it cannot be asked for events by their ids: what it holds cannot be compared "
@@ -199,7 +199,7 @@ def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
     events = _events(stores, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
-            found = work.inspector.known(provider, live, page)
+            found = work.inspector.check_known(provider, live, page)
             there += found.there
             waiting += sum(one in aside for one in found.missing)
             missing += (one for one in found.missing if one not in aside)

@@ -66,7 +66,7 @@ def _warn(output: Output, settings: Settings) -> None:
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 
-    for key in EventLog(connect_redis(settings), settings).foreign():
+    for key in EventLog(connect_redis(settings), settings).foreign_keys():
         output.note(
             f"{key} holds something that memorybus did not write: rename or delete it", "red"
         )

@@ -92,7 +92,7 @@ class DemoView:
         """Show the answer, the lanes and the timings."""
         show = self._output.show
         show(Text(f"\nsession demo-question\n  asks      {PLAY.question}\n", style="bold"))
-        show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
+        show(Panel.fit(Text(visible(result.recalled)), title="recalled", title_align="left"))
         lanes = grid("provider", "applied", "published", "all applied after", "in the answer")
         for name, count in result.applied.items():
             after = f"{result.caught_up[name] * 1e3:.1f} ms"

@@ -183,7 +183,7 @@ def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
 
     name = plan.instance.name
     worker = filling.LocalWorker(stores.settings, name) if plan.here else None
-    if worker is None and plan.instance.provider not in stores.roster.served():
+    if worker is None and plan.instance.provider not in stores.roster.served_providers():
         raise filling.NobodyServes(_nobody(plan))
     try:
         parked = _followed(output, stores, plan, worker)
@@ -239,7 +239,7 @@ def _nobody(plan: "Planned") -> str:
 
 def _interrupted(stores: "Stores", plan: "Planned") -> str:
     name = plan.instance.name
-    others = plan.instance.provider in stores.roster.served()
+    others = plan.instance.provider in stores.roster.served_providers()
     said = "workers that run go on with it" if others else "the same command goes on with it"
     return (
         f"the copy {name} is whole as far as it is; {said}; to drop it: "
