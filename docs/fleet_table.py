@@ -53,7 +53,7 @@ def rows() -> Iterator[str]:
     Raises:
         MissingProvider: a class cannot be imported; classes need none of their extras.
     """
-    for kind in registry.known():
+    for kind in registry.registered_kinds():
         yield row(kind, registry.load(kind))
     for scheme, adapter in HOSTED.items():
         yield row(scheme, adapter)

@@ -1,7 +1,7 @@
-"""The event ids of a ledger, held in memory: what a store has applied last (G4, G10).
+"""The event ids of a ledger, held in memory: the events that a store applied last (G4, G10).
 
-A ledger is written as one row for each batch, since ids of events are in no order: an index of them
-would write a page of its own for nearly every id. So it is looked up here, which follows the rows.
+A ledger has one row for each batch. Ids of events are in no order, so that an index of them would
+write a page for nearly every id. Instead they are looked up in memory, which follows the rows.
 """
 
 from collections import deque
@@ -18,18 +18,18 @@ class AppliedIds:
     """
 
     def __init__(self, kept: int) -> None:
-        """Know nothing yet; `kept` ids are remembered, the last ones."""
+        """Know nothing yet; the last `kept` ids are remembered."""
         self._kept = kept
         self.ids: set[bytes] = set()
         self._rows: deque[tuple[int, bytes]] = deque()
 
     @property
     def last(self) -> int:
-        """The number of the last row that is known; 0 for none."""
+        """The number of the last known row; 0 for none."""
         return self._rows[-1][0] if self._rows else 0
 
     def follow(self, new: Iterable[tuple[int, bytes]], first: int | None) -> None:
-        """Take in new rows, and forget those below the first that is left."""
+        """Add new rows, and forget those below the first row that is left."""
         for row in new:
             self._rows.append(row)
             self.ids.update(_split(row[1]))
@@ -47,11 +47,11 @@ class AppliedIds:
         return upto
 
 
-class KnowsApplied:
-    """What an open transaction knows of its ledger: committed rows, and what it has added."""
+class TransactionIds:
+    """The ids that an open transaction sees: those of committed rows, and those it has added."""
 
     def __init__(self, known: AppliedIds) -> None:
-        """Have added nothing yet."""
+        """Begin with the committed rows."""
         self._known = known
         self._recorded: set[bytes] = set()
 
@@ -61,8 +61,8 @@ class KnowsApplied:
         ids = {event_id: bytes.fromhex(event_id) for event_id in event_ids}
         return frozenset(e for e, key in ids.items() if key in known or key in recorded)
 
-    def row_of(self, event_ids: Sequence[str]) -> bytes:
-        """Return the ledger's next row, for those of some events that no committed row has."""
+    def next_row(self, event_ids: Sequence[str]) -> bytes:
+        """Return the ledger's next row: the ids among `event_ids` that no committed row has."""
         ids = {bytes.fromhex(event_id) for event_id in event_ids} - self._known.ids
         self._recorded |= ids
         return b"".join(ids)

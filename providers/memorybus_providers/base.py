@@ -52,9 +52,9 @@ StoredMemory = keeping.StoredMemory
 Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 """How often an effect happens across crashes (G4).
 
-``transactional``: checkpoint and ledger commit in the provider's own transaction: once.
-``keyed``: the backend takes our event id as its key: once.
-``lookup``: an event in doubt is asked for by id before it is sent again: once.
+``transactional``: once; checkpoint and ledger commit in the provider's own transaction.
+``keyed``: once; the backend takes our event id as its key.
+``lookup``: once; an event in doubt is looked up by its id before it is sent again.
 ``blind``: at least once; at most one duplicate per crash, and one per call that was not answered.
 """
 
@@ -68,8 +68,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     Attributes:
         recall: `prefetch` can return something.
         tools: `get_tool_schemas` is not empty.
-        reading_tools: names of the tools that only read: they are run where recalls are, beside
-            the lanes. Every other tool writes: its call is an event, applied in its lane.
+        reading_tools: names of the tools that only read: they run where recalls run, beside the
+            lanes. Every other tool writes: its call is an event that is applied in its lane.
         outside_tools: names of writing tools whose effect lies outside this instance's state (a
             message that is sent, an order placed): a replay does not repeat them.
         concurrent: write hooks may be called from several threads at once, for different keys;
@@ -95,25 +95,27 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 
 Spend = Callable[[str, int], bool]
-"""Counts one use of what costs: its sort, and how many there are a day (UTC) over all workers.
+"""Counts one use of something that costs.
 
-Returns whether there was one left. Raises `Unavailable` if that is not known now.
+It takes the sort of use, and how many of that sort are allowed a day (UTC) over all workers. It
+returns whether one was left, and raises `Unavailable` if that cannot be known now.
 """
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance is made with.
+    """The configuration of an instance.
 
     Attributes:
-        name: the instance's name: its lanes, jobs and results are known by it.
+        name: the instance's name, which its lanes, jobs and results carry.
         stands_for: the instance whose events it takes, if not its own: a replay fills a new one.
-        answering: whether it serves agents; a copy that does not leaves outside effects alone.
-        kept_elsewhere: stores that another provider keeps alone: who `mirrors` leaves them out.
+        answering: whether it serves agents; a copy that does not must cause no outside effects.
+        kept_elsewhere: stores that another provider keeps alone; a provider that `mirrors` leaves
+            them out.
         home: a directory of its own for local state; the provider creates what it needs in it.
         options: the instance's table in ``memorybus.toml``.
         clock: time, injected.
         crash: crash points, injected by fault tests.
-        spend: counts what an instance that recalls spends, for all hosts; None where nobody does.
+        spend: counts, over all hosts, what a recalling instance spends; None if nothing counts it.
     """
 
     name: str
@@ -133,13 +135,13 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookContext(msgspec.Struct, frozen=True):
-    """What every write hook is told beside the event.
+    """What every write hook gets beside the event.
 
     Attributes:
-        scope: who it belongs to.
+        scope: the owner of the event.
         session: the session and its place in the lineage.
         event_id: the envelope's id; the idempotency key for backends that take one.
-        position: where in the log the event stands.
+        position: the event's position in the log.
         at: wall time of the event, milliseconds.
         deadline: seconds this call may take before it is abandoned.
     """
@@ -153,39 +155,40 @@ class HookContext(msgspec.Struct, frozen=True):
 
 
 class TurnCall(NamedTuple):
-    """A turn on its way into a provider: what `sync_turn` would be called with."""
+    """A turn on its way into a provider: the arguments of `sync_turn`."""
 
     event: TurnCompleted
     ctx: HookContext
 
 
 class MemoryProvider(ABC):
-    """A memory backend behind the bus. Override what the backend has a use for."""
+    """A memory backend behind the bus. Override what the backend can use."""
 
     kind: ClassVar[str]
     delivery: ClassVar[Delivery] = "blind"
     placement: ClassVar[Placement] = "shared"
     capabilities: ClassVar[Capabilities] = Capabilities()
     fresh_options: ClassVar[tuple[str, ...]] = ()
-    """Of a shared one: the options that name where its state is. A copy needs another value."""
+    """Options that name where a shared provider's state is. A copy needs other values for them."""
     tunable: ClassVar[frozenset[str]] = frozenset()
-    """The options that a copy's record in Redis may set (``--set``): whoever can write there.
+    """The options that a copy's record in Redis may set (``--set``).
 
-    Numbers, and names within the backend that the settings name: never a path, an address, code, a
-    command, a variable's name, or who sees whose memories. All else comes from the worker's own
-    settings: a copy's from the table ``[provider."COPY"]``.
+    Anyone who can write to Redis can set them. So they may be numbers, and names within the backend
+    that the settings name; never a path, an address, code, a command, a variable's name, or who
+    sees whose memories. All other options come from the worker's own settings, those of a copy from
+    the table ``[provider."COPY"]``.
     """
     bulk_turns: ClassVar[int] = 100
-    """How many turns `sync_turns` takes at once, at most."""
+    """How many turns `sync_turns` takes at once at most."""
     mirrors: ClassVar[bool] = False
     """Whether it keeps a copy of what the agent writes to its own files (`builtin`)."""
     time_limits: Mapping[type[Event], float] = MappingProxyType({})
-    """Seconds that the hook of an event may take, by type, where that is not ``call_timeout``.
+    """Seconds that the hook of an event may take, by event type, if not ``call_timeout``.
 
-    The lease of its lane is held so long, and the other events of the instance wait.
+    The lane's lease is held for this long, and the other events of the instance wait.
     """
     note: str = ""
-    """What people should know of an instance: ``provider ls`` and ``doctor`` show it."""
+    """What people should know about an instance; ``provider ls`` and ``doctor`` show it."""
 
     def __init__(self, config: ProviderConfig) -> None:
         """Keep the configuration; do no I/O before `open`."""
@@ -207,22 +210,22 @@ class MemoryProvider(ABC):
     def report(self) -> str:
         """Say in one line what an operator should know of the open instance now; "" for nothing.
 
-        Workers ask it about once a second, from another thread than the one that calls the hooks,
-        and tell it with their heartbeat: it must answer at once, from memory.
+        Workers call this about once a second, from another thread than the one that calls the
+        hooks, and send the answer with their heartbeat. It must answer at once, from memory.
         """
         return ""
 
     def health(self, deadline: float) -> str:
         """Say why the open instance could not serve now, and what to do; "" if it is well.
 
-        Unlike `report` it may ask the backend, without changing anything there. ``memorybus
-        doctor`` asks for it, where recalls are.
+        Unlike `report` it may send requests to the backend, without changing anything there.
+        ``memorybus doctor`` has it called where recalls run.
 
         Args:
             deadline: seconds for the answer.
 
         Raises:
-            ProviderError: as any hook; the message is what is shown.
+            ProviderError: as any hook; the message is shown.
         """
         return ""
 
@@ -236,18 +239,18 @@ class MemoryProvider(ABC):
         return self.placement == "local"
 
     def digest(self, after: str = "") -> Iterator[tuple[str, str]] | None:
-        """Return what stands for the state, as pairs of key and digest in the order of keys (G8).
+        """Return a digest of the state, as pairs of key and digest in the order of keys (G8).
 
-        Of a provider whose state is a function of events: two instances to which the same events
+        For a provider whose state is a function of events: two instances to which the same events
         were applied give the same pairs, however the events of different keys were mixed. A key is
-        what a person understands (see `digests.key_of`). All that recalls depend on is in it;
-        row numbers, times of application, epochs and the ledger are not.
+        understood by people (see `digests.key_of`). The digest covers everything that recalls
+        depend on, but no row numbers, times of application, epochs or ledger.
 
         Args:
             after: only keys above this one, so that a long list can be asked for in parts.
 
         Returns:
-            None if nothing can be said: memories that a model derives are never the same twice.
+            None if there is no such digest: memories that a model derives are never the same twice.
         """
         return None
 
@@ -255,17 +258,18 @@ class MemoryProvider(ABC):
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
         """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``.
 
-        Also, for who is asked for them: ``choices`` (the values there are), ``hint`` (an example,
-        or where to find the value), ``type`` (text, number, flag or list; the default's if none)
+        For set-up dialogues also: ``choices`` (the possible values), ``hint`` (an example, or where
+        to find the value), ``type`` (text, number, flag or list; if missing, that of the default)
         and ``secret``: the option names the environment variable that holds a secret.
 
         Returns:
-            Empty if there are none: each that is given is an error. None if any may be given.
+            Empty if there are no options, so that each given one is an error. None if any may be
+            given.
         """
         return None
 
     def save_config(self, values: Mapping[str, Any]) -> None:
-        """Keep options given by a set-up dialogue in the instance's home, if it keeps any."""
+        """Keep options from a set-up dialogue in the instance's home, if the provider keeps any."""
 
     # -- write hooks --------------------------------------------------------------------------
 
@@ -282,21 +286,22 @@ class MemoryProvider(ABC):
         """Remember several completed turns in one call to the backend.
 
         Override it beside `sync_turn` if the backend has a bulk call: the host then calls it with
-        what is due of a lane, at most `bulk_turns`. A turn in doubt, one that is tried again and a
-        dead letter come by `sync_turn`. Turns stand in the order of the log, several of one session
-        among them; each context's deadline is that of the whole call. Not called of
-        ``transactional`` providers, whose transaction is the batch.
+        the turns that are due in a lane, at most `bulk_turns`. A turn in doubt, a turn that is
+        tried again and a dead letter still come by `sync_turn`. Turns are in the order of the log,
+        and several may be of one session; each context's deadline is that of the whole call. It is
+        not called for ``transactional`` providers, whose transaction is the batch.
 
-        Where one turn fails, nothing of the same session behind it may have been remembered (G3):
-        the host sends these again after it, whatever is answered of them.
+        If a turn fails, no later turn of the same session may have been remembered (G3): the host
+        sends these again after it, whatever the answer says of them.
 
         Returns:
-            What failed, by event id, with what `sync_turn` would have raised; empty if all is
-            remembered. What is not named counts as remembered.
+            What failed, by event id, with the error that `sync_turn` would have raised; empty if
+            all is remembered. A turn that is not named counts as remembered.
 
         Raises:
-            ProviderError: nothing can be said of any: each turn then counts as having failed so,
-                and as in doubt after `Transient` and `Unavailable` (G4). The host tries them alone.
+            ProviderError: nothing is known of any turn. Each then counts as having failed with this
+                error, and as in doubt after `Transient` and `Unavailable` (G4). The host tries each
+                turn alone.
         """
         for turn in turns:
             self.sync_turn(*turn)
@@ -309,13 +314,13 @@ class MemoryProvider(ABC):
         """The conversation goes on in ``ctx.session``."""
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what came from some events, which were taken back: a turn that was undone.
+        """Forget what came from some events, which were retracted: a turn that was undone.
 
         Called like a write hook (G4), for a `SessionSwitched` that names events. They stood before
         it under the same order key, so that they are applied already, were parked and discarded, or
-        never reached this provider: an id that is not known changes nothing. A publisher names the
-        ids: forget only what belongs to ``ctx.scope`` and to the lineage of ``ctx.session``. What
-        an event that stays has said, too, stays.
+        never reached this provider: an unknown id changes nothing. The ids come from a publisher,
+        so forget only what belongs to ``ctx.scope`` and to the lineage of ``ctx.session``. What
+        another event that stays has said as well stays.
         """
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
@@ -331,8 +336,8 @@ class MemoryProvider(ABC):
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether the backend holds an event already (delivery ``lookup``, G4).
 
-        Asked for an event that was sent and not answered, before it is sent again: a crash, an
-        error or a time-out leaves open whether it is held.
+        Called for an event that was sent but not answered, before it is sent again: after a crash,
+        an error or a time-out it is unknown whether the backend holds it.
         """
         raise NotImplementedError(f"{self.kind} is of delivery `lookup` and must define knows()")
 
@@ -344,34 +349,34 @@ class MemoryProvider(ABC):
         An operator asks for it (``memorybus forget``), once every lane has applied or left out what
         the log had of the scope. A part of the scope that is None stands for everyone's: a person's
         memories with every agent are ``RecallScope(None, "ada", None)``; at least one part is
-        given. What belongs to a scope is what events of it brought, whoever is shown it. It goes
-        for good: out of indexes, vectors, histories, queues, caches and free pages of files, too.
+        given. To a scope belongs what its events brought, whoever may see it. It is erased for
+        good: also from indexes, vectors, histories, queues, caches and free pages of files.
 
-        Called on an instance that recalls, perhaps in another process than the lanes': they go on
+        Called on an instance that recalls, perhaps in another process than the lanes. They go on
         meanwhile, and what another instance holds in memory must not bring anything back. It may
         come twice: a scope of which nothing is kept is no error.
 
         Returns:
-            What is left in spite of it: say so rather than raise, once something was erased.
+            What is left nevertheless. Once something was erased, return this rather than raise.
 
         Raises:
-            Transient, Unavailable: it may be asked again, from the beginning.
+            Transient, Unavailable: it may be called again, from the beginning.
         """
         raise NotImplementedError(f"{self.kind} declares `forgets` and must define forget()")
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all that is kept of a scope, in an order that stays the same.
 
-        The scope is read as by `forget`: what the one erases the other yields, also what recalls
-        no longer show. Memory stays flat: page through the backend.
+        The scope means the same as for `forget`: this yields what that erases, including what
+        recalls no longer show. Use constant memory: page through the backend.
         """
         raise NotImplementedError(f"{self.kind} declares `exports` and must define export()")
 
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner] | None:
-        """Yield whose memories are kept, in the order of agent, person and workspace.
+        """Yield the owners whose memories are kept, in the order of agent, person and workspace.
 
-        For an operator who looks for somebody. It is asked for by pages: the first ones must come
-        at once, however many there are.
+        For an operator who looks for somebody. It is called page by page: the first owners must
+        come at once, however many there are.
 
         Args:
             after: only owners above this agent, person and workspace.
@@ -390,9 +395,9 @@ class MemoryProvider(ABC):
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return a text for the system prompt of one agent and person, the same from turn to turn.
 
-        Nothing outside `scope` may be in it. Asked where recalls are, and ahead of the session that
-        shows it; the agent gets it as data, escaped and within a fence, and only its beginning if
-        it is long (the setting `prompt_budget`).
+        Nothing outside `scope` may be in it. It is called where recalls run, ahead of the session
+        that shows it. The agent gets the text as data, escaped and within a fence, and only its
+        beginning if it is long (the setting `prompt_budget`).
         """
         return ""
 
@@ -405,9 +410,9 @@ class MemoryProvider(ABC):
     ) -> Mapping[str, Any]:
         """Run a tool and return a JSON-able result.
 
-        A writing tool runs in its lane, as every write hook does, and may come again after a
-        crash (G4: ``ctx.event_id`` tells). One of `Capabilities.reading_tools` runs on an instance
-        that recalls, perhaps in another process: its ``ctx.position`` is nowhere in the log.
+        A writing tool runs in its lane, as every write hook does, and may come again after a crash
+        (G4; it is recognised by ``ctx.event_id``). One of `Capabilities.reading_tools` runs on an
+        instance that recalls, perhaps in another process: its ``ctx.position`` is not in the log.
         """
         raise NotImplementedError(f"{self.kind} has no tool {tool!r}")
 
@@ -424,6 +429,6 @@ class TransactionalProvider(MemoryProvider):
     def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
         """Open a transaction, refused with `StaleEpoch` if the store knows a newer epoch (G5).
 
-        Hooks called inside take part in it. Leaving normally commits, an exception rolls back.
+        Hooks called inside it take part in it. Leaving it commits; an exception rolls back.
         """
         raise NotImplementedError

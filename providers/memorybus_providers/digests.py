@@ -1,7 +1,7 @@
-"""Digests of a state: how keys are spelled, and how what a key holds becomes a digest.
+"""Digests of a state: the spelling of keys, and the digest of what a key holds.
 
-For authors of `MemoryProvider.digest`: a key names whose memories they are and which of them, as a
-person would; what is hashed is plain data, in an order that the events determine.
+For authors of `MemoryProvider.digest`: a key names the owner and the memories, as a person would.
+Plain data is hashed, in an order that the events determine.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ _BYTES = 16
 
 
 def key_of(*parts: str) -> str:
-    """Return a key: its parts with a ``/`` between them; one within a part is written ``%2F``."""
+    """Return a key: its parts with a ``/`` between them; a ``/`` in a part is written ``%2F``."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 def digest_of(rows: Iterable[Any]) -> str:
-    """Return the digest of rows of plain data, as 32 hex digits; memory stays flat."""
+    """Return the digest of rows of plain data, as 32 hex digits; it uses constant memory."""
     found = hashlib.sha256()
     encode = msgspec.msgpack.Encoder().encode
     for row in rows:
@@ -29,15 +29,15 @@ def digest_of(rows: Iterable[Any]) -> str:
 
 
 def paired(keys: Iterable[tuple[str, Iterable[Any]]], after: str = "") -> Iterator[tuple[str, str]]:
-    """Yield key and digest, in the order of keys, of what holds anything and lies above `after`.
+    """Yield key and digest, in the order of keys, for keys with rows that lie above `after`.
 
     Args:
-        keys: keys in any order, each once, with its rows, which are read only when it is its turn.
+        keys: each key once, in any order, with its rows, which are read when the key is yielded.
         after: see `MemoryProvider.digest`.
     """
     for key, rows in sorted(((key, rows) for key, rows in keys if key > after), key=_first):
         held = iter(rows)
-        for row in held:  # a key that holds nothing is as one that was never there
+        for row in held:  # a key without rows counts as one that never existed
             yield key, digest_of(_chained(row, held))
             break
 

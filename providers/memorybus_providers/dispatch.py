@@ -1,4 +1,4 @@
-"""From an event to the hook that takes it: one table per provider instance."""
+"""The hook that takes an event: one table for each provider instance."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -34,8 +34,8 @@ HOOKS: Final[Mapping[type[Event], str]] = MappingProxyType(
         SessionEnded: "on_session_end",
     }
 )
-"""The hook of each event; `ToolCalled` goes to ``handle_tool_call``, and what a `SessionSwitched`
-takes back to ``retract`` first."""
+"""The hook of each event. Besides, `ToolCalled` goes to ``handle_tool_call``, and the events that a
+`SessionSwitched` retracts go to ``retract`` before its hook is called."""
 
 Hook = Callable[[Any, HookContext], str | None]
 
@@ -44,9 +44,9 @@ class Apply:
     """Calls the hook of an event: ``apply(event, ctx)``.
 
     Attributes:
-        handles: says of an event type whether a call could do anything. If not, the event counts
-            as applied, and no context need be built for it.
-        hook_of: returns the hook of such a type.
+        handles: says whether an event type has a hook. If not, the event counts as applied, and no
+            context need be built for it.
+        hook_of: returns the hook of a type that has one.
     """
 
     __slots__ = ("_hooks", "handles", "hook_of")
@@ -58,13 +58,13 @@ class Apply:
         self.hook_of: Callable[[type[Event]], Hook] = hooks.__getitem__
 
     def __call__(self, event: Event, ctx: HookContext) -> str | None:
-        """Apply one event; return the reply's text of a hook that replies, else None.
+        """Apply one event; return the text of the hook's reply, or None if it has none.
 
         A tool's result is returned as JSON. An event the provider does not handle returns None.
 
         Raises:
-            Permanent: an `UnknownEvent`, which is parked and never dropped (G6), or a reply that
-                is not text.
+            Permanent: the event is an `UnknownEvent`, which is parked and never dropped (G6), or a
+                reply is not text.
             Exception: whatever the hook raises.
         """
         hook = self._hooks.get(type(event))
@@ -74,11 +74,11 @@ class Apply:
 def bind(
     provider: MemoryProvider, before_retracting: Callable[[HookContext], None] | None = None
 ) -> Apply:
-    """Return the dispatch table of an instance, made of its declared capabilities.
+    """Return the dispatch table of an instance, built from its declared capabilities.
 
     Args:
         provider: the instance.
-        before_retracting: called before it forgets what was taken back.
+        before_retracting: called before `retract`.
     """
     capabilities = provider.capabilities
     hooks: dict[type[Event], Hook] = {
@@ -89,7 +89,7 @@ def bind(
     hooks[UnknownEvent] = _refuse
     if capabilities.retracts:
         switched = hooks.get(SessionSwitched)
-        hooks[SessionSwitched] = _retracting(provider, switched, before_retracting)
+        hooks[SessionSwitched] = _retract_hook(provider, switched, before_retracting)
     if ContextCompressing in hooks:
         hooks[ContextCompressing] = _text_reply(hooks[ContextCompressing])
     if capabilities.tools or ToolCalled in capabilities.handles:
@@ -106,12 +106,12 @@ def _refuse(event: UnknownEvent, ctx: HookContext) -> str | None:
     )
 
 
-def _retracting(
+def _retract_hook(
     provider: MemoryProvider,
     switched: Hook | None,
     before: Callable[[HookContext], None] | None,
 ) -> Hook:
-    """Return the hook of a switch for a provider that forgets; it says "" where it did."""
+    """Return the hook of switches for a provider that retracts; it returns "" if it did so."""
 
     def call(event: SessionSwitched, ctx: HookContext) -> str | None:
         if event.retracted:
@@ -154,7 +154,7 @@ def tool_result(
     """Run a tool and return its result as JSON.
 
     Raises:
-        Permanent: what it returned is no JSON.
+        Permanent: the result is not JSON.
         Exception: whatever the tool raises.
     """
     result = provider.handle_tool_call(tool, arguments, ctx)

@@ -1,7 +1,7 @@
-"""A provider of facts, whatever store keeps them: hooks in, recollections out.
+"""The base class of providers of facts, whatever store keeps them.
 
 What is kept, how it is found and what tools do is the same for all stores; a store reads and writes
-rows. A provider of a store subclasses `FactProvider`, opens the store and names it.
+rows. The provider of a store subclasses `FactProvider`, opens the store and names its kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ _SHOWN = 1_000
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
 
 _BLOCK_SECONDS = 5.0
-"""What a block for the system prompt may take: it is asked for ahead of the session."""
+"""Seconds that a block for the system prompt may take: it is built ahead of the session."""
 
 
 class OpenParts(Parts, Protocol):
@@ -63,12 +63,12 @@ class OpenParts(Parts, Protocol):
 
     @property
     def source(self) -> FactSource:
-        """What they wrote, and what was there before."""
+        """The facts that the parts see: those they wrote, and those from before."""
         ...
 
 
 class FactStore(Protocol):
-    """An open store of facts. What it raises is in `memorybus_providers.errors`."""
+    """An open store of facts. It raises the errors of `memorybus_providers.errors`."""
 
     def close(self) -> None:
         """Release everything; an open transaction is rolled back."""
@@ -86,21 +86,21 @@ class FactStore(Protocol):
         """Join the open transaction, or open one and commit it.
 
         Args:
-            in_order: whether all that was written before must be seen.
+            in_order: whether everything written before must be visible.
         """
         ...
 
     def reading(self, whose: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
-        """Open what is read by; within a lane's transaction it sees what that has written.
+        """Open a search; within a lane's transaction it sees what that has written.
 
         Args:
-            whose: whose facts are asked for.
-            seconds: how long a reader will wait.
+            whose: the owners whose facts are searched.
+            seconds: how long a reader waits at most.
         """
         ...
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
-        """Count one retrieval of each fact: a hint, left out if it would have to wait."""
+        """Count one retrieval of each fact; the count is dropped if it would have to wait."""
         ...
 
     def digest(self, after: str) -> Iterator[tuple[str, str]]:
@@ -112,16 +112,16 @@ class FactStore(Protocol):
         ...
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield what `erase` would erase."""
+        """Yield the memories that `erase` would erase."""
         ...
 
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
-        """Yield whose facts are kept; see `MemoryProvider.owners`."""
+        """Yield the owners whose facts are kept; see `MemoryProvider.owners`."""
         ...
 
 
 class Meaning(Protocol):
-    """Search by meaning of an open instance."""
+    """The search by meaning of an open instance."""
 
     @property
     def report(self) -> str:
@@ -129,7 +129,7 @@ class Meaning(Protocol):
         ...
 
     def fill(self) -> None:
-        """Fill in what is missing from now on, and look now if that is done already."""
+        """Begin to fill in missing vectors; if that has begun already, look for some now."""
         ...
 
     def close(self) -> None:
@@ -142,8 +142,9 @@ class FactProvider(TransactionalProvider):
 
     Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
     effect happens once (G4) and only for the current owner of a lane (G5). Recall reads and never
-    waits for a writer. ``retrieval_count`` counts what tools listed, not prefetches: those must not
-    write. It is a hint: a count that would have to wait for a long transaction is left out.
+    waits for a writer. ``retrieval_count`` counts what tools listed. Prefetches are not counted,
+    since they must not write. It is a hint: a count that would have to wait for a long transaction
+    is dropped.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -219,7 +220,7 @@ class FactProvider(TransactionalProvider):
         self._fill()
 
     def _fill(self) -> None:
-        """Let the facts of a committed transaction get their vectors: we have lanes."""
+        """Let the facts of a committed transaction get their vectors; only lanes call this."""
         if self.meaning is not None:
             self.meaning.fill()
 
@@ -244,27 +245,30 @@ class FactProvider(TransactionalProvider):
                 parts.notes.remove(kind, event.old_text, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what was said in some events, and the notes that nobody else has said."""
+        """Forget what was said in some events, and their notes that no other event has said."""
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.retract(event_ids, ctx)
             parts.notes.retract(event_ids, ctx)
             parts.corrections.retract(event_ids, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
-        """Keep what is about to go, where the turns have not brought it already."""
+        """Keep what is about to leave the window, unless the turns have brought it already."""
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.append_unsaid(message_utterances(event.messages, "compression"), ctx)
         return ""
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
-        """Keep the task and, right after it, its result: who finds one finds the other."""
+        """Keep the task and, right after it, its result, so that they are found together."""
         with self.opened.writing() as parts:
             parts.utterances.append(delegation_utterances(event), ctx)
 
     # -- what is kept of somebody -------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Erase a scope's facts and all that was made of them; what a service was sent is named."""
+        """Erase a scope's facts and all that was derived of them.
+
+        The residue names the service that was sent facts to embed them.
+        """
         residue = self.opened.erase(scope)
         if not (residue.erased and self.embeds_by_service):
             return residue
@@ -284,7 +288,7 @@ class FactProvider(TransactionalProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return facts of the scope that answer a question, best first, within a budget.
 
-        None if nothing fits the question, and none that is not worth its room (see `cutoff`). A
+        A fact that is not worth its room is left out (see `cutoff`), so the result may be empty. A
         blank question gets what matters most: what was kept, and what was said last.
 
         Raises:
@@ -305,7 +309,7 @@ class FactProvider(TransactionalProvider):
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return what matters most of a person: what was kept, then what was said last.
 
-        A scope of everyone's names nobody, so it has no block.
+        A scope that names no agent or no person has no block.
         """
         if scope.agent is None or scope.user is None:
             return ""
@@ -340,7 +344,9 @@ class FactProvider(TransactionalProvider):
         return result
 
 
-def lacking(config: ProviderConfig, options: MeaningOptions, error: ImportError) -> MissingProvider:
+def missing_library(
+    config: ProviderConfig, options: MeaningOptions, error: ImportError
+) -> MissingProvider:
     """Return the error of an embedder whose library is not installed."""
     extra = "embeddings" if options.by_service else "static-embeddings"
     return MissingProvider(

@@ -1,8 +1,8 @@
-"""Names of directories for agents and persons. Ids are hostile data; a directory's name never is.
+"""Names of directories for agents and persons. Ids are hostile data; the names here are safe.
 
-An id that is a plain lower-case name is its own directory. Any other gets its readable part and a
-digest of the whole id after a ``~``, which no plain name contains: so two ids never share a
-directory, also where the file system does not tell upper from lower case.
+An id that is a plain lower-case name is its own directory. The name of any other is its readable
+part, a ``~`` and a digest of the whole id; no plain name contains a ``~``. So two ids never share a
+directory, even if the file system does not distinguish upper from lower case.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a provider keeps of somebody, given out or erased."""
+"""What a provider keeps of somebody: exported memories, their owners, what an erasure left."""
 
 import msgspec
 
@@ -8,16 +8,16 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         text: verbatim, as the backend has it.
-        agent: whose memory it is, empty if it is of no one agent.
-        user: the person, empty if it is of no one person.
+        agent: the agent; empty if it belongs to no single agent.
+        user: the person; empty if it belongs to no single person.
         workspace: the project.
-        kind: what it is, in the backend's own word ("fact", "conclusion"); empty if it has none.
-        session: where it comes from, empty if unknown.
+        kind: the backend's own word for its kind ("fact", "conclusion"); empty if it has none.
+        session: the session it comes from; empty if unknown.
         at: when it was said or written, milliseconds; 0 if unknown.
-        speaker: who said it, empty if unknown.
-        event: id of the event that brought it, empty if the provider does not know.
-        until: when something newer took its place, milliseconds; 0 if it holds.
-        name: what its provider's tools call it; empty if they have no name for it.
+        speaker: who said it; empty if unknown.
+        event: id of the event that brought it; empty if the provider does not know.
+        until: when something newer replaced it, milliseconds; 0 if it is current.
+        name: its name in the provider's tools; empty if they have none for it.
     """
 
     text: str
@@ -34,7 +34,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Somebody of whom a provider keeps memories.
+    """An owner of whom a provider keeps memories.
 
     Attributes:
         agent: the agent.
@@ -50,12 +50,12 @@ class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Residue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an erasure left: a provider says all that it knows of.
+    """What an erasure left, as far as the provider knows.
 
     Attributes:
-        erased: how many memories it erased, as the backend counts them; None if it does not say.
-        remains: what it could not reach, a sentence each, which names the place, what is there and
-            what an operator can do. Nothing of the erased texts is in it. Empty: nothing is left.
+        erased: how many memories it erased, as the backend counts them; None if unknown.
+        remains: what it could not erase: for each a sentence with the place, what is there and what
+            an operator can do, without any of the erased texts. Empty if nothing is left.
     """
 
     erased: int | None = None

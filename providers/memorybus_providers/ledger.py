@@ -4,8 +4,8 @@ The tables live beside the provider's. A lane's row holds the newest epoch and t
 ledger holds the ids of recently applied events, so that an event that comes again at a new
 position (the log lost its tail and the publisher resent it) changes nothing.
 
-It is looked up in memory (`applied_ids`): each transaction first reads what was committed since the
-last one, by whomever.
+Ids are looked up in memory (`applied_ids`): each transaction first reads what any process has
+committed since the last one.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from memorybus.errors import Transient, Unavailable
 
-from memorybus_providers.applied_ids import AppliedIds, KnowsApplied
+from memorybus_providers.applied_ids import AppliedIds, TransactionIds
 from memorybus_providers.base import Fence, Progress
 from memorybus_providers.transactions import refuse_stale
 
@@ -54,7 +54,7 @@ def progress(db: sqlite3.Connection, lane: str) -> Progress | None:
     return Progress(*row) if row else None
 
 
-class SqliteTransaction(KnowsApplied):
+class SqliteTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
     def __init__(self, db: sqlite3.Connection, lane: str, known: "LedgerIds | None" = None) -> None:
@@ -67,7 +67,7 @@ class SqliteTransaction(KnowsApplied):
 
     def record(self, event_ids: Sequence[str], progress: Progress) -> None:
         """Write the ids into the ledger and advance the lane."""
-        if row := self.row_of(event_ids):
+        if row := self.next_row(event_ids):
             self._db.execute("insert into mb_applied(ids) values (?)", (row,))
             self._db.execute("delete from mb_applied where seq <= ?", (self._known.surplus(),))
         self._db.execute(
@@ -120,10 +120,10 @@ class Ledger:
                 refuse_stale(fence, known.epoch if known else None)
                 yield SqliteTransaction(self._db, fence.lane, self._known)
         except sqlite3.OperationalError as error:
-            raise translated(error) from error
+            raise provider_error(error) from error
 
 
-def translated(error: sqlite3.OperationalError) -> Transient:
+def provider_error(error: sqlite3.OperationalError) -> Transient:
     """Return the provider error that an SQLite operational error stands for."""
     if "locked" in str(error) or "busy" in str(error):
         return Transient(f"SQLite: {error}")

@@ -1,4 +1,4 @@
-"""What a recall is asked with, and what it answers."""
+"""The scope and context of a recall, and the recollections that it returns."""
 
 from typing import Self
 
@@ -7,10 +7,9 @@ from memorybus.events import Scope, SessionRef
 
 
 class RecallScope(msgspec.Struct, frozen=True):
-    """Whose memories may be recalled. None means everyone's: only an operator may ask that.
+    """The owners whose memories may be recalled. None means everyone; only operators may ask that.
 
-    An empty workspace is one like any other, that of sessions which name none. It stands for
-    nobody else's.
+    The empty workspace is a workspace like any other: that of sessions which name none.
     """
 
     agent: str | None = "default"
@@ -24,16 +23,16 @@ class RecallScope(msgspec.Struct, frozen=True):
 
 
 class RecallContext(msgspec.Struct, frozen=True):
-    """What a recall is told beside the query.
+    """What a recall gets beside the query.
 
     Attributes:
-        scope: whose memories; nothing outside it may be returned.
+        scope: whose memories may be returned; nothing outside it.
         session: the asking session, or None.
-        budget: characters of text wanted at most; more is cut by the caller.
-        deadline: seconds until the answer is of no use.
-        explain: whether somebody wants to know why each memory was found (`Recollection.why`).
-        as_of: what was known then is asked for, milliseconds; None for now. What was said or put
-            right later does not count. Only asked of `Capabilities.as_of`.
+        budget: characters of text that are wanted at most; the caller cuts the rest.
+        deadline: seconds until the answer is of no use any more.
+        explain: whether the answer shall say why each memory was found (`Recollection.why`).
+        as_of: recall what was known at this time, milliseconds; None for now. What was said or
+            corrected later does not count. Only set for providers with `Capabilities.as_of`.
     """
 
     scope: RecallScope
@@ -48,11 +47,11 @@ class Why(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a memory was found, for a person who asks.
 
     Attributes:
-        words: the words of the memory that the question asked for, as the memory spells them.
+        words: the words that memory and question share, as the memory spells them.
         meaning: how near its meaning is to that of the question, -1 to 1; None if the provider
             compared words alone.
-        parts: what its score is made of, in the order in which a person reads it: amounts that were
-            added, and factors, by names that explain themselves ("speaker", "newer").
+        parts: the amounts and factors of its score, in the order in which a person reads them, by
+            names that explain themselves ("speaker", "newer").
     """
 
     words: tuple[str, ...] = ()
@@ -65,17 +64,17 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         text: verbatim, neither escaped nor cut.
-        session: where it comes from, empty if unknown.
+        session: the session it comes from; empty if unknown.
         at: when it was said or written, milliseconds; 0 if unknown.
-        speaker: who said it, empty if unknown.
+        speaker: who said it; empty if unknown.
         score: larger is better; comparable within one provider only.
-        source: where the provider has it from (a file, an index), empty if it does not say.
-        truncated: whether the provider says that it left something out.
-        event: id of the event that brought it, empty if the provider does not know.
-        until: when something newer took its place, milliseconds; 0 if it holds, for all that the
+        source: where the provider found it (a file, an index); empty if unknown.
+        truncated: whether the provider left something out.
+        event: id of the event that brought it; empty if the provider does not know.
+        until: when something newer replaced it, milliseconds; 0 if it is current, as far as the
             provider knows.
-        before: what was so before it, in short; empty if it took nothing's place.
-        why: why it was found; wanted only where `RecallContext.explain` is set.
+        before: in short, what it replaced; empty if it replaced nothing.
+        why: why it was found; needed only if `RecallContext.explain` is set.
     """
 
     text: str

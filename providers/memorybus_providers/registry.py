@@ -19,7 +19,7 @@ from memorybus_providers.base import MemoryProvider, ProviderConfig
 GROUP = "memorybus.providers"
 
 _SHOWN = 100
-"""Characters of an option's name in a message: a record in Redis may hold any."""
+"""Characters of an option's name in a message: a name from Redis may be of any length."""
 
 SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -30,11 +30,11 @@ SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Other contracts: the function that returns the provider class of a ``scheme:target``."""
 
-_KEEPING = "registry"
-"""The contract whose providers may keep a store alone."""
+_KEEPING_SCHEME = "registry"
+"""The scheme of the contract whose providers may keep a store alone."""
 
 
-def known() -> dict[str, EntryPoint]:
+def registered_kinds() -> dict[str, EntryPoint]:
     """Return the registered kinds by name, sorted; nothing is imported."""
     found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return {point.name: point for point in found}
@@ -50,23 +50,23 @@ def load(kind: str) -> type[MemoryProvider]:
     """
     scheme, _, target = kind.partition(":")
     if target and scheme in SCHEMES:
-        adapted: type[MemoryProvider] = named(SCHEMES[scheme])(target)
+        adapted: type[MemoryProvider] = import_named(SCHEMES[scheme])(target)
         return adapted
-    point = _point(kind)
-    found = _imported(point)
+    point = _entry_point(kind)
+    found = _import(point)
     if not (isinstance(found, type) and issubclass(found, MemoryProvider)):
         raise ConfigError(f"provider {kind!r}: {point.value} is not a MemoryProvider class")
     return found
 
 
-def named(path: str) -> Any:
+def import_named(path: str) -> Any:
     """Return what ``module:name`` names.
 
     Raises:
         MissingProvider: the module, one of its dependencies or the name is not there.
         ConfigError: `path` does not read ``module:name``.
     """
-    return _imported(_direct(path))
+    return _import(_named_point(path))
 
 
 def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) -> MemoryProvider:
@@ -75,7 +75,7 @@ def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) ->
     Args:
         kind: what it is.
         config: what it is made with.
-        recorded: those of its options that come out of Redis.
+        recorded: the names of those options that come out of Redis.
 
     Raises:
         MissingProvider: see `load`.
@@ -91,13 +91,13 @@ def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) ->
 def kept_alone(kind: str, config: ProviderConfig) -> frozenset[StoreName]:
     """Return the stores that a provider keeps instead of the agent's own files.
 
-    Only one contract can say so: for the question nothing of any other kind is imported.
+    Only providers of one contract can do this; providers of other kinds are not even imported.
 
     Raises:
         MissingProvider, ConfigError: see `create`.
-        ProviderError: it cannot say.
+        ProviderError: the provider cannot tell.
     """
-    if not kind.startswith(f"{_KEEPING}:"):
+    if not kind.startswith(f"{_KEEPING_SCHEME}:"):
         return frozenset()
     provider: Any = create(kind, config)
     stores: frozenset[StoreName] = provider.kept_alone
@@ -105,7 +105,10 @@ def kept_alone(kind: str, config: ProviderConfig) -> frozenset[StoreName]:
 
 
 def _check_recorded(provider: type[MemoryProvider], name: str, options: Collection[str]) -> None:
-    """Refuse what only the worker's own settings may say: whoever writes to Redis runs nothing."""
+    """Refuse options that only a worker's own settings may set.
+
+    Someone who can write to Redis must not be able to run anything.
+    """
     strange = sorted(set(options) - provider.tunable)
     if strange:
         listed, one = ", ".join(option[:_SHOWN] for option in strange[:3]), strange[0][:_SHOWN]
@@ -125,7 +128,7 @@ def schema_of(kind: str) -> Sequence[Mapping[str, Any]] | None:
     try:
         return load(kind).get_config_schema()
     except ImportError as error:
-        raise MissingProvider(_import_advice(_point(kind), error)) from error
+        raise MissingProvider(_import_advice(_entry_point(kind), error)) from error
 
 
 def check_options(schema: Any, config: ProviderConfig) -> None:
@@ -164,7 +167,7 @@ def _option_advice(option: str, known: Sequence[str]) -> str:
     return f"its options are: {', '.join(known)}" if known else "it takes none"
 
 
-def _imported(point: EntryPoint) -> Any:
+def _import(point: EntryPoint) -> Any:
     try:
         return point.load()
     except ImportError as error:
@@ -173,18 +176,18 @@ def _imported(point: EntryPoint) -> Any:
         raise MissingProvider(f"provider {point.name!r}: {error}") from error
 
 
-def _point(kind: str) -> EntryPoint:
-    return _direct(kind) if ":" in kind else _registered(kind)
+def _entry_point(kind: str) -> EntryPoint:
+    return _named_point(kind) if ":" in kind else _registered_point(kind)
 
 
-def _direct(kind: str) -> EntryPoint:
+def _named_point(kind: str) -> EntryPoint:
     module, _, name = kind.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise ConfigError(f"provider kind {kind!r} must read module:Class")
     return EntryPoint(kind, kind, GROUP)
 
 
-def _registered(kind: str) -> EntryPoint:
+def _registered_point(kind: str) -> EntryPoint:
     points = {point.value: point for point in entry_points(group=GROUP, name=kind)}
     if not points:
         raise MissingProvider(_name_advice(kind))
@@ -197,7 +200,7 @@ def _registered(kind: str) -> EntryPoint:
 
 
 def _name_advice(kind: str) -> str:
-    names = known()
+    names = registered_kinds()
     near = difflib.get_close_matches(kind, names, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
     return (

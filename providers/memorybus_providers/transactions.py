@@ -1,4 +1,4 @@
-"""What passes between a lane and a transactional provider: fence, progress, transaction."""
+"""What a lane and a transactional provider exchange: fence, progress, transaction."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,7 +18,7 @@ def refuse_stale(fence: Fence, seen: int | None) -> None:
     """Return unless a store has seen a newer owner of a lane (G5); `seen` is its epoch, if any.
 
     Raises:
-        StaleEpoch: it has.
+        StaleEpoch: the store has seen a newer owner.
     """
     if seen is not None and seen > fence.epoch:
         raise StaleEpoch(

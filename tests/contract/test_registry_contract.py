@@ -25,7 +25,7 @@ from memorybus_providers.adapters import registry as hosting
 from memorybus_providers.adapters.conversations import Conversations
 from memorybus_providers.adapters.hosted import Caller
 from memorybus_providers.adapters.owners import Owner, session_key
-from memorybus_providers.adapters.registry import plain
+from memorybus_providers.adapters.registry import plain_message
 from memorybus_providers.adapters.registry_members import RegisteredProvider, Registry, kept_alone
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallContext
 from memorybus_providers.contract import ProviderContract
@@ -329,7 +329,9 @@ def test_a_turn_that_comes_again_is_said_once(opened: Opened) -> None:
     for _ in range(2):
         with pytest.raises(Transient):
             feed(provider, steps(TURN, scope=ALICE))
-    conversation = Conversations(provider.config.home).of(Owner("coach", "alice", ""), SESSION)
+    conversation = Conversations(provider.config.home).messages_of(
+        Owner("coach", "alice", ""), SESSION
+    )
     assert [message["content"] for message in conversation] == ["I like tea.", "Noted."]
 
 
@@ -434,4 +436,7 @@ def test_session_keys_are_distinct_and_safe() -> None:
 
 def test_a_message_without_content_is_empty() -> None:
     """A tool call has no text; the contract wants one."""
-    assert plain({"role": "assistant", "content": None}) == {"role": "assistant", "content": ""}
+    assert plain_message({"role": "assistant", "content": None}) == {
+        "role": "assistant",
+        "content": "",
+    }

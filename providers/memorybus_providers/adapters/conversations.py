@@ -1,7 +1,7 @@
-"""The latest turns of a conversation, for contracts whose recall takes them.
+"""The latest turns of a conversation, for contracts whose recall needs them.
 
-The bus asks for a recall with a prompt alone, in another process than that which hears of turns. So
-an adapter keeps the latest turns of each owner, one file each in its home, bounded.
+The bus passes only a prompt to a recall, and the recall runs in another process than the one that
+applies turns. So an adapter keeps the latest turns of each owner in a file of its home, bounded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from memorybus.events import Message, SessionRef, TurnCompleted
 from memorybus_providers.adapters.owners import Owner, session_key
 
 TURNS = 50
-"""Turns of one owner that are kept, of all sessions together, the newest (G10)."""
+"""Turns of one owner that are kept at most, over all sessions; the newest are kept (G10)."""
 
 BYTES = 262_144
-"""Bytes of them that are kept: of older ones as many as fit, the newest always (G10)."""
+"""Bytes of an owner's turns that are kept: the newest turn always, older ones that fit (G10)."""
 
 _FOLDER = "conversations"
 
 
 class SpokenTurn(msgspec.Struct, frozen=True):
-    """One turn: the event that told of it, where it was said, and its messages."""
+    """One turn: its event, its session and epoch, and its messages."""
 
     event_id: str
     session: str
@@ -39,9 +39,9 @@ class Conversations:
         self._folder = home / _FOLDER
 
     def note(self, owner: Owner, session: SessionRef, event_id: str, event: TurnCompleted) -> None:
-        """Keep a turn; one that is there already changes nothing.
+        """Keep a turn; a turn that is kept already changes nothing.
 
-        Turns of the session's earlier epochs go: they were undone, or have left the window.
+        Turns of the session's earlier epochs are dropped: they were undone or have left the window.
         """
         known = self._read(owner)
         if any(turn.event_id == event_id for turn in known):
@@ -50,8 +50,8 @@ class Conversations:
         kept = [turn for turn in known if not _is_over(turn, session)]
         self._write(owner, _newest([*kept, new]))
 
-    def of(self, owner: Owner, session: SessionRef | None) -> list[Message]:
-        """Return what a session has said since its epoch began, oldest first."""
+    def messages_of(self, owner: Owner, session: SessionRef | None) -> list[Message]:
+        """Return the messages of a session since its epoch began, oldest first."""
         if session is None:
             return []
         here = (session.id, session.epoch)
@@ -61,7 +61,7 @@ class Conversations:
     def _read(self, owner: Owner) -> list[SpokenTurn]:
         try:
             return msgspec.json.decode(self._file(owner).read_bytes(), type=list[SpokenTurn])
-        except (FileNotFoundError, msgspec.DecodeError):  # a help for recalls, and no memory
+        except (FileNotFoundError, msgspec.DecodeError):  # it helps recalls, and is no memory
             return []
 
     def _write(self, owner: Owner, turns: Sequence[SpokenTurn]) -> None:
@@ -69,14 +69,14 @@ class Conversations:
         private.directory(self._folder)
         new = file.with_suffix(".new")
         private.write(new, msgspec.json.encode(turns))
-        new.replace(file)  # a reader sees it as it was, or as it is
+        new.replace(file)  # a reader sees the old file or the new one, never half of it
 
     def _file(self, owner: Owner) -> Path:
         return self._folder / f"{session_key(owner)}.json"
 
 
 def _messages(event: TurnCompleted) -> tuple[Message, ...]:
-    """Return a turn's messages; where the host gave none, what was said."""
+    """Return a turn's messages; if the host gave none, two that hold the texts."""
     said = (("user", event.user), ("assistant", event.assistant))
     return event.messages or tuple({"role": role, "content": text} for role, text in said)
 
@@ -86,11 +86,11 @@ def _is_over(turn: SpokenTurn, session: SessionRef) -> bool:
 
 
 def _newest(turns: Sequence[SpokenTurn]) -> list[SpokenTurn]:
-    """Return the last turns, as many as there is room for, and the very last in any case."""
-    return list(_fitting(turns[: -TURNS - 1 : -1]))[::-1]
+    """Return the last turns that fit; the very last one in any case."""
+    return list(_take_fitting(turns[: -TURNS - 1 : -1]))[::-1]
 
 
-def _fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
+def _take_fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
     room = BYTES
     for number, turn in enumerate(newest_first):
         room -= len(msgspec.json.encode(turn))

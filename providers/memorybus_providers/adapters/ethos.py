@@ -1,16 +1,16 @@
 """The two-method contract: ``prefetch(ctx) -> context | None`` and ``sync(ctx, updates)``.
 
-It is that of the Ethos agent framework, in Python: names in snake case, methods plain or
-coroutines. What is said here is from ``packages/types/src/memory.ts`` of ``MiteshSharma/ethos`` at
-78b1172 (later ``ethosagent/ethos``), from the version of that file which adds ``memoryScope`` and
-``query`` to the context, and from ``docs/content/building/how-to/add-a-memory-provider.md`` of May
-2026, which writes a provider for Postgres. Its terms:
+It is the contract of the Ethos agent framework, in Python: names in snake case, methods plain or
+coroutines. The sources of this page are ``packages/types/src/memory.ts`` of ``MiteshSharma/ethos``
+at 78b1172 (later ``ethosagent/ethos``), the version of that file which adds ``memoryScope`` and
+``query`` to the context, and ``docs/content/building/how-to/add-a-memory-provider.md`` of May 2026,
+which writes a provider for Postgres. Its terms:
 
 - two stores. ``memory`` is kept by ``sessionKey``, with ``personalityId`` where ``memoryScope`` is
   ``per-personality`` (the other value is ``global``); ``user`` by ``userId``, else ``sessionKey``,
   whatever the personality;
-- ``sessionKey`` is no session: it names a chat that outlives them (``cli:PROJECT``, a channel, a
-  person);
+- ``sessionKey`` is no session: it names a chat that outlives sessions (``cli:PROJECT``, a channel,
+  a person);
 - updates: ``add`` appends ``content``, ``replace`` puts it in the place of the *whole* store,
   ``remove`` takes away the lines that contain ``substring_match``;
 - ``query`` is the present message, for providers that find by meaning;
@@ -19,9 +19,9 @@ coroutines. What is said here is from ``packages/types/src/memory.ts`` of ``Mite
 - an empty list of updates writes nothing.
 
 ``kind = "ethos:module:Class"`` puts such a provider behind the bus. `Class` (or any callable) is
-called with the instance's options as keywords, once: the context says each time whose memory is
-meant. An agent of the bus is a personality here, and its notes are its own. Ids in a context are
-safe as directory names.
+called once, with the instance's options as keywords; each context names the owner of the memory. An
+agent of the bus is a personality here, and its notes are its own. Ids in a context are safe as
+directory names.
 
 ``ethosagent/ethos`` at 10027db has another contract under these names: five methods (``read``,
 ``search`` and ``list`` beside the two), ``sync(updates, ctx)`` the other way round, a context with
@@ -41,7 +41,7 @@ from memorybus.events import MemoryWritten, SessionRef, StoreName
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, options
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -54,25 +54,25 @@ from memorybus_providers.errors import Permanent
 from memorybus_providers.folder_names import folder_of
 
 _CHOSEN: Final = frozenset({"vector", "honcho"})
-"""Sources that have looked for what answers the query, which need not share a word with it."""
+"""Sources that have searched by the query themselves: their answers need not share its words."""
 
-_LATER: Final = ("read", "search", "list")
-"""What the form of the contract with five methods has beside `prefetch` and `sync`."""
+_FURTHER_METHODS: Final = ("read", "search", "list")
+"""What the contract with five methods has beside `prefetch` and `sync`."""
 
 
 class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose memory is meant, and in which conversation.
+    """The owner of the memory, and the conversation.
 
     Attributes:
-        session_id: the session; "" where nobody's is known (an operator's recall).
-        session_key: the agent, the person and the workspace: what they say to each other, in every
+        session_id: the session; "" if none is known (an operator's recall).
+        session_key: the conversation between the agent and the person in the workspace, in every
             session and on every platform.
         user_id: the person.
         platform: where the conversation happens; "" in a recall.
         working_dir: the workspace, if the agent has one.
         personality_id: the agent's identity.
-        memory_scope: always so: an agent's notes are its own.
-        query: what is asked; None where nothing is.
+        memory_scope: always ``per-personality``: an agent's notes are its own.
+        query: the question; None if there is none.
     """
 
     session_id: str
@@ -95,11 +95,11 @@ class MemoryUpdate(msgspec.Struct, frozen=True):
 
 
 class MemoryContext(msgspec.Struct, frozen=True):
-    """What a prefetch returns. Any object or mapping with a text ``content`` will do as well.
+    """What a prefetch returns. Any object or mapping with a text ``content`` is accepted, too.
 
     Attributes:
         content: what is remembered.
-        source: where it is from.
+        source: where it comes from.
         truncated: whether there is more than that.
     """
 
@@ -166,17 +166,17 @@ class EthosProvider(MemoryProvider):
         self._hosted = made
 
     def shutdown(self) -> None:
-        """Let go of the hosted provider; the contract knows no farewell."""
+        """Release the hosted provider; the contract has no method for it."""
         if self._hosted is not None:
             self._hosted = None
             self._caller.close()
 
     def backup_paths(self) -> Sequence[Path]:
-        """Return the home: what else the hosted provider keeps, it alone knows."""
+        """Return the home; where else the hosted provider keeps something is not known."""
         return [self.config.home]
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Sync the updates that a write stands for; none, none."""
+        """Sync the updates that a write stands for; nothing if there are none."""
         updates = updates_of(event)
         if not updates:
             return
@@ -188,12 +188,12 @@ class EthosProvider(MemoryProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the parts of what is remembered that answer a query, best first.
 
-        What a source has chosen by the query itself comes first, in its own order.
+        Answers of a source that has searched by the query itself come first, in their own order.
         """
         found: dict[str, MemoryContext] = {}
-        for owner in self._owners.asked(ctx.scope):
-            answer = self._remembered(owner, query, ctx)
-            for part in passages(answer.content):
+        for owner in self._owners.owners_in(ctx.scope):
+            answer = self._fetch(owner, query, ctx)
+            for part in split_passages(answer.content):
                 found.setdefault(part, answer)
         chosen = [part for part, answer in found.items() if answer.source in _CHOSEN]
         others = [part for part, answer in found.items() if answer.source not in _CHOSEN]
@@ -201,7 +201,7 @@ class EthosProvider(MemoryProvider):
         best += [(others[at], score) for score, at in rank(others, query)]
         return [_recollection(part, found[part], score) for part, score in best]
 
-    def _remembered(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
+    def _fetch(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
         context = _context(owner, ctx.session, query=query)
         return answer_of(self._call("prefetch", context, deadline=ctx.deadline))
 
@@ -214,10 +214,10 @@ def host(target: str) -> type[MemoryProvider]:
     """Return the provider class of ``ethos:<target>``; `target` reads ``module:Class``.
 
     Raises:
-        MissingProvider: see `registry.named`.
+        MissingProvider: see `registry.import_named`.
         ConfigError: likewise; or it is a class of another contract.
     """
-    factory = registry.named(target)
+    factory = registry.import_named(target)
     kind = f"ethos:{target}"
     if isinstance(factory, type):
         _check(kind, factory)
@@ -234,7 +234,7 @@ def _check(kind: str, made: Any) -> None:
     missing = [name for name in ("prefetch", "sync") if not callable(getattr(made, name, None))]
     if missing:
         raise ConfigError(f"{kind} has no {' and no '.join(missing)}: it is no memory provider")
-    if _is_later(made):
+    if _has_five_methods(made):
         raise ConfigError(
             f"{kind} is of the contract with five methods and sync(updates, ctx), which is not "
             f"supported; give it sync(ctx, updates) and prefetch(ctx) -> content, or write it as "
@@ -242,8 +242,8 @@ def _check(kind: str, made: Any) -> None:
         )
 
 
-def _is_later(made: Any) -> bool:
-    """Say whether `sync` takes the updates first; if its names do not tell, by other methods."""
+def _has_five_methods(made: Any) -> bool:
+    """Say whether `sync` takes the updates first; if the names do not show it, by its methods."""
     try:
         names = [name for name in inspect.signature(made.sync).parameters if name != "self"]
     except (TypeError, ValueError):
@@ -252,14 +252,14 @@ def _is_later(made: Any) -> bool:
         return True
     if names[:1] in (["ctx"], ["context"]):
         return False
-    return all(callable(getattr(made, name, None)) for name in _LATER)
+    return all(callable(getattr(made, name, None)) for name in _FURTHER_METHODS)
 
 
 def updates_of(event: MemoryWritten) -> list[MemoryUpdate]:
     """Return the updates that a write of the bus stands for, in their order.
 
-    A ``replace`` of the bus means one entry, that of the contract the whole store. So it becomes
-    a removal and an addition.
+    A ``replace`` of the bus replaces one entry, a ``replace`` of the contract the whole store. So
+    the former becomes a removal and an addition.
     """
     updates = []
     if event.action != "add" and event.old_text.strip():
@@ -270,10 +270,10 @@ def updates_of(event: MemoryWritten) -> list[MemoryUpdate]:
 
 
 def answer_of(context: Any) -> MemoryContext:
-    """Return what a prefetch returned; no content for None.
+    """Return what a prefetch returned, with an empty content for None.
 
     Raises:
-        Permanent: it is neither None nor anything with a text ``content``.
+        Permanent: it is neither None nor something with a text ``content``.
     """
     if context is None:
         return MemoryContext("")

@@ -1,4 +1,4 @@
-"""How an adapter calls what it hosts: options, coroutines, deadlines, errors."""
+"""How an adapter calls the provider that it hosts: options, coroutines, deadlines, errors."""
 
 import inspect
 import queue
@@ -14,39 +14,39 @@ from memorybus_providers.errors import Permanent, ProviderError, Transient, Unav
 from memorybus_providers.remote.loop import PrivateLoop
 
 _PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
-"""What HTTP libraries call an error that may not come again; not all of them are an `OSError`."""
+"""Words in the names of HTTP libraries' errors that may not come again; some are no `OSError`."""
 
 _STATUSES = (408, 425, 429)
 
 
 def options(config: ProviderConfig) -> dict[str, Any]:
     """Return an instance's options; ``{home}`` in a text stands for its own directory."""
-    return {key: _placed(value, config.home) for key, value in config.options.items()}
+    return {key: _fill_in_home(value, config.home) for key, value in config.options.items()}
 
 
-def _placed(value: Any, home: Path) -> Any:
+def _fill_in_home(value: Any, home: Path) -> Any:
     if isinstance(value, str):
         return value.replace("{home}", str(home))
     if isinstance(value, Mapping):
-        return {key: _placed(inner, home) for key, inner in value.items()}
+        return {key: _fill_in_home(inner, home) for key, inner in value.items()}
     return value
 
 
-def classified(error: Exception, what: str) -> ProviderError:
+def classify_error(error: Exception, what: str) -> ProviderError:
     """Return the error of the contract that a foreign error stands for (see `errors`).
 
-    What may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx) is
-    `Transient`, a refused connection `Unavailable`, all else `Permanent`.
+    An error that may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx)
+    is `Transient`, a refused connection `Unavailable`, any other `Permanent`.
     """
     if isinstance(error, ProviderError):
         return error
     said = f"{what}: {type(error).__name__}: {error}"
     if isinstance(error, ConnectionRefusedError):
         return Unavailable(said)
-    return Transient(said) if _passes(error) else Permanent(said)
+    return Transient(said) if _may_pass(error) else Permanent(said)
 
 
-def _passes(error: Exception) -> bool:
+def _may_pass(error: Exception) -> bool:
     status = _status(error)
     if status is not None:
         return status in _STATUSES or status >= 500
@@ -65,7 +65,7 @@ def _status(error: Exception) -> int | None:
 
 
 class Caller:
-    """Calls methods that may be coroutines; those run on one private loop, in one thread.
+    """Calls methods that may be coroutines, which run on one private loop in one thread.
 
     Safe from any thread. The loop starts with the first coroutine.
     """
@@ -75,9 +75,9 @@ class Caller:
         self._loop = PrivateLoop(name)
 
     def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:
-        """Return what a method returns, awaited within `deadline` seconds if it is awaitable.
+        """Return the result of a method; await it for `deadline` seconds if it is awaitable.
 
-        A call that is not awaitable is watched by whoever calls us.
+        The deadline of any other method is watched by the caller.
 
         Raises:
             ProviderError: the method's error, classified; `Transient` after the deadline.
@@ -86,25 +86,27 @@ class Caller:
             result = method(*args)
             return self._loop.wait_for(result, deadline) if inspect.isawaitable(result) else result
         except Exception as error:
-            raise classified(error, what) from error
+            raise classify_error(error, what) from error
 
     def close(self) -> None:
         """Stop the loop, cancelling what still runs; safe to call twice."""
         self._loop.close()
 
 
-def side_by_side(
+def call_in_parallel(
     calls: Mapping[str, Callable[[], Any]], deadline: float, clock: Clock
 ) -> dict[str, Any]:
-    """Make calls in a thread each and return what has come within `deadline` seconds.
+    """Make each call in a thread of its own and return the answers within `deadline` seconds.
 
     Returns:
-        By name: the result, the exception, or a `TimeoutError`. A call that is late goes on in its
-        thread, and what it returns is thrown away.
+        By name: the result, the exception, or a `TimeoutError`. A late call goes on in its thread,
+        and its result is thrown away.
     """
     answers: queue.Queue[tuple[str, Any]] = queue.Queue()
     for name, call in calls.items():
-        threading.Thread(target=_answer, args=(answers, name, call), name=name, daemon=True).start()
+        threading.Thread(
+            target=_put_answer, args=(answers, name, call), name=name, daemon=True
+        ).start()
     found: dict[str, Any] = {}
     until = clock.monotonic() + deadline
     while len(found) < len(calls):
@@ -117,7 +119,9 @@ def side_by_side(
     return {name: found.get(name, late) for name in calls}
 
 
-def _answer(answers: "queue.Queue[tuple[str, Any]]", name: str, call: Callable[[], Any]) -> None:
+def _put_answer(
+    answers: "queue.Queue[tuple[str, Any]]", name: str, call: Callable[[], Any]
+) -> None:
     try:
         answers.put((name, call()))
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Whose memories a hosted provider holds.
+"""The owners of whom a hosted provider holds memories.
 
-The other contracts cannot be asked for everyone's memories, as an operator may ask the bus. So an
-adapter notes each owner it has written for, one line of JSON each, in its home.
+An operator may ask the bus for everyone's memories; the other contracts have no such question. So
+an adapter notes each owner for whom it has written, as a line of JSON in a file of its home.
 """
 
 from pathlib import Path
@@ -28,28 +28,28 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def owner_of(scope: Scope) -> Owner:
-    """Return whose memories a scope's events make."""
+    """Return the owner of what is remembered of a scope's events."""
     return Owner(scope.agent, scope.user, scope.workspace)
 
 
-def whole(scope: RecallScope) -> Owner | None:
-    """Return whose memories a scope means, None if it means those of several."""
+def single_owner(scope: RecallScope) -> Owner | None:
+    """Return the one owner that a scope names; None if it stands for several."""
     if scope.agent is None or scope.user is None or scope.workspace is None:
         return None
     return Owner(scope.agent, scope.user, scope.workspace)
 
 
 def session_key(owner: Owner) -> str:
-    """Return the name of what an agent and a person say to each other in a workspace.
+    """Return the key of the conversation between an agent and a person in a workspace.
 
-    It is the same in every session. It is safe in a file name, and no two owners share one.
+    It is the same in every session, safe in a file name, and different for different owners.
     """
     parts = (owner.agent, owner.user, *([owner.workspace] if owner.workspace else []))
     return "@".join(map(folder_of, parts))
 
 
 class Owners:
-    """The file, and what this instance has noted in it. Notes come from one thread."""
+    """The file of owners, which one thread writes."""
 
     def __init__(self, home: Path) -> None:
         """Read nothing before the first use."""
@@ -57,7 +57,7 @@ class Owners:
         self._noted: set[Owner] | None = None
 
     def note(self, owner: Owner) -> None:
-        """Remember an owner; a new one costs one append."""
+        """Remember an owner; a new owner costs one append."""
         if self._noted is None:
             self._noted = set(self._read())
         if owner in self._noted:
@@ -68,27 +68,27 @@ class Owners:
             file.write(b"\n" + msgspec.json.encode(owner))
         self._noted.add(owner)
 
-    def asked(self, scope: RecallScope) -> list[Owner]:
-        """Return those whose memories a recall may return, newest first, at most `MOST`."""
-        if owner := whole(scope):
+    def owners_in(self, scope: RecallScope) -> list[Owner]:
+        """Return the owners in a recall's scope, newest first, at most `MOST`."""
+        if owner := single_owner(scope):
             return [owner]
-        meant = [owner for owner in self._read() if _fits(owner, scope)]
-        return meant[: -MOST - 1 : -1]
+        found = [owner for owner in self._read() if _is_in_scope(owner, scope)]
+        return found[: -MOST - 1 : -1]
 
     def _read(self) -> list[Owner]:
         try:
             lines = self._path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
-        return [owner for line in lines if line for owner in _decoded(line)]
+        return [owner for line in lines if line for owner in _decode(line)]
 
 
-def _fits(owner: Owner, scope: RecallScope) -> bool:
+def _is_in_scope(owner: Owner, scope: RecallScope) -> bool:
     asked = ((scope.agent, owner.agent), (scope.user, owner.user))
     return all(one in (None, its) for one, its in (*asked, (scope.workspace, owner.workspace)))
 
 
-def _decoded(line: bytes) -> list[Owner]:
+def _decode(line: bytes) -> list[Owner]:
     try:
         return [msgspec.json.decode(line, type=Owner)]
     except msgspec.DecodeError:

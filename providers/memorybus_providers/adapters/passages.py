@@ -8,10 +8,10 @@ _ITEM = re.compile(r"\s*[-*•]\s+")
 _HEADING = re.compile(r"#{1,6}\s[^\n]*")
 
 
-def passages(text: str) -> list[str]:
-    """Return the parts of a text: paragraphs, and the items of a list; headings are left out.
+def split_passages(text: str) -> list[str]:
+    """Return the paragraphs and list items of a text, without headings.
 
-    A memory block takes a recollection whole or not at all, and a long text never fits.
+    A memory block takes a recollection whole or not at all, and a long text would never fit.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return [

@@ -1,14 +1,14 @@
 """The nine-member contract behind the bus: ``kind = "registry:module:Class"``.
 
 `Class` (or any callable) is called without arguments and returns a provider of the contract in
-`registry_members`, or several. Each agent, person and workspace has instances of its own, since the
-contract ties an instance to a ``session_key``: it is made of these, not of the session, so that a
-later session recalls what an earlier one remembered. A single provider gets all of the options
-as its configuration, one of several those under its name. One option is the adapter's own:
-``compress_timeout``, the seconds that `on_compress` may take.
+`registry_members`, or several. Each owner (agent, person and workspace) has instances of its own,
+since the contract ties an instance to a ``session_key``. The key is made of the owner and not of
+the session, so that a later session recalls what an earlier one remembered. A single provider gets
+all of the options as its configuration; if there are several, each gets the options under its name.
+One option is the adapter's own: ``compress_timeout``, the seconds that `on_compress` may take.
 
-Better than several in one instance of the bus are several instances: each has its own lanes then,
-and one that fails holds up no other.
+Prefer several instances of the bus to several providers in one instance: each instance has lanes of
+its own, so that one that fails does not hold up the others.
 """
 
 import logging
@@ -24,16 +24,16 @@ from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreNa
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.conversations import Conversations
-from memorybus_providers.adapters.hosted import Caller, classified, options, side_by_side
+from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error, options
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
     ENRICH_DEADLINE,
     SHUTDOWN_DEADLINE,
     RegisteredProvider,
     Registry,
-    WithTools,
+    ToolProvider,
     kept_alone,
     shown_tools,
 )
@@ -48,15 +48,15 @@ from memorybus_providers.base import (
 from memorybus_providers.errors import Permanent
 
 INSTANCES = 64
-"""Owners that are served at once; the one unused longest is shut down (G10)."""
+"""Owners that are served at once; the one unused for the longest time is shut down (G10)."""
 
 _EVICTION = 2.0
-"""Seconds that a call waits for the shutdown of instances which make room for its own."""
+"""Seconds that a call waits until the instances of another owner have made room."""
 
 _COMPRESS_TIMEOUT = "compress_timeout"
 
 _FOREVER = 3_600
-"""Seconds: a lane's lease is as long as the call that it guards."""
+"""Seconds that `compress_timeout` must stay below: a lane's lease lasts as long as the call."""
 
 _log = logging.getLogger("memorybus")
 
@@ -80,7 +80,7 @@ class RegistryProvider(MemoryProvider):
         """Read the adapter's own option.
 
         Raises:
-            ConfigError: it is no number of seconds.
+            ConfigError: its value is no number of seconds.
         """
         super().__init__(config)
         self.time_limits = {ContextCompressing: _compress_timeout(config)}
@@ -90,20 +90,20 @@ class RegistryProvider(MemoryProvider):
         """The stores that the providers keep instead of the agent's own files.
 
         Raises:
-            ProviderError: one cannot say before it has begun.
+            ProviderError: a provider cannot tell its capabilities before it is initialised.
         """
-        told = [kept_alone(capabilities) for _, capabilities in self._unbegun()]
-        return frozenset[StoreName]().union(*told)
+        stores = [kept_alone(capabilities) for _, capabilities in self._capabilities_before_start()]
+        return frozenset[StoreName]().union(*stores)
 
     def open(self) -> None:
-        """Make what the instances share; they are made when their owner first comes.
+        """Make what the instances share; an owner's instances are made when they are first needed.
 
         Raises:
             ConfigError: what the factory makes is no provider of the contract, or two have one
                 name.
         """
         private.directory(self.config.home)
-        _check(self.kind, self._made())
+        _check(self.kind, self._make_members())
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)
         self._conversations = Conversations(self.config.home)
@@ -117,51 +117,51 @@ class RegistryProvider(MemoryProvider):
         if open_ones is None:
             return
         ends = {session_key(owner): one.shutdown_all for owner, one in open_ones.items()}
-        side_by_side(ends, SHUTDOWN_DEADLINE, self.config.clock)
+        call_in_parallel(ends, SHUTDOWN_DEADLINE, self.config.clock)
         self._caller.close()
 
     def backup_paths(self) -> Sequence[Path]:
-        """Return the home: what else the hosted providers keep, they alone know."""
+        """Return the home; where else the hosted providers keep something is not known."""
         return [self.config.home]
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Tell of a completed turn, and keep it for the recalls of its conversation."""
+        """Pass on a completed turn, and keep it for the recalls of its conversation."""
         self._conversations.note(owner_of(ctx.scope), ctx.session, ctx.event_id, event)
         self._tell(ctx, "on_turn_complete", event.user, event.assistant)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Tell of a write; what an action has no use for is None."""
+        """Pass on a write; arguments that its action does not use are None."""
         content = None if event.action == "remove" else event.content
         old_text = None if event.action == "add" else event.old_text
         self._tell(ctx, "on_memory_write", event.action, event.store, content, old_text)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
-        """Tell of what is about to be compressed; the contract has no text to give back."""
-        messages = [plain(message) for message in event.messages]
+        """Pass on what is about to be compressed; the contract returns no text for the summary."""
+        messages = [plain_message(message) for message in event.messages]
         self._tell(ctx, "on_compress", messages, event.compression_count)
         return ""
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the passages of what the providers add to a turn, in their order.
 
-        They are given the prompt, and the session's latest turns with it behind them.
+        They get the prompt, and the session's latest turns followed by the prompt.
         """
         answers = [
             answer
-            for owner in self._owners.asked(ctx.scope)
-            for answer in self._enriched(owner, query, ctx)
+            for owner in self._owners.owners_in(ctx.scope)
+            for answer in self._enrich(owner, query, ctx)
         ]
         several = len({label for label, _ in answers}) > 1
         return [
             Recollection(part, speaker=label if several else "")
             for label, text in dict.fromkeys(answers)
-            for part in passages(text)
+            for part in split_passages(text)
         ]
 
-    def _enriched(self, owner: Owner, query: str, ctx: RecallContext) -> Sequence[tuple[str, str]]:
-        said = self._conversations.of(owner, ctx.session)
-        asked = [*said, {"role": "user", "content": query}]
-        return self._registry(owner).enrich_turn(query, asked, ctx.deadline)
+    def _enrich(self, owner: Owner, query: str, ctx: RecallContext) -> Sequence[tuple[str, str]]:
+        earlier = self._conversations.messages_of(owner, ctx.session)
+        messages = [*earlier, {"role": "user", "content": query}]
+        return self._registry(owner).enrich_turn(query, messages, ctx.deadline)
 
     def _tell(self, ctx: HookContext, method: str, *args: Any) -> None:
         owner = owner_of(ctx.scope)
@@ -169,19 +169,19 @@ class RegistryProvider(MemoryProvider):
         self._registry(owner).tell(ctx.event_id, method, *args, deadline=ctx.deadline)
 
     def _registry(self, owner: Owner) -> Registry:
-        """Return an owner's instances, made if they are not there."""
+        """Return an owner's instances; they are made if they are missing."""
         kept = self._registries
         if kept is None:
             raise Permanent(f"{self.kind} is not open")
         if owner not in kept:
-            kept[owner] = self._started(owner)
+            kept[owner] = self._start_registry(owner)
         kept.move_to_end(owner)
         if len(kept) > INSTANCES:
             kept.popitem(last=False)[1].shutdown_all(_EVICTION)
         return kept[owner]
 
-    def _started(self, owner: Owner) -> Registry:
-        made = self._made()
+    def _start_registry(self, owner: Owner) -> Registry:
+        made = self._make_members()
         found = Registry(self._caller, self.config.clock)
         for provider in made:
             found.register(provider)
@@ -193,27 +193,27 @@ class RegistryProvider(MemoryProvider):
             )
         return found
 
-    def _unbegun(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
-        """Return the providers before anything is begun, and what each can do.
+    def _capabilities_before_start(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
+        """Return the providers, none of them initialised, and the capabilities of each.
 
         Raises:
-            ProviderError: one cannot say, or cannot be made.
+            ProviderError: one cannot tell its capabilities, or cannot be made.
         """
         caller = Caller(self.kind)
         try:
             return [
                 (one, caller.call(self.kind, one.capabilities, deadline=ENRICH_DEADLINE))
-                for one in self._made()
+                for one in self._make_members()
             ]
         finally:
             caller.close()
 
-    def _made(self) -> list[RegisteredProvider]:
+    def _make_members(self) -> list[RegisteredProvider]:
         try:
             made = type(self).factory()
             return list(made) if isinstance(made, Iterable) else [made]
         except Exception as error:
-            raise classified(error, self.kind) from error
+            raise classify_error(error, self.kind) from error
 
     def _config_of_one(self, name: str) -> dict[str, Any]:
         return dict(self._options)
@@ -238,16 +238,16 @@ def _check(kind: str, made: Sequence[RegisteredProvider]) -> None:
 
 
 class RegistryToolsProvider(RegistryProvider):
-    """One provider that brings its tools. The model sees those that ``tool_names`` names."""
+    """One provider that brings tools. The model sees those that ``tool_names`` names."""
 
     capabilities = msgspec.structs.replace(RegistryProvider.capabilities, tools=True)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the schemas of the tools that are shown, asked of a provider not yet begun."""
+        """Return the schemas of the tools that are shown, without initialising the provider."""
         return [
             schema
-            for one, capabilities in self._unbegun()
-            if isinstance(one, WithTools)
+            for one, capabilities in self._capabilities_before_start()
+            if isinstance(one, ToolProvider)
             for schema in one.get_tool_schemas()
             if _tool_name(schema) in shown_tools(capabilities)
         ]
@@ -255,7 +255,7 @@ class RegistryToolsProvider(RegistryProvider):
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool; one that is hidden answers with an ``error``."""
+        """Run a tool; a call of a hidden tool is answered with an ``error``."""
         try:
             registry = self._registry(owner_of(ctx.scope))
             result = registry.call_tool(tool, arguments, ctx.deadline)
@@ -268,10 +268,10 @@ def host(target: str) -> type[MemoryProvider]:
     """Return the provider class of ``registry:<target>``; `target` reads ``module:Class``.
 
     Raises:
-        MissingProvider, ConfigError: see `registry.named`.
+        MissingProvider, ConfigError: see `registry.import_named`.
     """
-    factory = registry.named(target)
-    brings_tools = isinstance(factory, type) and issubclass(factory, WithTools)
+    factory = registry.import_named(target)
+    brings_tools = isinstance(factory, type) and issubclass(factory, ToolProvider)
     base = RegistryToolsProvider if brings_tools else RegistryProvider
     fields = {"kind": f"registry:{target}", "factory": staticmethod(factory)}
     return type("HostedRegistryProvider", (base,), fields)
@@ -302,8 +302,8 @@ def _as_object(result: Any) -> Mapping[str, Any]:
     return result if isinstance(result, Mapping) else {"result": result}
 
 
-def plain(message: Message) -> dict[str, str]:
-    """Return a message as the contract has it: role and text, no parts."""
+def plain_message(message: Message) -> dict[str, str]:
+    """Return a message as the contract has it: role and text, without parts."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]

@@ -2,17 +2,17 @@
 
 The contract is the ``MemoryProvider`` protocol of a fork of Hermes Agent (``agent/memory/`` of
 ``souhailbouardi-prog/De`` at 4ce1a79; proposed to Hermes as NousResearch/hermes-agent#3958). The
-registry here has its registry's terms: duplicate names refused, an unavailable or failing provider
-dropped at the start, all asked side by side within five seconds, one that fails or is late left out
-of an answer. One thing differs: a failed write is not swallowed. The bus is told, and tells again
-only those that have not taken it.
+registry here follows the rules of the fork's registry: it refuses duplicate names, drops a provider
+that is unavailable or fails at the start, asks all providers in parallel within five seconds, and
+leaves out of an answer what failed or is late. One thing differs: a failed write is not swallowed.
+The bus learns of it, and the next try calls only the providers that have not taken the write.
 
-Of ``capabilities`` that protocol says: ``tool_names`` are the tools that a provider adds to those
+That protocol says of ``capabilities``: ``tool_names`` are the tools that a provider adds to those
 the model sees, all of which stand in the agent's own registry of tools;
 ``suppresses_local_writes`` leaves out the writes to MEMORY.md and USER.md, while
 ``on_memory_write`` is called all the same. The contract has no member that describes or runs a
-tool. A provider that has Hermes's own two beside the nine (``get_tool_schemas``,
-``handle_tool_call``) is asked by them.
+tool. For a provider that has Hermes's own two methods beside the nine (``get_tool_schemas``,
+``handle_tool_call``), these are used.
 """
 
 import logging
@@ -24,20 +24,20 @@ from typing import Any, Final, Protocol, get_args, runtime_checkable
 from memorybus.clock import SYSTEM, Clock
 from memorybus.events import Message, StoreName
 
-from memorybus_providers.adapters.hosted import Caller, classified, side_by_side
+from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 ENRICH_DEADLINE: Final = 5.0
-"""Seconds in which all providers together must have answered."""
+"""Seconds within which all providers together must have answered."""
 
 COMPRESS_DEADLINE: Final = 120.0
-"""Seconds a provider may take to save what is about to be compressed, unless told otherwise."""
+"""Default of the seconds that a provider may take to save what is about to be compressed."""
 
 SHUTDOWN_DEADLINE: Final = 15.0
-"""Seconds in which all providers together must have shut down."""
+"""Seconds within which all providers together must have shut down."""
 
 _REMEMBERED = 1_000
-"""Events of which it is known who has taken them, while somebody has not (G10)."""
+"""Events that only some providers have taken, of which it is remembered which ones (G10)."""
 
 _STORES: Final[tuple[StoreName, ...]] = get_args(StoreName)
 
@@ -89,8 +89,8 @@ class RegisteredProvider(Protocol):
 
 
 @runtime_checkable
-class WithTools(Protocol):
-    """What a provider has beside the contract if it brings its tools: Hermes's two methods."""
+class ToolProvider(Protocol):
+    """A provider that brings tools, by Hermes's two methods beside the contract."""
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return OpenAI function schemas of all its tools."""
@@ -107,7 +107,7 @@ def shown_tools(capabilities: Mapping[str, Any]) -> frozenset[str]:
 
 
 def kept_alone(capabilities: Mapping[str, Any]) -> frozenset[StoreName]:
-    """Return the stores whose local writes a provider suppresses: it keeps them alone."""
+    """Return the stores that a provider keeps alone: those whose local writes it suppresses."""
     suppresses = capabilities.get("suppresses_local_writes", False)
     if isinstance(suppresses, Mapping):
         return frozenset(store for store in _STORES if suppresses.get(store))
@@ -115,10 +115,10 @@ def kept_alone(capabilities: Mapping[str, Any]) -> frozenset[StoreName]:
 
 
 class Registry:
-    """The providers of one session key. Belongs to one thread, but for what `enrich_turn` starts.
+    """The providers of one session key. Used by one thread, apart from those of `enrich_turn`.
 
     Attributes:
-        foreign_tools: tools that its providers name and do not bring.
+        foreign_tools: tools that the providers name but do not bring.
     """
 
     def __init__(self, caller: Caller, clock: Clock = SYSTEM) -> None:
@@ -126,7 +126,7 @@ class Registry:
         self._caller = caller
         self._clock = clock
         self._members: dict[str, RegisteredProvider] = {}
-        self._tools: dict[str, WithTools] = {}
+        self._tools: dict[str, ToolProvider] = {}
         self._started = False
         self._asked: set[str] = set()
         self._taken: OrderedDict[str, set[str]] = OrderedDict()
@@ -136,7 +136,7 @@ class Registry:
         """Add a provider.
 
         Raises:
-            ValueError: there is one of that name.
+            ValueError: there is one of that name already.
             RuntimeError: `initialize_all` was called already.
         """
         if self._started:
@@ -164,15 +164,15 @@ class Registry:
             if not self._call(name, member.is_available):
                 raise Unavailable("is not available")
             self._call(name, member.initialize, session_key, config)
-            self._adopt(member, self._call(name, member.capabilities))
+            self._register_tools(member, self._call(name, member.capabilities))
         except ProviderError as error:
             _log.warning("memory provider %r is dropped: %s", name, error)
             return str(error)
         return ""
 
-    def _adopt(self, member: RegisteredProvider, capabilities: Mapping[str, Any]) -> None:
+    def _register_tools(self, member: RegisteredProvider, capabilities: Mapping[str, Any]) -> None:
         shown = shown_tools(capabilities)
-        if isinstance(member, WithTools):
+        if isinstance(member, ToolProvider):
             self._tools = dict.fromkeys(shown, member) | self._tools
         else:
             self.foreign_tools |= shown
@@ -185,10 +185,10 @@ class Registry:
     def enrich_turn(
         self, user_message: str, messages: Sequence[Message], deadline: float = ENRICH_DEADLINE
     ) -> list[tuple[str, str]]:
-        """Ask all providers side by side and return (label, text) of those that have something.
+        """Ask all providers in parallel and return (label, text) of those that have an answer.
 
-        One that fails, is late, or still works on an earlier question is left out: nobody holds
-        more than one thread (G10).
+        A provider that fails, is late, or still works on an earlier question is left out: none
+        holds more than one thread (G10).
 
         Raises:
             ProviderError: all of them failed, so that an error is not taken for "no memories".
@@ -198,9 +198,9 @@ class Registry:
             name: partial(self._ask, name, member, user_message, messages)
             for name, member in self._members.items()
         }
-        answers = side_by_side(calls, within, self._clock)
+        answers = call_in_parallel(calls, within, self._clock)
         failed = [
-            classified(answer, name)
+            classify_error(answer, name)
             for name, answer in answers.items()
             if isinstance(answer, Exception)
         ]
@@ -227,8 +227,8 @@ class Registry:
         """Call a write hook of every provider that has not taken this event yet.
 
         Raises:
-            ProviderError: of one that failed, after all were called; a `Transient` one first,
-                since another try may serve those.
+            ProviderError: the error of one that failed, after all were called; preferably a
+                `Transient` one, since another try may succeed.
         """
         taken = self._taken.get(event_id, set())
         failed = []
@@ -255,7 +255,7 @@ class Registry:
         """Run a tool that a provider shows.
 
         Raises:
-            ProviderError: what it raises; `Permanent` if nobody shows a tool of that name.
+            ProviderError: what the tool raises; `Permanent` if no provider shows such a tool.
         """
         member = self._tools.get(tool)
         if member is None:
@@ -263,10 +263,10 @@ class Registry:
         return self._call(tool, member.handle_tool_call, tool, arguments, deadline=deadline)
 
     def shutdown_all(self, deadline: float = SHUTDOWN_DEADLINE) -> None:
-        """Shut all providers down side by side; what takes longer than `deadline` is left alone."""
+        """Shut all providers down in parallel; those that take over `deadline` are not awaited."""
         members, self._members = self._members, {}
         calls = {name: partial(self._call, name, m.shutdown) for name, m in members.items()}
-        for name, answer in side_by_side(calls, deadline, self._clock).items():
+        for name, answer in call_in_parallel(calls, deadline, self._clock).items():
             if isinstance(answer, Exception):
                 _log.warning("memory provider %r did not shut down: %s", name, answer)
 

@@ -69,7 +69,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     try:
         db.execute("pragma journal_mode = wal")
     except sqlite3.OperationalError as error:
-        if isinstance(ledger.translated(error), Unavailable):
+        if isinstance(ledger.provider_error(error), Unavailable):
             raise
 
 
@@ -85,7 +85,7 @@ def reporting_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise ledger.translated(error) from error
+        raise ledger.provider_error(error) from error
     except LOCAL_ERRORS:
         raise
     except (sqlite3.DatabaseError, OSError) as error:

@@ -9,19 +9,19 @@
         def make_provider(self, tmp_path):
             return NotesProvider(ProviderConfig(name="notes", home=tmp_path))
 
-A provider is held to what it declares; rules about anything else are skipped, with the reason.
+A provider is tested for what it declares; rules about anything else are skipped, with the reason.
 The rules, each a test with one sentence, by module:
 
 - ``declared``: kind, delivery class, capabilities, hooks, tools and options are well formed and
   agree with each other; a provider can be shut down at any time.
-- ``once``: what was applied once stays applied once; a stale owner changes nothing (G4, G5).
-- ``recalled``: recall finds what is the asker's and nothing else, in time, whatever the text.
+- ``once``: an event's effect happens once; a stale owner changes nothing (G4, G5).
+- ``recalled``: a recall finds the asker's memories and no others, in time, whatever the text.
 - ``digested``: the digest stands for the state, in any order of keys (G8).
-- ``retracted``: what was taken back is gone, and nothing else is.
+- ``retracted``: what was retracted is gone, and nothing else.
 - ``forgotten``: an erasure takes all of a scope and no more; an export yields what it would take.
 - ``bulk``: several turns in one call are remembered as they would be one by one.
 
-``rules`` has what an author supplies or overrides, ``samples`` the events that are fed.
+``rules`` has what an author supplies or overrides, ``samples`` the events that are applied.
 See ``docs/providers.md``.
 """
 

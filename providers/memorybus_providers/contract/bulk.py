@@ -17,7 +17,7 @@ from memorybus_providers.contract.rules import Rules, require
 from memorybus_providers.contract.samples import (
     OTHER_USER,
     SampleStep,
-    call,
+    call_hooks,
     hook_context,
 )
 
@@ -31,7 +31,7 @@ class BulkRules(Rules):
     def test_turns_in_bulk_are_as_one_by_one(self, tmp_path: Path) -> None:
         """Turns of several sessions and people leave the same state in one call as in several."""
         with self._opened_bulky(tmp_path / "single") as provider:
-            call(provider, _turns())
+            call_hooks(provider, _turns())
             single = self._state(provider)
         with self._opened_bulky(tmp_path / "bulk") as provider:
             _send(provider, _turns())

@@ -22,11 +22,11 @@ from memorybus_providers.contract.samples import feed, steps
 from memorybus_providers.dispatch import HOOKS
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_TYPES = ("", "text", "number", "flag", "list")
-_ASKED: Mapping[str, Any] = MappingProxyType(
+_OPTION_TYPES = ("", "text", "number", "flag", "list")
+_DIALOGUE_PARTS: Mapping[str, Any] = MappingProxyType(
     {"choices": (list, tuple), "hint": str, "secret": bool, "required": bool}
 )
-_CALLS = {
+_ARGUMENT_COUNTS = {
     **dict.fromkeys(HOOKS.values(), 2),
     "prefetch": 2,
     "retract": 2,
@@ -74,12 +74,14 @@ class DeclaredRules(Rules):
         unknown = can.handles - set(EVENT_TYPES)
         require(not unknown, f"handles names what is no event: {unknown}")
         for event, hook in HOOKS.items():
-            _agree(provider, hook, event in can.handles, f"{event.__name__} in handles")
-        _agree(provider, "prefetch", can.recall, "recall")
-        _agree(provider, "retract", can.retracts, "retracts")
-        _agree(provider, "forget", can.forgets, "forgets")
-        _agree(provider, "export", can.exports, "exports")
-        _agree(provider, "handle_tool_call", can.tools or ToolCalled in can.handles, "tools")
+            _require_agreement(provider, hook, event in can.handles, f"{event.__name__} in handles")
+        _require_agreement(provider, "prefetch", can.recall, "recall")
+        _require_agreement(provider, "retract", can.retracts, "retracts")
+        _require_agreement(provider, "forget", can.forgets, "forgets")
+        _require_agreement(provider, "export", can.exports, "exports")
+        _require_agreement(
+            provider, "handle_tool_call", can.tools or ToolCalled in can.handles, "tools"
+        )
         require(
             can.tools == bool(provider.get_tool_schemas()),
             f"tools is {can.tools}, get_tool_schemas returns {provider.get_tool_schemas()!r}",
@@ -88,7 +90,7 @@ class DeclaredRules(Rules):
     def test_hooks_take_what_they_are_called_with(self, tmp_path: Path) -> None:
         """Every hook can be called with its positional arguments (event, context)."""
         provider = self.make_provider(tmp_path)
-        for name, count in _CALLS.items():
+        for name, count in _ARGUMENT_COUNTS.items():
             signature = inspect.signature(getattr(provider, name))
             try:
                 signature.bind(*range(count))
@@ -116,7 +118,7 @@ class DeclaredRules(Rules):
                 value = field.get(part)
                 require(isinstance(value, str) and value, f"option without {part}: {field!r}")
             _require_json(field, f"option {field['key']!r}")
-            _check_asked(field)
+            _check_dialogue_parts(field)
         keys = [field["key"] for field in schema]
         require(len(keys) == len(set(keys)), f"option keys repeat: {keys}")
 
@@ -143,7 +145,7 @@ class DeclaredRules(Rules):
             require(not missing, f"backup_paths names what is not there: {missing}")
 
 
-def _agree(provider: MemoryProvider, hook: str, declared: bool, what: str) -> None:
+def _require_agreement(provider: MemoryProvider, hook: str, declared: bool, what: str) -> None:
     overridden = getattr(type(provider), hook) is not getattr(MemoryProvider, hook)
     require(
         overridden == declared,
@@ -169,17 +171,17 @@ def _check_tool(schema: Mapping[str, Any]) -> str:
     return str(name)
 
 
-def _check_asked(field: Mapping[str, Any]) -> None:
-    """Check the parts of an option that a set-up dialogue goes by."""
+def _check_dialogue_parts(field: Mapping[str, Any]) -> None:
+    """Check the parts of an option that a set-up dialogue uses."""
     key = field["key"]
-    for part, kind in _ASKED.items():
+    for part, kind in _DIALOGUE_PARTS.items():
         value = field.get(part)
         require(
             value is None or isinstance(value, kind),
             f"option {key!r}: {part} must be {kind}, not {value!r}",
         )
     said, choices = field.get("type", ""), field.get("choices") or ()
-    require(said in _TYPES, f"option {key!r}: type {said!r} is none of {_TYPES}")
+    require(said in _OPTION_TYPES, f"option {key!r}: type {said!r} is none of {_OPTION_TYPES}")
     default = field.get("default")
     known = not choices or default in (None, "") or default in choices
     require(known, f"option {key!r}: the default {default!r} is none of its choices")

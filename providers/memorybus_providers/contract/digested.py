@@ -47,7 +47,7 @@ class DigestRules(Rules):
         require(before != after, "one thing more was remembered, and the digest is the same")
 
     def test_the_order_of_unrelated_keys_does_not_matter(self, tmp_path: Path) -> None:
-        """Keys go their own ways: whichever came first, the digest is the same (G8)."""
+        """Whichever of two unrelated keys came first, the digest is the same (G8)."""
         here = self._story(tmp_path, "here")
         there = self._story(tmp_path, "there", OTHERS, _ELSEWHERE, _LATER)
         one = self._digest(tmp_path / "one", here, there)
@@ -76,7 +76,7 @@ class DigestRules(Rules):
         session: SessionRef = SESSION,
         first: int = 1,
     ) -> list[SampleStep]:
-        """Return one event of each type, and one that is remembered for sure."""
+        """Return one event of each type, and one that is certainly remembered."""
         provider = self.make_provider(tmp_path)
         events = (*every_event(text), self.remember(provider, text + " and kept"))
         return [SampleStep(n, event, scope, session) for n, event in enumerate(events, first)]

@@ -1,7 +1,7 @@
-"""Rules of erasure and export: all that is somebody's, and nothing that is another's.
+"""Rules of erasure and export: all memories of an owner, and none of another's.
 
-They are skipped for a provider that does not declare `forgets` or `exports`, and where they look
-at recalls for one that recalls nothing, or not word for word.
+They are skipped for a provider that does not declare `forgets` or `exports`. Those that look at
+recalls are also skipped for one that recalls nothing, or not word for word.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _ASKED: Final[tuple[tuple[RecallScope, tuple[Scope, ...], Scope], ...]] = (
     (RecallScope(HERE.agent, None, None), (HERE, OTHER_USER), OTHERS),
     (RecallScope.own(HERE), (HERE,), OTHER_USER),
 )
-"""What is erased, whose memories that takes, and whose it leaves."""
+"""For each erased scope: the owners whose memories it takes, and one whose memories stay."""
 
 
 class ForgetRules(Rules):
@@ -45,8 +45,8 @@ class ForgetRules(Rules):
             home = tmp_path / str(number)
             with self._opened_forgetting(home) as provider:
                 for n, scope in enumerate(gone, 1):
-                    feed(provider, [self._said(provider, n, _GONE, scope)])
-                feed(provider, [self._said(provider, 9, _KEPT, stays)])
+                    feed(provider, [self._step_about(provider, n, _GONE, scope)])
+                feed(provider, [self._step_about(provider, 9, _KEPT, stays)])
                 _forget(provider, asked)
             with self._opened_forgetting(home) as provider:
                 for scope in gone:
@@ -60,7 +60,7 @@ class ForgetRules(Rules):
                 pytest.skip("its state is no file here")
             for n, event in enumerate(every_event(f"I saw a {_GONE}."), 1):
                 feed(lane, [SampleStep(n, event)])
-            feed(lane, [self._said(lane, 99, _KEPT, OTHER_USER)])
+            feed(lane, [self._step_about(lane, 99, _KEPT, OTHER_USER)])
             with self._opened_forgetting(tmp_path) as provider:
                 residue = _forget(provider, _PERSON)
             found = [path for path in _files(tmp_path) if _holds(path, _GONE)]
@@ -71,11 +71,11 @@ class ForgetRules(Rules):
         states: list[object] = []
         for forgets in (True, False):
             with self._opened_forgetting(tmp_path / str(forgets)) as provider:
-                feed(provider, [self._said(provider, 1, _KEPT, OTHER_USER)])
+                feed(provider, [self._step_about(provider, 1, _KEPT, OTHER_USER)])
                 if forgets:
-                    feed(provider, [self._said(provider, 2, _GONE, HERE)])
+                    feed(provider, [self._step_about(provider, 2, _GONE, HERE)])
                     _forget(provider, _PERSON)
-                feed(provider, [self._said(provider, 3, _LATER, OTHERS)])
+                feed(provider, [self._step_about(provider, 3, _LATER, OTHERS)])
                 digest = provider.digest()
                 kept = [self.state(provider, word) for word in (_GONE, _KEPT, _LATER)]
                 states.append((kept, None if digest is None else list(digest)))
@@ -84,10 +84,10 @@ class ForgetRules(Rules):
     def test_a_lane_goes_on_after_an_erasure(self, tmp_path: Path) -> None:
         """What another instance erased stays away, and what is said afterwards is remembered."""
         with self._opened_forgetting(tmp_path) as lane:
-            feed(lane, [self._said(lane, 1, _GONE, HERE)])
+            feed(lane, [self._step_about(lane, 1, _GONE, HERE)])
             with self._opened_forgetting(tmp_path) as provider:
                 _forget(provider, _PERSON)
-            feed(lane, [self._said(lane, 2, _LATER, HERE)])
+            feed(lane, [self._step_about(lane, 2, _LATER, HERE)])
             require(not self._recalls(lane, _GONE, HERE), "a lane brings back what was erased")
             require(self._recalls(lane, _LATER, HERE), "after an erasure a lane remembers nothing")
 
@@ -95,7 +95,7 @@ class ForgetRules(Rules):
         """To erase what is not there, or not there any more, is no error."""
         with self._opened_forgetting(tmp_path) as provider:
             _forget(provider, _PERSON)
-            feed(provider, [self._said(provider, 1, _GONE, HERE)])
+            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
             _forget(provider, _PERSON)
             residue = _forget(provider, _PERSON)
             require(not residue.erased, f"there was nothing, and {residue.erased} were erased")
@@ -103,8 +103,8 @@ class ForgetRules(Rules):
     def test_an_export_yields_what_is_kept_of_a_scope(self, tmp_path: Path) -> None:
         """An export has each text of the scope with its owner, and none of anybody else's."""
         with self._opened_exporting(tmp_path) as provider:
-            feed(provider, [self._said(provider, 1, _GONE, HERE)])
-            feed(provider, [self._said(provider, 2, _KEPT, OTHER_USER)])
+            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
+            feed(provider, [self._step_about(provider, 2, _KEPT, OTHER_USER)])
             found = list(provider.export(_PERSON))
             texts = [one.text for one in found]
             require(any(_GONE in text for text in texts), f"the export lacks a text: {texts}")
@@ -117,7 +117,7 @@ class ForgetRules(Rules):
         with self._opened_exporting(tmp_path) as provider:
             if not provider.capabilities.forgets:
                 pytest.skip("erases nothing")
-            feed(provider, [self._said(provider, 1, _GONE, HERE)])
+            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
             _forget(provider, _PERSON)
             require(not list(provider.export(_PERSON)), "an export still has what was erased")
 
@@ -127,7 +127,7 @@ class ForgetRules(Rules):
             if provider.owners() is None:
                 pytest.skip("cannot tell whose memories it keeps")
             for n, scope in enumerate((HERE, OTHER_USER, OTHERS, HERE), 1):
-                feed(provider, [self._said(provider, n, f"{_KEPT} {n}", scope)])
+                feed(provider, [self._step_about(provider, n, f"{_KEPT} {n}", scope)])
             found = _owners(provider)
             wanted = sorted(_names(scope) for scope in (HERE, OTHER_USER, OTHERS))
             require(found == wanted, f"of {wanted} something is kept, and it names {found}")
@@ -137,7 +137,7 @@ class ForgetRules(Rules):
                 _forget(provider, RecallScope.own(HERE))
                 require(_names(HERE) not in _owners(provider), "who was forgotten is still named")
 
-    def _said(self, provider: MemoryProvider, n: int, word: str, scope: Scope) -> SampleStep:
+    def _step_about(self, provider: MemoryProvider, n: int, word: str, scope: Scope) -> SampleStep:
         return SampleStep(n, self.remember(provider, f"I saw a {word}."), scope)
 
     def _recalls(self, provider: MemoryProvider, word: str, scope: Scope) -> bool:

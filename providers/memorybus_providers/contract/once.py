@@ -11,7 +11,7 @@ from memorybus_providers.contract.rules import Rules, require
 from memorybus_providers.contract.samples import (
     LANE,
     SampleStep,
-    call,
+    call_hooks,
     every_event,
     feed,
     hook_context,
@@ -62,9 +62,11 @@ class OnceRules(Rules):
         ids = [step.event_id for step in given]
         with self.opened_transactional(tmp_path) as provider:
             feed(provider, given[:3])
-            require(_known(provider, ids) == set(ids[:3]), "the ledger differs from the record")
+            require(_known_ids(provider, ids) == set(ids[:3]), "the ledger differs from the record")
         with self.opened_transactional(tmp_path) as provider:
-            require(_known(provider, ids) == set(ids[:3]), "the ledger does not survive a restart")
+            require(
+                _known_ids(provider, ids) == set(ids[:3]), "the ledger does not survive a restart"
+            )
 
     def test_an_event_at_a_new_position_is_known(self, tmp_path: Path) -> None:
         """An event that comes again further on in the log is found by its id (G4)."""
@@ -100,7 +102,9 @@ class OnceRules(Rules):
             require(self.state(provider, _WORD) == before, "effects outlive a rollback")
             _require_progress(provider, progress_at(first))
             ids = [step.event_id for step in rest]
-            require(not _known(provider, ids), "the ledger holds ids of a rolled back transaction")
+            require(
+                not _known_ids(provider, ids), "the ledger holds ids of a rolled back transaction"
+            )
             feed(provider, rest)
             _require_progress(provider, progress_at(rest[-1]))
 
@@ -124,7 +128,7 @@ class OnceRules(Rules):
                 pass
 
 
-def _known(provider: TransactionalProvider, ids: list[str]) -> set[str]:
+def _known_ids(provider: TransactionalProvider, ids: list[str]) -> set[str]:
     with provider.transaction(Fence(LANE, 1)) as transaction:
         return set(transaction.applied(ids))
 
@@ -137,7 +141,7 @@ def _require_knows(provider: MemoryProvider, sent: SampleStep, unsent: SampleSte
 
 def _abandon(provider: TransactionalProvider, given: list[SampleStep]) -> None:
     with suppress(_Abandoned), provider.transaction(Fence(LANE, 1)) as transaction:
-        call(provider, given)
+        call_hooks(provider, given)
         transaction.record([step.event_id for step in given], progress_at(given[-1]))
         raise _Abandoned
 

@@ -1,4 +1,4 @@
-"""Rules of recall: it finds the asker's memories alone, in time, whatever the text."""
+"""Rules of recall: it finds only the asker's memories, in time, whatever the text."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from memorybus_providers.contract.samples import (
     SampleStep,
     every_event,
     feed,
-    handled,
+    handles_event,
     hook_context,
     recall_context,
     steps,
@@ -36,10 +36,10 @@ _WORD = "wolpertinger"
 
 
 class RecallRules(Rules):
-    """Recall finds what is the asker's and nothing else, and any text is safe."""
+    """Recall finds the asker's memories and no others, and any text is safe."""
 
     def test_recall_finds_what_was_remembered(self, tmp_path: Path) -> None:
-        """What a scope remembered answers a natural question that shares its words."""
+        """A question in natural words that shares words with a memory finds it."""
         with self.opened_recalling(tmp_path) as provider:
             feed(provider, steps(self.remember(provider, _REMEMBERED)))
             require(self._finds(provider, HERE), "what was remembered is not recalled")
@@ -52,7 +52,7 @@ class RecallRules(Rules):
             require(self._finds(provider, HERE), "a second instance does not recall it")
 
     def test_recall_as_of_a_time_knows_nothing_later(self, tmp_path: Path) -> None:
-        """Who says that it can recall as of a time leaves out what was remembered later."""
+        """A provider that declares `as_of` leaves out what was remembered later."""
         with self.opened_recalling(tmp_path) as provider:
             if not provider.capabilities.as_of:
                 pytest.skip("it does not say that it can recall as of a time")
@@ -71,12 +71,12 @@ class RecallRules(Rules):
             require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
 
     def test_recall_keeps_workspaces_apart(self, tmp_path: Path) -> None:
-        """A turn is recalled in its own workspace alone; none named is one like any other.
+        """A turn is recalled in its own workspace alone; the empty one is one like any other.
 
-        Writes to the two stores are another matter: they belong to the agent or to the person.
+        Writes to the two stores are not tested: they belong to the agent or to the person.
         """
         with self.opened_recalling(tmp_path) as provider:
-            if not handled(provider, TurnCompleted):
+            if not handles_event(provider, TurnCompleted):
                 pytest.skip("it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
                 told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")

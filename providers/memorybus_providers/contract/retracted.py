@@ -1,4 +1,4 @@
-"""Rules of retraction: what was taken back is gone as if it had never been said; nothing else is.
+"""Rules of retraction: what was retracted is gone as if it had never been said; nothing else is.
 
 They are skipped for a provider that does not declare `retracts`, or remembers no turns.
 """
@@ -19,7 +19,7 @@ from memorybus_providers.contract.samples import (
     SESSION,
     SampleStep,
     feed,
-    handled,
+    handles_event,
     recall_context,
 )
 
@@ -86,7 +86,7 @@ class RetractRules(Rules):
     def _opened_retracting(self, home: Path) -> Iterator[MemoryProvider]:
         """Open an instance, or skip the test if it retracts nothing that could be recalled."""
         with self.opened_recalling(home) as provider:
-            if not (provider.capabilities.retracts and handled(provider, TurnCompleted)):
+            if not (provider.capabilities.retracts and handles_event(provider, TurnCompleted)):
                 pytest.skip("retracts no turns")
             yield provider
 

@@ -1,4 +1,4 @@
-"""What an author supplies to the contract, and what its rules share."""
+"""What an author supplies to the contract, and what the groups of rules share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from memorybus.events import AnyEvent, MemoryWritten, TurnCompleted
 
 from memorybus_providers.base import MemoryProvider, TransactionalProvider
-from memorybus_providers.contract.samples import EVERYONE, handled, recall_context
+from memorybus_providers.contract.samples import EVERYONE, handles_event, recall_context
 
 
 class ContractBroken(AssertionError):
@@ -44,12 +44,12 @@ class Rules(ABC):
 
     def remember(self, provider: MemoryProvider, text: str) -> AnyEvent:
         """Return an event after which its user, and nobody else, can recall `text`."""
-        if handled(provider, MemoryWritten):
+        if handles_event(provider, MemoryWritten):
             return MemoryWritten(action="add", store="user", content=text)
         return TurnCompleted(user=text, assistant="Noted.", ordinal=0)
 
     def state(self, provider: MemoryProvider, query: str) -> object:
-        """Return what is compared to see if anything changed: all that a recall finds."""
+        """Return everything that a recall finds; it is compared to see whether anything changed."""
         found = provider.prefetch(query, recall_context(EVERYONE, self.deadline))
         return sorted((r.text, r.session, r.at) for r in found)
 

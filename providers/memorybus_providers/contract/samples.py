@@ -1,4 +1,4 @@
-"""The events, contexts and hostile texts of the contract, and how it feeds them to a provider."""
+"""The events, contexts and hostile texts of the contract, and how they are applied."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -128,17 +128,20 @@ def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallC
 
 
 def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 1) -> None:
-    """Apply steps as a lane does: one transaction where there are any, skipping the ledger's."""
+    """Apply steps as a lane does: for a transactional provider, in one transaction.
+
+    Steps that the ledger holds already are left out.
+    """
     if isinstance(provider, TransactionalProvider):
         with provider.transaction(Fence(LANE, epoch)) as transaction:
             known = transaction.applied([step.event_id for step in given])
-            call(provider, [step for step in given if step.event_id not in known])
+            call_hooks(provider, [step for step in given if step.event_id not in known])
             transaction.record([step.event_id for step in given], progress_at(given[-1], epoch))
     else:
-        call(provider, given)
+        call_hooks(provider, given)
 
 
-def call(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
+def call_hooks(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
     """Call the hooks of steps."""
     apply = bind(provider)
     for step in given:
@@ -150,6 +153,6 @@ def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
     return Progress(epoch, step.entry, step.n)
 
 
-def handled(provider: MemoryProvider, event_type: type[Event]) -> bool:
-    """Return whether a provider declares an event type."""
+def handles_event(provider: MemoryProvider, event_type: type[Event]) -> bool:
+    """Say whether a provider declares that it handles an event type."""
     return event_type in provider.capabilities.handles

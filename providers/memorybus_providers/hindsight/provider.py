@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from memorybus.errors import Permanent, ProviderError, Transient
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
-from memorybus_providers.adapters.owners import whole
+from memorybus_providers.adapters.owners import single_owner
 from memorybus_providers.base import (
     HookContext,
     ProviderConfig,
@@ -184,7 +184,7 @@ class HindsightProvider(RemoteProvider["Service"]):
         erased = 0
         for bank in self._banks(scope):
             calls = self._calls(_ERASING)
-            if whole(scope) or next(calls.document_names(bank, tags_of(scope)), None):
+            if single_owner(scope) or next(calls.document_names(bank, tags_of(scope)), None):
                 erased += calls.delete_bank(bank)
         traced = self._calls(_ERASING).features().llm_trace
         return Residue(erased, (_TRACES,) if traced else ())
@@ -251,7 +251,7 @@ class HindsightProvider(RemoteProvider["Service"]):
 
     def _banks(self, scope: RecallScope) -> list[str]:
         """Return the bank of a whole scope, or all of our banks, to be filtered by tags."""
-        if owner := whole(scope):
+        if owner := single_owner(scope):
             return [bank_of(self._options.prefix, owner.agent, owner.user, owner.workspace)]
         return self._calls(_ERASING).bank_names(f"{self._options.prefix}__")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybus_providers.base import Placement, ProviderConfig
 from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, options_of
-from memorybus_providers.fact_provider import FactProvider, lacking
+from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.holographic.store import HolographicStore
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
@@ -70,4 +70,4 @@ class HolographicProvider(FactProvider):
 
             return Meaning(self.path, self.config, options)
         except ImportError as error:
-            raise lacking(self.config, options, error) from error
+            raise missing_library(self.config, options, error) from error

@@ -166,7 +166,7 @@ class HolographicStore:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise ledger.translated(error) from error
+            raise ledger.provider_error(error) from error
         except sqlite3.DatabaseError as error:
             # A subclass means one statement; the class itself means that the file is damaged.
             if type(error) is sqlite3.DatabaseError:

@@ -48,7 +48,7 @@ def search_messages(tenant: Tenant, question: str, results: int) -> list[Recolle
     found = (
         fetch_or_empty(lambda: tenant.honcho.search(question, limit=results)) if question else ()
     )
-    return [_from_message(one, tenant) for one in found if is_recallable(one)]
+    return [message_recollection(one, tenant) for one in found if is_recallable(one)]
 
 
 def recall_requests(tenant: Tenant, question: str, results: int) -> list[RecallRequest]:
@@ -110,7 +110,8 @@ def is_recallable(message: Message) -> bool:
     return message.session_id != places.NOTES and not message.metadata.get("retracted")
 
 
-def _from_message(message: Message, tenant: Tenant) -> Recollection:
+def message_recollection(message: Message, tenant: Tenant) -> Recollection:
+    """Return a message with its session, time, speaker and event."""
     owner = tenant.owner
     return Recollection(
         message.content,

@@ -40,15 +40,15 @@ def delete_workspace(tenant: Tenant) -> int:
 
 
 def _message(one: Message, tenant: Tenant) -> StoredMemory:
-    owner = tenant.owner
+    found = finding.message_recollection(one, tenant)
     return _stored(
         tenant,
-        one.content,
+        found.text,
         "message",
-        session=str(one.metadata.get("session") or one.session_id),
-        at=round(one.created_at.timestamp() * 1_000),
-        speaker=owner.user if one.peer_id == tenant.person.id else owner.agent,
-        event=str(one.metadata.get("event_id") or ""),
+        session=found.session,
+        at=found.at,
+        speaker=found.speaker,
+        event=found.event,
     )
 
 

@@ -12,7 +12,7 @@ from honcho.conclusions import ConclusionsView
 from honcho.message import Message
 from memorybus.events import StoreName
 
-from memorybus_providers.adapters.owners import MOST, Owner, whole
+from memorybus_providers.adapters.owners import MOST, Owner, single_owner
 from memorybus_providers.base import RecallScope
 from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.options import Options
@@ -187,7 +187,7 @@ class Tenants:
 
         Looking for a workspace does not make it.
         """
-        if own := whole(scope):
+        if own := single_owner(scope):
             return [tenant] if self._is_there(tenant := self.tenant_of(own), scope) else []
         names = self._workspace_names(scope, most)
         found = [self._service.client(name).get_metadata() for name in names]

@@ -7,7 +7,7 @@ transaction begins by reading what was committed since, by whomever.
 
 from collections.abc import Sequence
 
-from memorybus_providers.applied_ids import AppliedIds, KnowsApplied
+from memorybus_providers.applied_ids import AppliedIds, TransactionIds
 from memorybus_providers.base import Fence, Progress
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.transactions import refuse_stale
@@ -33,7 +33,7 @@ def progress(db: Connection, lane: str) -> Progress | None:
     return Progress(*row) if row else None
 
 
-class LaneTransaction(KnowsApplied):
+class LaneTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
     def __init__(self, db: Connection, lane: str, known: AppliedIds) -> None:
@@ -44,7 +44,7 @@ class LaneTransaction(KnowsApplied):
 
     def record(self, event_ids: Sequence[str], progress: Progress) -> None:
         """Write the ids into the ledger and advance the lane."""
-        row = self.row_of(event_ids)
+        row = self.next_row(event_ids)
         with self._db.pipeline():
             if row:
                 self._db.execute(_ADD, (self._lane, row))

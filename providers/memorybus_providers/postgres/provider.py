@@ -8,7 +8,7 @@ from memorybus.errors import MissingProvider
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, Placement, ProviderConfig
-from memorybus_providers.fact_provider import FactProvider, lacking
+from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.postgres import options
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
@@ -107,4 +107,4 @@ class PostgresProvider(FactProvider):
 
             return PostgresMeaning(self._where, self.config, self._options)
         except ImportError as error:
-            raise lacking(self.config, self._options, error) from error
+            raise missing_library(self.config, self._options, error) from error

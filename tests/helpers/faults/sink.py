@@ -171,7 +171,7 @@ class Blind(MemoryProvider):
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise ledger.translated(error) from error
+            raise ledger.provider_error(error) from error
 
 
 class Keyed(Blind):

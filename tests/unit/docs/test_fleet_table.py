@@ -8,7 +8,7 @@ from fleet_table import EFFECT, HOSTED, PAGE, STATE, page, row, rows
 from memorybus_providers import registry
 from memorybus_providers.base import Capabilities, MemoryProvider
 
-KINDS: Final = (*registry.known(), *HOSTED)
+KINDS: Final = (*registry.registered_kinds(), *HOSTED)
 TEXT: Final = PAGE.read_text()
 
 
@@ -17,7 +17,7 @@ def test_the_page_is_current() -> None:
     assert page(TEXT) == TEXT
 
 
-@pytest.mark.parametrize("kind", registry.known())
+@pytest.mark.parametrize("kind", registry.registered_kinds())
 def test_delivery_and_placement_are_the_classes_own(kind: str) -> None:
     """The words of a row can be read back into what the class declares (G4)."""
     provider = registry.load(kind)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from helpers.processes.time_up import TimeUp
 from memorybus.errors import Transient
-from memorybus_providers.adapters.hosted import Caller, options, side_by_side
+from memorybus_providers.adapters.hosted import Caller, call_in_parallel, options
 from memorybus_providers.adapters.owners import MOST, Owner, Owners
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import ProviderConfig, RecallScope
 
 EVERYONE = RecallScope(None, None, None)
@@ -46,7 +46,7 @@ def test_home_in_an_option_is_the_instances_own(tmp_path: Path) -> None:
 )
 def test_a_text_as_passages(text: str, expected: list[str]) -> None:
     """Paragraphs and list items stand alone, headings go, nothing is joined."""
-    assert passages(text) == expected
+    assert split_passages(text) == expected
 
 
 def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
@@ -57,9 +57,13 @@ def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
     second.note(Owner("b", "v", ""))
     second.note(Owner("c", "w", ""))
 
-    assert first.asked(EVERYONE) == [Owner("c", "w", ""), Owner("b", "v", ""), Owner("a", "u", "")]
-    assert first.asked(RecallScope("a", None, None)) == [Owner("a", "u", "")]
-    assert first.asked(RecallScope("x", "y")) == [Owner("x", "y", "")]
+    assert first.owners_in(EVERYONE) == [
+        Owner("c", "w", ""),
+        Owner("b", "v", ""),
+        Owner("a", "u", ""),
+    ]
+    assert first.owners_in(RecallScope("a", None, None)) == [Owner("a", "u", "")]
+    assert first.owners_in(RecallScope("x", "y")) == [Owner("x", "y", "")]
 
 
 def test_no_workspace_is_a_workspace_of_its_own(tmp_path: Path) -> None:
@@ -68,9 +72,9 @@ def test_no_workspace_is_a_workspace_of_its_own(tmp_path: Path) -> None:
     kept = [Owner("a", "u", workspace) for workspace in ("", "boat", "house")]
     for owner in kept:
         owners.note(owner)
-    assert owners.asked(RecallScope("a", "u")) == kept[:1]
-    assert owners.asked(RecallScope("a", "u", "boat")) == kept[1:2]
-    assert owners.asked(RecallScope("a", "u", None)) == kept[::-1]
+    assert owners.owners_in(RecallScope("a", "u")) == kept[:1]
+    assert owners.owners_in(RecallScope("a", "u", "boat")) == kept[1:2]
+    assert owners.owners_in(RecallScope("a", "u", None)) == kept[::-1]
 
 
 def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
@@ -82,7 +86,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     after = Owners(tmp_path)
     after.note(Owner("c", "w", ""))
 
-    assert after.asked(EVERYONE) == [Owner("c", "w", ""), Owner("a", "u", "")]
+    assert after.owners_in(EVERYONE) == [Owner("c", "w", ""), Owner("a", "u", "")]
 
 
 def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
     for number in range(MOST + 5):
         owners.note(Owner("a", str(number), ""))
 
-    asked = owners.asked(EVERYONE)
+    asked = owners.owners_in(EVERYONE)
 
     assert (len(asked), asked[0].user, asked[-1].user) == (MOST, str(MOST + 4), "5")
 
@@ -101,7 +105,7 @@ def test_late_answers_are_time_outs() -> None:
     go = threading.Event()
     calls = {"late": lambda: go.wait(60), "good": lambda: 1, "bad": lambda: 1 / 0}
 
-    found = side_by_side(calls, 30, TimeUp(looks=3))
+    found = call_in_parallel(calls, 30, TimeUp(looks=3))
     go.set()
 
     assert found["good"] == 1

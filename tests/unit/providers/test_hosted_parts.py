@@ -28,9 +28,9 @@ from memorybus_providers.adapters.hermes.child.failures import (
     UNAVAILABLE,
     CallRefused,
     answer_of,
-    meaning,
+    meaning_of,
 )
-from memorybus_providers.adapters.hermes.child.resting import rests
+from memorybus_providers.adapters.hermes.child.resting import is_idle
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
@@ -92,7 +92,7 @@ def wrapped(cause: Exception) -> Exception:
 )
 def test_a_plugins_error_means(error: BaseException, expected: str) -> None:
     """Errors of any library are told apart: try again, wait for the backend, refuse (G6)."""
-    assert meaning(error) == expected
+    assert meaning_of(error) == expected
 
 
 def test_an_error_is_told_without_secrets() -> None:
@@ -166,8 +166,8 @@ def sync_any(user: str, assistant: str, **kwargs: Any) -> None:
 
 def test_keywords_are_dropped_for_hooks_that_lack_them() -> None:
     """The probe is Hermes's own (`_provider_sync_accepts_messages`)."""
-    assert hooks.accepted(sync_old, {"session_id": "s", "messages": []}) == {}
-    assert hooks.accepted(sync_any, {"session_id": "s"}) == {"session_id": "s"}
+    assert hooks.accepted_keywords(sync_old, {"session_id": "s", "messages": []}) == {}
+    assert hooks.accepted_keywords(sync_any, {"session_id": "s"}) == {"session_id": "s"}
 
 
 @pytest.mark.parametrize(
@@ -255,14 +255,14 @@ def test_a_worker_rests_when_it_has_no_work(made: Any) -> None:
         may_end.wait()
 
     with made() as (thread, give):
-        wait_until(lambda: rests(thread), "it waits for its first work")
+        wait_until(lambda: is_idle(thread), "it waits for its first work")
         give(work)
         assert began.wait(30)
-        assert not rests(thread)
+        assert not is_idle(thread)
         may_end.set()
-        wait_until(lambda: rests(thread), "it waits for more")
+        wait_until(lambda: is_idle(thread), "it waits for more")
         assert thread.is_alive()
-    assert rests(thread)
+    assert is_idle(thread)
 
 
 def adapter(name: str) -> Settling:
@@ -290,7 +290,7 @@ def test_hindsight_is_over_when_its_queue_is_empty() -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    adapter("hindsight").opened(plugin)
+    adapter("hindsight").after_initialize(plugin)
     for number in range(3):
         jobs.put(number)
     adapter("hindsight").settle(plugin, WatchedCall("sync_turn", writes=True))
@@ -325,7 +325,7 @@ class Honcho:
 def test_honcho_is_ready_when_its_session_is() -> None:
     """A turn before that would be dropped without a word; the SDK sends nothing twice by itself."""
     plugin = Honcho(succeeds=True)
-    adapter("honcho").ready(plugin)
+    adapter("honcho").ensure_ready(plugin)
     assert plugin._session_initialized
     assert plugin._manager.honcho._http.max_retries == 0
 
@@ -333,7 +333,7 @@ def test_honcho_is_ready_when_its_session_is() -> None:
 def test_honcho_without_a_session_is_unavailable() -> None:
     """It is refused instead of dropped."""
     with pytest.raises(CallRefused, match="could not begin its session: no route") as raised:
-        adapter("honcho").ready(Honcho(succeeds=False))
+        adapter("honcho").ensure_ready(Honcho(succeeds=False))
     assert raised.value.meaning == UNAVAILABLE
 
 
@@ -353,7 +353,7 @@ def mem0(**differences: Any) -> SimpleNamespace:
 def test_mem0_is_refused_while_it_would_drop(differences: dict[str, Any], said: str) -> None:
     """Its own breaker and a missing backend are seen before the turn is given."""
     with pytest.raises(CallRefused, match=said) as raised:
-        adapter("mem0").ready(mem0(**differences))
+        adapter("mem0").ensure_ready(mem0(**differences))
     assert raised.value.meaning == UNAVAILABLE
 
 
@@ -366,7 +366,7 @@ def test_mem0_that_started_no_thread_has_dropped_the_turn() -> None:
 def test_an_unknown_version_is_named_not_guessed() -> None:
     """An adapter that lacks what it relies on says so, with the remedy."""
     with pytest.raises(CallRefused, match="settle = 'generic'"):
-        adapter("mem0").ready(SimpleNamespace())
+        adapter("mem0").ensure_ready(SimpleNamespace())
 
 
 class Quiet(Settling):
@@ -395,10 +395,10 @@ def test_an_instance_is_settled_before_it_is_shut_down() -> None:
         )
 
     opened = instances.PluginInstances(make, Quiet(log), 1)
-    opened.of({"session_id": "s1"})
-    with opened.of({"session_id": "s1"}).lock:
-        opened.of({"session_id": "s2"})  # s1 is being called: it stays, above the limit
-    opened.of({"session_id": "s3"})
+    opened.instance_for({"session_id": "s1"})
+    with opened.instance_for({"session_id": "s1"}).lock:
+        opened.instance_for({"session_id": "s2"})  # s1 is being called: it stays, above the limit
+    opened.instance_for({"session_id": "s3"})
     assert log == [
         *("a is s1", "b is s2", "c is s3"),
         *("settled before shutdown of a", "a is shut down"),
@@ -414,16 +414,16 @@ def test_the_instance_of_the_same_chat_goes_on() -> None:
         return SimpleNamespace(name="", initialize=lambda **_: None, shutdown=lambda: None)
 
     opened = instances.PluginInstances(make, Quiet(log), 9)
-    writes = opened.of({"session_id": "s1", "chat_id": "1"})
-    asked = opened.of({"session_id": "s1"})
+    writes = opened.instance_for({"session_id": "s1", "chat_id": "1"})
+    asked = opened.instance_for({"session_id": "s1"})
     assert asked is not writes
     for parent, session_id, chat in (("s1", "s1", "1"), ("s1", "s2", "1"), ("s2", "s0", "2")):
         session = {"session_id": session_id, "chat_id": chat}
-        assert opened.switching(parent, session) is writes
-        opened.switched(parent, session)
-    assert opened.switching("s2", {"session_id": "s3", "chat_id": "1"}) is None
+        assert opened.begin_switch(parent, session) is writes
+        opened.finish_switch(parent, session)
+    assert opened.begin_switch("s2", {"session_id": "s3", "chat_id": "1"}) is None
     other = {"session_id": "s4", "chat_id": "2", "user_id": "bob"}
-    assert opened.switching("s0", other) is None
+    assert opened.begin_switch("s0", other) is None
 
 
 def record(path: Path, level: int, message: str, *args: object) -> logging.LogRecord:
@@ -480,7 +480,7 @@ def test_hermes_is_told_what_it_knows() -> None:
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
     begun = SessionStarted(platform="telegram", title="t", details={"chat_id": "7", "cwd": "/x"})
     scope, known = Scope(agent="coder", user="anna"), requests.session_facts(begun)
-    told = requests.session(scope, "s", Path("/h"), "anna", known)
+    told = requests.session_args(scope, "s", Path("/h"), "anna", known)
     assert told == {
         "session_id": "s",
         "platform": "telegram",
@@ -492,21 +492,23 @@ def test_hermes_is_told_what_it_knows() -> None:
         "session_title": "t",
         "chat_id": "7",
     }
-    assert "user_id" not in requests.session(Scope(), "s", Path("/h"), "", {})
+    assert "user_id" not in requests.session_args(Scope(), "s", Path("/h"), "", {})
 
 
 def test_reasons_have_hermess_words() -> None:
     """An undo has no reason in Hermes, a reset is a new session."""
-    undone = requests.switch(SessionSwitched(new_id="s", reason="rewind", rewound=True))
+    undone = requests.switch_args(SessionSwitched(new_id="s", reason="rewind", rewound=True))
     assert (undone["reason"], undone["rewound"]) == ("", True)
-    assert requests.switch(SessionSwitched(new_id="s", reason="reset"))["reason"] == "new_session"
+    assert (
+        requests.switch_args(SessionSwitched(new_id="s", reason="reset"))["reason"] == "new_session"
+    )
 
 
 def test_requests_are_json() -> None:
     """Whatever an event carries can cross."""
     event = MemoryWritten(action="remove", store="user", old_text="old")
     context: Any = SimpleNamespace(session=SimpleNamespace(id="s"), scope=Scope(platform="cli"))
-    args = requests.memory_write(event, context)
+    args = requests.memory_write_args(event, context)
     assert json.loads(json.dumps(args))["metadata"]["old_text"] == "old"
 
 

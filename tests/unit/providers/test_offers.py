@@ -4,7 +4,7 @@ import pytest
 from memorybus.errors import ConfigError
 from memorybus.registry.description import OptionField
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.registry import check_options, known
+from memorybus_providers.registry import check_options, registered_kinds
 from memorybus_workers.hosting.offers import list_offers
 
 
@@ -12,7 +12,7 @@ def test_every_registered_kind_is_offered() -> None:
     """Each says what it is, and what it promises; a missing library is told, not raised."""
     found = {offer.kind: offer for offer in list_offers()}
 
-    assert set(found) == set(known())
+    assert set(found) == set(registered_kinds())
     assert all(offer.missing or (offer.summary and offer.delivery) for offer in found.values())
     assert found["holographic"].delivery == "transactional"
     assert found["holographic"].tools

@@ -62,8 +62,8 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_shipped_kinds_are_known() -> None:
     """The two providers of the distribution are registered under their names."""
-    assert {"builtin", "holographic"} <= set(registry.known())
-    assert list(registry.known()) == sorted(registry.known())
+    assert {"builtin", "holographic"} <= set(registry.registered_kinds())
+    assert list(registry.registered_kinds()) == sorted(registry.registered_kinds())
 
 
 def test_a_registered_kind_is_loaded(tmp_path: Path) -> None:

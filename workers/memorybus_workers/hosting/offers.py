@@ -7,12 +7,12 @@ import msgspec
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.registry.description import KindOffer, OptionField
 from memorybus_providers.base import MemoryProvider
-from memorybus_providers.registry import known, load, schema_of
+from memorybus_providers.registry import load, registered_kinds, schema_of
 
 
 def list_offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
     """Yield what each kind promises; all registered ones if none is named."""
-    for kind in kinds or known():
+    for kind in kinds or registered_kinds():
         try:
             yield _offer_of(kind, load(kind))
         except (MissingProvider, ConfigError, msgspec.ValidationError) as error:

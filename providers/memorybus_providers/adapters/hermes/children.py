@@ -1,4 +1,4 @@
-"""The child processes of one instance: one for each HERMES_HOME, a few held at once."""
+"""The child processes of one instance: one for each HERMES_HOME, a bounded number at once."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 from memorybus_providers.adapters.hermes.homes import (
     PluginHome,
-    at_home,
+    is_of_own_agent,
     make_home,
     mark_of,
     place_of,
@@ -29,14 +29,14 @@ class Children:
     """Links to children, made when first needed. Belongs to one thread.
 
     Args:
-        config: the instance's.
-        options: read from it.
+        config: the instance's configuration.
+        options: the options read from it.
         plugin: the plugin's name.
-        directory: where it is, if it is none of Hermes's own.
-        known: what is known of it.
+        directory: the plugin's directory, if it is none of Hermes's own.
+        known: what is known of the plugin.
 
     Attributes:
-        own: the place of the instance's own owner.
+        own_place: the place of the instance's own owner.
     """
 
     def __init__(
@@ -56,37 +56,38 @@ class Children:
         self._links: OrderedDict[PluginHome, HostLink] = OrderedDict()
         self._source = options.home or _home_of(config)
         own = config.home / "hermes" if config.stands_for else self._source
-        self.own = PluginHome(config.home, own)
+        self.own_place = PluginHome(config.home, own)
 
-    def place(self, owner: Owner) -> PluginHome:
-        """Return where an owner's memories are.
+    def place_for(self, owner: Owner) -> PluginHome:
+        """Return the place of an owner's memories.
 
         Raises:
-            Permanent: they would lie among another owner's.
+            Permanent: they would be mixed with those of another owner.
         """
         if not self.serves(owner):
             raise Permanent(
                 f"the plugin {self._plugin} keeps nobody apart, and this instance is "
-                f"{_named(self._options.owner)}: configure one for {_named(owner)} with an "
-                "account of its own, or set apart = false to let everybody share"
+                f"{_describe_owner(self._options.owner)}: configure one for "
+                f"{_describe_owner(owner)} with an account of its own, or set apart = false to "
+                "let everybody share"
             )
         placed = {"home": place_of, "profile": profile_of}.get(self._known.apart)
         if placed is None or not self._options.apart:
-            return self.own
-        return placed(self.own, owner, self._options.owner)
+            return self.own_place
+        return placed(self.own_place, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
-        """Whether an owner's memories may be here."""
+        """Say whether this instance may hold an owner's memories."""
         shared = self._known.apart == "no" and self._options.apart
         return not shared or owner == self._options.owner
 
     def user_id(self, owner: Owner) -> str:
-        """Return the ``user_id`` that the plugin is given for an owner, "" for none."""
+        """Return the ``user_id`` that the plugin gets for an owner; "" for none."""
         by_plugin = self._known.apart == "plugin" and self._options.apart
         return user_id_of(owner, self._options.owner) if by_plugin else plain_id(owner)
 
-    def refused(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return why a tool call would reach another person's memories, "" if it would not."""
+    def refusal(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return why a tool call would reach another person's memories; "" if it would not."""
         if not self._options.apart:
             return ""
         peer = str(arguments.get("peer") or "user")
@@ -96,16 +97,16 @@ class Children:
             return f"{tool} reaches what all persons share, so it serves this instance's own only"
         return ""
 
-    def whose(self, owner: Owner) -> dict[str, Any]:
-        """Return what the child must know of an owner to keep it apart; see its `apart`."""
+    def separation(self, owner: Owner) -> dict[str, Any]:
+        """Return what the child must know of an owner to keep it apart; see `child.apart`."""
         if not self._options.apart:
             return {}
         first = self._options.owner
         return {
-            "name": _named(owner),
+            "name": _describe_owner(owner),
             "mark": mark_of(owner),
             "stranger": owner.user != first.user,
-            "foreign": not at_home(owner, first),
+            "foreign": not is_of_own_agent(owner, first),
         }
 
     def ask(
@@ -116,11 +117,11 @@ class Children:
         *,
         ends_hung: bool = False,
     ) -> Any:
-        """Ask a place's child; see `HostLink.ask`."""
+        """Send a request to the child of a place; see `HostLink.ask`."""
         return self._link(place).ask(request, seconds, ends_hung=ends_hung)
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close the links to all children."""
         while self._links:
             self._links.popitem()[1].close()
 
@@ -148,14 +149,14 @@ class Children:
         )
 
 
-def _named(owner: Owner) -> str:
+def _describe_owner(owner: Owner) -> str:
     where = f" in {owner.workspace!r}" if owner.workspace else ""
     return f"that of {owner.user!r} with {owner.agent!r}{where}"
 
 
 def _home_of(config: ProviderConfig) -> Path:
-    """Return the HERMES_HOME of an instance that names none.
+    """Return the HERMES_HOME of an instance whose options name none.
 
-    A replay's is configured as the one it stands for, and holds memories of its own.
+    A replay is configured like the instance that it stands for, and holds memories of its own.
     """
     return config.home.with_name(config.stands_for or config.home.name) / "hermes"

@@ -1,4 +1,4 @@
-"""The HERMES_HOME and ``user_id`` of each owner, so that owners' memories lie apart."""
+"""The HERMES_HOME and ``user_id`` of each owner, which keep the memories of owners apart."""
 
 import contextlib
 import re
@@ -11,18 +11,18 @@ from memorybus.ids import derived_id
 from memorybus_providers.adapters.owners import Owner
 
 NOBODY = "default"
-"""The person of a scope that names none; Hermes gives no ``user_id`` then."""
+"""The person of a scope that names none; Hermes passes no ``user_id`` for it."""
 
 _PROFILE = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _NO_PROFILES = ("default", "custom")
-"""What Hermes calls a HERMES_HOME that is no profile's."""
+"""Hermes's names for a HERMES_HOME that belongs to no profile."""
 
 _MARK = 16
-"""Hex digits: 64 bits, which nobody meets twice by chance."""
+"""Hex digits of a mark: 64 bits, which do not collide by chance."""
 
 
 class PluginHome(msgspec.Struct, frozen=True):
-    """Where a child works: a directory of the provider, and the HERMES_HOME."""
+    """The place of a child: a directory of the provider, and the HERMES_HOME."""
 
     directory: Path
     home: Path
@@ -39,10 +39,10 @@ def place_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
 def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     """Return the place of an owner's agent and workspace: the instance's own, or a profile's.
 
-    Where it lies tells a plugin the profile's name: the agent's, as in Hermes, if that is a
-    profile's name and stands for nobody else here.
+    A plugin takes the profile's name from the directory. It is the agent's name, as in Hermes, if
+    that is a valid profile name and stands for nobody else here.
     """
-    if at_home(owner, first):
+    if is_of_own_agent(owner, first):
         return own
     everybody = msgspec.structs.replace(owner, user="")
     plain = _PROFILE.fullmatch(owner.agent) and owner.workspace == first.workspace
@@ -52,13 +52,13 @@ def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     return PluginHome(directory, directory / "profiles" / name)
 
 
-def at_home(owner: Owner, first: Owner) -> bool:
-    """Whether somebody is a person of the instance's own agent and workspace."""
+def is_of_own_agent(owner: Owner, first: Owner) -> bool:
+    """Say whether an owner has the agent and the workspace of the instance's own owner."""
     return (owner.agent, owner.workspace) == (first.agent, first.workspace)
 
 
 def mark_of(owner: Owner) -> str:
-    """Return a short name of an owner that is nobody else's."""
+    """Return a short name of an owner that no other owner has."""
     return derived_id(*msgspec.structs.astuple(owner))[:_MARK]
 
 
@@ -67,23 +67,23 @@ def _directory(own: PluginHome, owner: Owner) -> Path:
 
 
 def plain_id(owner: Owner) -> str:
-    """Return a person's name as a ``user_id``; "" for the one that has none."""
+    """Return a person's name as a ``user_id``; "" for a person without a name."""
     return "" if owner.user == NOBODY else owner.user
 
 
 def user_id_of(owner: Owner, first: Owner) -> str:
     """Return the ``user_id`` by which a plugin keeps an owner apart.
 
-    The plain one for persons of the instance's own agent and workspace; for all others the name
-    and a digest of the owner after a ``~``, which no plain one contains.
+    For persons of the instance's own agent and workspace it is the plain name. For all others it is
+    the name, a ``~`` and a digest of the owner; no plain ``user_id`` contains a ``~``.
     """
-    if at_home(owner, first) and "~" not in owner.user:
+    if is_of_own_agent(owner, first) and "~" not in owner.user:
         return plain_id(owner)
     return f"{owner.user}~{derived_id(*msgspec.structs.astuple(owner))}"
 
 
 def make_home(home: Path, source: Path, plugin: str) -> None:
-    """Make a HERMES_HOME; what is configuration, and no memory, is linked from `source`."""
+    """Make a HERMES_HOME; configuration, but no memory, is linked from `source`."""
     private.directory(home)
     if home == source:
         return

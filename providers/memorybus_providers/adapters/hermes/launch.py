@@ -1,4 +1,4 @@
-"""Starting a child: its environment, its configuration, its socket's place."""
+"""Starting a child: its environment, its configuration, the path of its socket."""
 
 import contextlib
 import os
@@ -17,10 +17,10 @@ from memorybus_providers.errors import Unavailable
 
 _SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
 _LONGEST_PATH: Final = 100
-"""Bytes of a unix socket's path that every system takes."""
+"""Bytes of a Unix socket's path that every system accepts."""
 
 _LONGEST_PID: Final = 10
-"""Digits, of more than any system's process ids: a larger number is none."""
+"""A number of so many digits is no process id on any system."""
 
 _PASSED: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -45,11 +45,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         place: a directory of the provider, for the socket, the lock and the log.
         home: its HERMES_HOME.
         plugin: the plugin's name.
-        directory: where the plugin is, if it is none of Hermes's own.
+        directory: the plugin's directory, if it is none of Hermes's own.
         settle: the settle adapter's name.
         instances: how many plugin instances it keeps open.
         idle: seconds without any connection after which it ends.
-        env: names of environment variables to hand on, and to mask in what is told.
+        env: names of environment variables to pass on, whose values are masked in messages.
     """
 
     python: Path
@@ -64,12 +64,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> Path:
-        """What the plugin prints."""
+        """The file that holds what the plugin prints."""
         return self.place / "hermes-host.log"
 
     @property
     def lock(self) -> Path:
-        """Held by who starts the child; it holds the child's process id."""
+        """The lock file, which is locked while the child starts and contains its process id."""
         return self.place / "hermes-host.lock"
 
 
@@ -91,13 +91,14 @@ def socket_path(place: Path) -> Path:
     return short / f"{text_digest(str(path))}.sock"
 
 
-def start(launch: Launch, path: Path, seconds: float) -> int:
+def start_child(launch: Launch, path: Path, seconds: float) -> int:
     """Start a child that listens on `path`; return its process id.
 
-    The child has left us when this returns: it is nobody's zombie, and ends when nobody asks.
+    The child has detached itself when this returns: it never becomes a zombie of ours, and ends
+    when it is unused.
 
     Raises:
-        Unavailable: it could not be started; the message has what it printed.
+        Unavailable: it could not be started; the message quotes what it printed.
     """
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -117,24 +118,23 @@ def start(launch: Launch, path: Path, seconds: float) -> int:
                 timeout=seconds,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Unavailable(_complaint(launch, error)) from error
+            raise Unavailable(_start_failure(launch, error)) from error
     return int(done.stdout)
 
 
-def pid_in(lock: Path) -> int:
+def read_pid(lock: Path) -> int:
     """Return the process id that a lock file holds; 0 if it holds none.
 
-    A crash may leave the file empty, and whoever can write the directory anything in it.
+    A crash may leave the file empty, and anyone who can write to the directory may write anything.
     """
     text = lock.read_text(errors="replace").strip()
     return int(text) if text.isdecimal() and text.isascii() and len(text) < _LONGEST_PID else 0
 
 
-def kill(pid: int) -> None:
-    """End a child with all it started; nobody if `pid` cannot be a child's.
+def kill_process_group(pid: int) -> None:
+    """Kill a child and all processes that it started; do nothing if `pid` cannot be a child's.
 
-    To the system 0 means our own process group, and the group 1 means every process that we may
-    signal.
+    To the system, 0 means our own process group, and 1 every process that we may signal.
     """
     if pid <= 1:
         return
@@ -160,7 +160,7 @@ def _environment(launch: Launch) -> dict[str, str]:
     return {**handed, **dict(_SEALED), "HERMES_HOME": str(launch.home)}
 
 
-def _complaint(launch: Launch, error: Exception) -> str:
+def _start_failure(launch: Launch, error: Exception) -> str:
     printed = getattr(error, "stderr", None) or b""
     tail = printed.decode(errors="replace").strip()[-500:]
     return f"{launch.python} could not host the plugin {launch.plugin}: {tail or error}"

@@ -1,4 +1,4 @@
-"""The connection to a child: whoever needs it first starts it, whoever is kept waiting ends it."""
+"""The connection to a child, which is started when it is first needed, and killed if it hangs."""
 
 import contextlib
 import fcntl
@@ -11,21 +11,27 @@ from memorybus import private
 from memorybus.clock import Clock
 
 from memorybus_providers.adapters.hermes.child import frames
-from memorybus_providers.adapters.hermes.launch import Launch, kill, pid_in, socket_path, start
+from memorybus_providers.adapters.hermes.launch import (
+    Launch,
+    kill_process_group,
+    read_pid,
+    socket_path,
+    start_child,
+)
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 _TRIES = 3
 _POLL = 0.02
 _LOADING = 30.0
-"""Seconds that a slow machine may take to import Hermes; calls fail meanwhile, and wait."""
+"""Seconds that a slow machine may take to import Hermes; meanwhile calls fail as unavailable."""
 
 
-class Mixed(Permanent):
-    """The plugin, as it is configured, does not keep an owner apart from others."""
+class OwnersMixed(Permanent):
+    """The plugin, as it is configured, would mix an owner's memories with those of others."""
 
 
 _MEANINGS: Mapping[str, type[ProviderError]] = {
-    frames.MIXED: Mixed,
+    frames.MIXED: OwnersMixed,
     "Permanent": Permanent,
     "Transient": Transient,
     "Unavailable": Unavailable,
@@ -52,9 +58,9 @@ class HostLink:
 
         Args:
             request: see the child's `Host`.
-            seconds: how long the child may take, the time to start it included.
+            seconds: how long the child may take, including the time to start it.
             ends_hung: whether a child that takes longer is killed, so that nothing of the request
-                happens later. Recalls let it live: a lane may be at work there.
+                happens later. Recalls do not kill it, since a lane may be using it.
 
         Raises:
             Unavailable: no child can be started, or the plugin's backend is down.
@@ -62,7 +68,7 @@ class HostLink:
             Permanent: the plugin refuses this event.
         """
         until = self._clock.monotonic() + seconds
-        connection = self._connected(until)
+        connection = self._connect_until(until)
         try:
             connection.settimeout(max(_POLL, until - self._clock.monotonic()))
             frames.send(connection, dict(request))
@@ -79,9 +85,9 @@ class HostLink:
         return self._value(answer)
 
     def close(self, *, kill_child: bool = False) -> None:
-        """Let go of the child, which ends when nobody holds it; or kill it."""
+        """Close the connection; the child ends when nobody is connected. Or kill it."""
         if kill_child and self.pid:
-            kill(self.pid)
+            kill_process_group(self.pid)
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -97,22 +103,22 @@ class HostLink:
             raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
         failure = answer.get("error")
         if answer.get("worn"):
-            self.close(kill_child=True)  # it is full of what failed instances have left
+            self.close(kill_child=True)  # failed instances have left too many threads in it
         if failure:
-            raise _told(failure)
+            raise _error_from_failure(failure)
         return answer.get("value")
 
-    def _connected(self, until: float) -> socket.socket:
-        """Return the open connection, or a new one if the child has gone meanwhile."""
+    def _connect_until(self, until: float) -> socket.socket:
+        """Return the open connection, or a new one if the child has ended meanwhile."""
         if self._connection is not None and _is_closed(self._connection):
             self.close()
         if self._connection is None:
-            self._connection = self._greeted(until)
+            self._connection = self._connect_and_greet(until)
         return self._connection
 
-    def _greeted(self, until: float) -> socket.socket:
-        for _ in range(_TRIES):  # one that is just ending may still take a connection
-            connection = self._reached(until)
+    def _connect_and_greet(self, until: float) -> socket.socket:
+        for _ in range(_TRIES):  # a child that is ending may still accept a connection
+            connection = self._reach_child(until)
             try:
                 connection.settimeout(max(_POLL, until - self._clock.monotonic()))
                 hello = frames.receive(connection)
@@ -123,7 +129,7 @@ class HostLink:
             except (OSError, frames.FrameError):
                 hello = None
             if hello is not None:
-                return self._agreed(connection, hello)
+                return self._check_hello(connection, hello)
             connection.close()
         raise Unavailable(f"{self._name} ends as soon as it starts: see {self._launch.log}")
 
@@ -131,33 +137,35 @@ class HostLink:
         """Kill a child that does not greet, unless it may still be loading the plugin."""
         begun = self._launch.lock.stat().st_mtime
         if self._clock.now_ms() / 1000 - begun > _LOADING:
-            kill(self.pid)
+            kill_process_group(self.pid)
 
-    def _agreed(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
+    def _check_hello(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
         failure = hello.get("failure")
         if failure:
             connection.close()
-            error = _told(failure)
-            raise Unavailable(str(error)) from error  # it has not even begun: no event is at fault
+            error = _error_from_failure(failure)
+            raise Unavailable(str(error)) from error  # it has not started: no event is at fault
         if hello.get("version") != frames.VERSION:
             connection.close()
             raise Unavailable(f"{self._name} was started by another release; it ends when unused")
         self.pid = int(hello["pid"])
         return connection
 
-    def _reached(self, until: float) -> socket.socket:
-        """Connect, under the lock of who starts; start a child if nobody listens."""
+    def _reach_child(self, until: float) -> socket.socket:
+        """Connect while holding the start lock; start a child if nobody listens."""
         private.directory(self._launch.place)
         path = socket_path(self._launch.place)
         with self._locked(until) as lock:
             connection = _connect(path)
             if connection is None:
-                lock.write_text("")  # whatever it says from now on is of the child that we start
-                lock.write_text(str(start(self._launch, path, until - self._clock.monotonic())))
+                lock.write_text("")  # from now on it holds no other pid than that of our child
+                lock.write_text(
+                    str(start_child(self._launch, path, until - self._clock.monotonic()))
+                )
                 connection = _connect(path)
             if connection is None:
                 raise Unavailable(f"{self._name} does not listen: see {self._launch.log}")
-            self.pid = pid_in(lock)
+            self.pid = read_pid(lock)
         return connection
 
     @contextlib.contextmanager
@@ -193,7 +201,10 @@ def _connect(path: Path) -> socket.socket | None:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end has gone: nothing is sent unasked, so what can be read is the end."""
+    """Say whether the other end has closed.
+
+    The child sends nothing without a request, so that only the end of the stream can be read.
+    """
     connection.setblocking(False)
     try:
         return connection.recv(1, socket.MSG_PEEK) == b""
@@ -203,7 +214,7 @@ def _is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def _told(failure: Mapping[str, str]) -> ProviderError:
+def _error_from_failure(failure: Mapping[str, str]) -> ProviderError:
     """Return the child's failure as an error of the contract, its trace as a note."""
     error = _MEANINGS.get(failure["class"], Permanent)(failure["message"])
     error.add_note(failure["trace"])

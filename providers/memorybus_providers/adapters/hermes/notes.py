@@ -1,8 +1,9 @@
-"""What Hermes says of each session at its beginning, kept for whoever opens it later.
+"""What Hermes tells a plugin when a session begins, kept for opening the session again later.
 
-A child opens a session's plugin instance again for any later event: after it ended, after the
-instance was closed, in another worker. Hermes tells a plugin only at the beginning; so it is noted
-before the plugin is called. A session whose beginning this instance never got has no note.
+A child opens a session's plugin instance again for any later event: after the child ended, after
+the instance was closed, or in another worker. Hermes tells a plugin these facts only at the
+beginning, so they are noted before the plugin is called. A session whose beginning this instance
+never got has no note.
 """
 
 import contextlib
@@ -23,14 +24,14 @@ _FREED = 256
 """How many notes are deleted at once."""
 
 Facts = Mapping[str, str]
-"""What is known of a session, by Hermes's names."""
+"""What is known of a session, under Hermes's names."""
 
 
 class SessionNotes:
-    """One file for each owner's session, below the instance's home. Notes come from one thread.
+    """One file for each session of an owner, below the instance's home. Written by one thread.
 
     Args:
-        home: the instance's.
+        home: the instance's home.
     """
 
     def __init__(self, home: Path) -> None:
@@ -38,11 +39,11 @@ class SessionNotes:
         self._directory = home / "sessions"
 
     def facts(self, owner: Owner, session_id: str) -> Facts:
-        """Return the note of a session; an empty one if there is none."""
+        """Return the note of a session; it is empty if there is none."""
         path = self._path(owner, session_id)
         try:
             found = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-            os.utime(path)  # it is in use
+            os.utime(path)  # marks it as in use
         except (FileNotFoundError, msgspec.DecodeError):  # a crash may have cut it short
             return {}
         return found

@@ -29,12 +29,12 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def home(self) -> Path | None:
-        """HERMES_HOME, if one is given."""
+        """The HERMES_HOME, if the options name one."""
         return Path(self.hermes_home).expanduser().absolute() if self.hermes_home else None
 
     @property
     def owner(self) -> Owner:
-        """Whose the instance's own HERMES_HOME is."""
+        """The owner of the instance's own HERMES_HOME."""
         return Owner(self.agent, self.user, self.workspace)
 
 

@@ -7,12 +7,13 @@ from typing import Final, Literal
 import msgspec
 
 Apart = Literal["plugin", "profile", "home", "no"]
-"""Who keeps owners apart.
+"""How owners are kept apart.
 
-The plugin, by ``user_id`` alone; the plugin by ``user_id``, and agents and workspaces by a
-HERMES_HOME each, since it goes by the profile's name; a HERMES_HOME for each agent, person and
-workspace, since the memories lie in it; or nobody, because all share the account of a service. What
-a plugin makes of its own configuration is held to this by the child's `apart`.
+``plugin``: the plugin does it, by ``user_id``. ``profile``: the plugin keeps persons apart by
+``user_id``, and each agent and workspace has a HERMES_HOME, since the plugin uses the profile's
+name. ``home``: each agent, person and workspace has a HERMES_HOME, which holds the memories.
+``no``: nothing does, since all share the account of a service. The child's `apart` makes sure that
+a plugin's own configuration does not undo this.
 """
 
 
@@ -23,8 +24,9 @@ class KnownPlugin(msgspec.Struct, frozen=True):
         settle: the adapter by which the child knows that a write is over.
         apart: see `Apart`.
         reading_tools: its tools that only read; others are applied as events.
-        common_tools: its tools that reach what all persons share: for the instance's own owner.
-        peers: what the argument ``peer`` of its tools may be; others are other persons.
+        common_tools: its tools that reach what all persons share; only the instance's own owner may
+            use them.
+        peers: the allowed values of the argument ``peer`` of its tools; others are other persons.
     """
 
     settle: str = "generic"
@@ -68,8 +70,8 @@ PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
 SETTLES: Final = frozenset(
     ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
 )
-"""The adapters that know when a write is over. ``generic`` only waits a while; ``supermemory``'s
-plugin holds a session's turns in memory until the session ends."""
+"""The adapters that know when a write is over. ``generic`` only waits a while, and the plugin of
+``supermemory`` holds a session's turns in memory until the session ends."""
 
 
 _UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"
@@ -78,12 +80,12 @@ _UNSETTLED: Final = MappingProxyType(
 )
 
 
-def known(name: str) -> KnownPlugin:
-    """Return what is known of a plugin; of a strange one, nothing."""
+def known_plugin(name: str) -> KnownPlugin:
+    """Return what is known of a plugin; the defaults for an unknown one."""
     return PLUGINS.get(name, KnownPlugin())
 
 
-def note(name: str, settle: str) -> str:
-    """Return what people are told of a hosted plugin."""
-    told = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
-    return told if settle in SETTLES else f"{told} ({_UNSETTLED.get(settle, _UNKNOWN)})"
+def describe_plugin(name: str, settle: str) -> str:
+    """Return the note that people see about a hosted plugin."""
+    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    return text if settle in SETTLES else f"{text} ({_UNSETTLED.get(settle, _UNKNOWN)})"

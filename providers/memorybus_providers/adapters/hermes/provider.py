@@ -6,9 +6,9 @@
     kind = "hermes:holographic"
     hermes_python = "~/.hermes/hermes-agent/venv/bin/python"
 
-What is once here is at most twice there: Hermes's hooks take no event id, so a call that was cut
-short is made again (delivery ``blind``, G4). Whether an event counts as applied only when it is
-depends on the plugin: `note` says whether its writes can be awaited.
+Hermes's hooks take no event id, so a call that was cut short is made again, and its effect may be
+there twice (delivery ``blind``, G4). Whether an event counts as applied only after its write has
+ended depends on the plugin: `note` says whether its writes can be awaited.
 """
 
 import contextlib
@@ -36,13 +36,13 @@ from memorybus_providers.adapters.hermes import requests
 from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
 from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome
-from memorybus_providers.adapters.hermes.link import Mixed
+from memorybus_providers.adapters.hermes.link import OwnersMixed
 from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
-from memorybus_providers.adapters.hermes.plugins import KnownPlugin, known, note
+from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
 from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of
-from memorybus_providers.adapters.passages import passages
+from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -56,17 +56,17 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import HOOKS
 
 _SHARE = 0.8
-"""Of a call's deadline: the child is ended, and the next call possible, before the caller is."""
+"""The part of a call's deadline for the child: a child that hangs is killed before the deadline."""
 
 _STARTING = 20.0
 _PROMPTING = 4.0
-"""Seconds that a plugin may take for its part of a system prompt, its child's start included."""
+"""Seconds that a plugin may take for its block of a system prompt, with the start of its child."""
 
 _ASKED = 256
 """Owners whose last session is remembered (G10)."""
 _OURSELVES = "memorybus"
 _ASIDE = "memorybus-recall"
-"""The session of recalls that belong to none."""
+"""The session id of recalls that belong to no session."""
 
 
 def host(target: str) -> type[MemoryProvider]:
@@ -80,7 +80,7 @@ def host(target: str) -> type[MemoryProvider]:
         raise ConfigError(f"provider kind 'hermes:{target}' must name a plugin or its directory")
     if name == _OURSELVES:
         raise ConfigError("hosting the plugin `memorybus` would publish every event again for ever")
-    about = known(name)
+    about = known_plugin(name)
     fields = {
         "kind": f"hermes:{target}",
         "plugin": name,
@@ -94,12 +94,12 @@ def host(target: str) -> type[MemoryProvider]:
 
 
 class HostedHermesProvider(MemoryProvider):
-    """Gives every event to a plugin in a child process. See `host` for a plugin's own class.
+    """Passes every event to a plugin in a child process. `host` makes the class of a plugin.
 
     Attributes:
         plugin: the plugin's name.
         directory: its directory, if it is none of Hermes's own.
-        known: what is known of it.
+        known: what is known of the plugin.
     """
 
     kind = "hermes"
@@ -117,7 +117,7 @@ class HostedHermesProvider(MemoryProvider):
         self._asked: OrderedDict[Owner, str] = OrderedDict()
         self._notes = SessionNotes(config.home)
         self._is_open = False
-        self.note = note(self.plugin, self._options.settle or self.known.settle)
+        self.note = describe_plugin(self.plugin, self._options.settle or self.known.settle)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -136,75 +136,75 @@ class HostedHermesProvider(MemoryProvider):
         return SCHEMA
 
     def open(self) -> None:
-        """Start the child of the instance's own HERMES_HOME, or join the one that runs.
+        """Start the child of the instance's own HERMES_HOME, or connect to a running one.
 
         Raises:
             Unavailable: it cannot be started, or cannot load the plugin.
         """
         self._is_open = True
         private.directory(self.config.home)
-        self._children.ask(self._children.own, {"op": "ping"}, _STARTING)
+        self._children.ask(self._children.own_place, {"op": "ping"}, _STARTING)
 
     def shutdown(self) -> None:
-        """Let go of the children; each ends when nobody holds it."""
+        """Disconnect from the children; each ends when nobody is connected to it."""
         self._is_open = False
         self._children.close()
 
     def backup_paths(self) -> Sequence[Path]:
         """Return the instance's directory and its HERMES_HOME."""
-        return (self._children.own.directory, self._children.own.home)
+        return (self._children.own_place.directory, self._children.own_place.home)
 
     @property
     def fresh_by_home(self) -> bool:
-        """Whether the memories lie in the HERMES_HOME: others are in an account of a service."""
+        """Whether the memories are in the HERMES_HOME, and not in the account of a service."""
         return self.known.apart == "home"
 
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
         """Open the session's plugin instance."""
-        owner = self._served(ctx)
+        owner = self._owner_of_event(ctx)
         before = self._notes.facts(owner, event.parent) if event.parent else {}
         self._notes.keep(owner, ctx.session.id, {**before, **requests.session_facts(event)})
         self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
-        """Tell that the user has spoken: some plugins work by it."""
-        self._write("on_turn_start", requests.turn_start(event), ctx)
+        """Pass on that the user has spoken; some plugins need it."""
+        self._write("on_turn_start", requests.turn_start_args(event), ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Give a turn."""
-        self._write("sync_turn", requests.turn(event, ctx), ctx)
+        """Pass on a turn."""
+        self._write("sync_turn", requests.turn_args(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Give a write to the agent's stores."""
-        self._write("on_memory_write", requests.memory_write(event, ctx), ctx)
+        """Pass on a write to the agent's stores."""
+        self._write("on_memory_write", requests.memory_write_args(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """Let the session's instance go on under the new id."""
-        self._notes.carry(self._served(ctx), event.parent, ctx.session.id)
-        self._write("on_session_switch", requests.switch(event), ctx)
+        self._notes.carry(self._owner_of_event(ctx), event.parent, ctx.session.id)
+        self._write("on_session_switch", requests.switch_args(event), ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Return what the plugin wants in the summary."""
-        return str(self._write("on_pre_compress", requests.compressing(event), ctx))
+        return str(self._write("on_pre_compress", requests.compress_args(event), ctx))
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
-        """Tell what a sub-agent did."""
-        self._write("on_delegation", requests.delegation(event), ctx)
+        """Pass on what a sub-agent did."""
+        self._write("on_delegation", requests.delegation_args(event), ctx)
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
-        """Tell that the session is over."""
-        self._write("on_session_end", requests.end(event), ctx)
+        """Pass on that the session is over."""
+        self._write("on_session_end", requests.session_end_args(event), ctx)
 
     # -- tools and recall -------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the parts of the plugin's text; nothing for a person whom it does not serve.
 
-        Asked for everyone's, it asks for each agent and person it has written for.
+        If a recall is for everyone, the plugin is asked for each owner that it has written for.
         """
-        owners = [one for one in self._owners.asked(ctx.scope) if self._children.serves(one)]
+        owners = [one for one in self._owners.owners_in(ctx.scope) if self._children.serves(one)]
         name = ctx.session.id if ctx.session else _ASIDE
         if ctx.session and len(owners) == 1:
             self._note_asked(owners[0], name)
@@ -212,16 +212,16 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            with contextlib.suppress(Mixed):  # it has nothing of an owner whom it refuses
-                text = self._aside(request, owner, name, seconds)
-                found.extend(Recollection(part) for part in passages(text))
+            with contextlib.suppress(OwnersMixed):  # it holds nothing of an owner that it refuses
+                text = self._ask_beside_lane(request, owner, name, seconds)
+                found.extend(Recollection(part) for part in split_passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return what the plugin adds to the system prompt; without a person, its own owner's.
+        """Return what the plugin adds to the system prompt; "" for a person whom it does not serve.
 
-        "" for a person whom it does not serve. The instance of the session that was asked for last
-        says it: the plugin shall not begin another one for this.
+        Parts that the scope leaves out are those of the instance's own owner. The owner's last
+        recalled session is asked, so that the plugin need not begin another one for this.
         """
         first = self._options.owner
         asked = ((scope.agent, first.agent), (scope.user, first.user))
@@ -230,7 +230,9 @@ class HostedHermesProvider(MemoryProvider):
         if not self._children.serves(owner):
             return ""
         session_id = self._asked.get(owner, _ASIDE)
-        return self._aside({"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING)
+        return self._ask_beside_lane(
+            {"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING
+        )
 
     def _note_asked(self, owner: Owner, session_id: str) -> None:
         self._asked[owner] = session_id
@@ -239,14 +241,14 @@ class HostedHermesProvider(MemoryProvider):
             self._asked.popitem(last=False)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the plugin's tools; before `open`, a child is started for it.
+        """Return the plugin's tools; before `open`, a child is started for this.
 
         Raises:
             Unavailable: it cannot be started, or cannot load the plugin.
         """
         try:
             found: list[Mapping[str, Any]] = self._children.ask(
-                self._children.own, {"op": "tools"}, _STARTING
+                self._children.own_place, {"op": "tools"}, _STARTING
             )
         finally:
             if not self._is_open:
@@ -256,49 +258,53 @@ class HostedHermesProvider(MemoryProvider):
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool; an answer that is no JSON object is returned under ``result``."""
+        """Run a tool; an answer that is no JSON object is returned as ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
-        if refused := self._children.refused(owner_of(ctx.scope), tool, arguments):
+        if refused := self._children.refusal(owner_of(ctx.scope), tool, arguments):
             return {"error": refused}
         if tool in self.capabilities.reading_tools:
             seconds = ctx.deadline * _SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
             owner = owner_of(ctx.scope)
-            return _as_object(self._aside(request, owner, ctx.session.id, seconds))
+            return _as_object(self._ask_beside_lane(request, owner, ctx.session.id, seconds))
         return _as_object(str(self._write("handle_tool_call", args, ctx)))
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _served(self, ctx: HookContext) -> Owner:
-        """Return whose an event is; raise `Permanent` before anything is noted of another's."""
+    def _owner_of_event(self, ctx: HookContext) -> Owner:
+        """Return the owner of an event.
+
+        Raises:
+            Permanent: this instance does not serve the owner; nothing has been noted yet.
+        """
         owner = owner_of(ctx.scope)
-        self._children.place(owner)
+        self._children.place_for(owner)
         return owner
 
     def _write(self, name: str, args: requests.Args, ctx: HookContext) -> Any:
         owner = owner_of(ctx.scope)
-        place = self._children.place(owner)
+        place = self._children.place_for(owner)
         self._owners.note(owner)
         session = self._session(ctx.scope, ctx.session.id, place)
-        request = {**requests.hook(name, args, session), "event": ctx.event_id}
+        request = {**requests.hook_request(name, args, session), "event": ctx.event_id}
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
-    def _aside(
+    def _ask_beside_lane(
         self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
     ) -> str:
-        """Ask beside the lane, and let a child that hangs live: the lane ends it."""
-        place = self._children.place(owner)
+        """Ask beside the lane; a child that hangs is not killed, which is left to the lane."""
+        place = self._children.place_for(owner)
         scope = Scope(owner.agent, owner.user, owner.workspace)
         session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
 
     def _session(self, scope: Scope, session_id: str, place: PluginHome) -> requests.Args:
-        """Return a session as its plugin is told of it, and whose it is."""
+        """Return a session as its plugin sees it, with what keeps its owner apart."""
         owner = owner_of(scope)
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)
-        told = requests.session(scope, session_id, place.home, user_id, known)
-        return {**told, WHOSE: {**self._children.whose(owner), CWD: known.get(CWD, "")}}
+        told = requests.session_args(scope, session_id, place.home, user_id, known)
+        return {**told, WHOSE: {**self._children.separation(owner), CWD: known.get(CWD, "")}}
 
 
 def _as_object(text: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 from memorybus_providers.errors import MissingProvider
 
 _MARK: Final = "hermes_constants"
-"""A module of Hermes that nobody else has, and that is looked for without importing anything."""
+"""A module that only Hermes has; it is found without importing anything."""
 
 _ADVICE: Final = (
     "set hermes_python to the Python of a Hermes installation "
@@ -24,18 +24,18 @@ def find_python(given: str) -> Path:
         MissingProvider: there is none; the message names the remedy.
     """
     if given:
-        return _existing(Path(given).expanduser())
+        return _require_file(Path(given).expanduser())
     if importlib.util.find_spec(_MARK) is not None:
         return Path(sys.executable)
     command = shutil.which("hermes")
     found = shebang(Path(command)) if command else None
     if found is None:
         raise MissingProvider(f"no Hermes installation is found: {_ADVICE}")
-    return _existing(found)
+    return _require_file(found)
 
 
 def shebang(script: Path) -> Path | None:
-    """Return the program that a script's first line names; None if it names none by its path."""
+    """Return the Python that a script's first line names by its path; None if it names none."""
     with script.open("rb") as file:
         first = file.readline(1_024).decode(errors="replace").strip()
     if not first.startswith("#!"):
@@ -44,7 +44,7 @@ def shebang(script: Path) -> Path | None:
     return program if "python" in program.name else None
 
 
-def _existing(python: Path) -> Path:
+def _require_file(python: Path) -> Path:
     if not python.is_file():
         raise MissingProvider(f"{python} is not there: {_ADVICE}")
     return python

@@ -1,4 +1,4 @@
-"""From an event to what the child is asked: pure, the arguments as Hermes gives them."""
+"""Requests to the child for events, with arguments as Hermes passes them; pure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,21 +27,21 @@ _FIXED: Final = frozenset(
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )
-"""What an event must not set: whose the session is, where it lies, and what is no text."""
+"""Names that an event must not set: the session's owner, its place, and values that are no text."""
 
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
-"""Hermes's words for why a session was switched, where they are not ours."""
+"""Hermes's reasons for a switch of sessions, where they differ from ours."""
 
 
-def hook(name: str, args: Args, session: Args) -> Args:
+def hook_request(name: str, args: Args, session: Args) -> Args:
     """Return the request for a hook."""
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
 
 def session_facts(event: SessionStarted) -> dict[str, str]:
-    """Return what an event says of its session, under Hermes's names."""
+    """Return the facts about a session in an event, under Hermes's names."""
     values = {
-        **{name: value for name, value in event.details.items() if _may_tell(name)},
+        **{name: value for name, value in event.details.items() if _is_allowed(name)},
         "platform": event.platform,
         "agent_context": event.agent_context,
         "session_title": event.title,
@@ -49,21 +49,21 @@ def session_facts(event: SessionStarted) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _may_tell(name: str) -> bool:
+def _is_allowed(name: str) -> bool:
     return name.isidentifier() and name not in _FIXED
 
 
-def session(
+def session_args(
     scope: Scope, session_id: str, home: Path, user_id: str, known: Mapping[str, str]
 ) -> Args:
-    """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
+    """Return the arguments of ``initialize``; as in Hermes, empty values are left out.
 
     Args:
-        scope: who the session belongs to.
+        scope: the owner and platform of the session.
         session_id: the session.
         home: HERMES_HOME.
-        user_id: by which the plugin knows the person, "" for none.
-        known: what was told of it at its beginning (`told`).
+        user_id: the id by which the plugin knows the person; "" for none.
+        known: the facts noted at the session's beginning (`session_facts`).
     """
     values = {
         "platform": scope.platform or "cli",
@@ -78,8 +78,8 @@ def session(
     return {name: value for name, value in values.items() if value}
 
 
-def turn(event: TurnCompleted, ctx: HookContext) -> Args:
-    """Return the arguments of ``sync_turn``; without messages, the two texts stand for them."""
+def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
+    """Return the arguments of ``sync_turn``; without messages, the two texts replace them."""
     spoken = [
         {"role": "user", "content": event.user},
         {"role": "assistant", "content": event.assistant},
@@ -92,19 +92,19 @@ def turn(event: TurnCompleted, ctx: HookContext) -> Args:
     }
 
 
-def turn_start(event: TurnStarted) -> Args:
-    """Return the arguments of ``on_turn_start``; of the details, those that are known."""
-    details = {
+def turn_start_args(event: TurnStarted) -> Args:
+    """Return the arguments of ``on_turn_start``, with those details that are known."""
+    values = {
         "model": event.model,
         "platform": event.platform,
         "remaining_tokens": event.remaining_tokens,
         "tool_count": event.tool_count,
     }
-    told = {name: value for name, value in details.items() if value not in ("", -1)}
-    return {"number": event.number, "message": event.message, "details": told}
+    details = {name: value for name, value in values.items() if value not in ("", -1)}
+    return {"number": event.number, "message": event.message, "details": details}
 
 
-def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
+def memory_write_args(event: MemoryWritten, ctx: HookContext) -> Args:
     """Return the arguments of ``on_memory_write``."""
     metadata = {"session_id": ctx.session.id, "platform": ctx.scope.platform, **event.provenance}
     metadata |= {"old_text": event.old_text} if event.old_text else {}
@@ -116,7 +116,7 @@ def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
     }
 
 
-def switch(event: SessionSwitched) -> Args:
+def switch_args(event: SessionSwitched) -> Args:
     """Return the arguments of ``on_session_switch``."""
     return {
         "new_id": event.new_id,
@@ -127,25 +127,25 @@ def switch(event: SessionSwitched) -> Args:
     }
 
 
-def compressing(event: ContextCompressing) -> Args:
+def compress_args(event: ContextCompressing) -> Args:
     """Return the arguments of ``on_pre_compress``."""
     return {"messages": list(event.messages)}
 
 
-def delegation(event: Delegated) -> Args:
-    """Return the arguments of ``on_delegation``; of the details, those that are known."""
+def delegation_args(event: Delegated) -> Args:
+    """Return the arguments of ``on_delegation``, with those details that are known."""
     tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
-    told: Args = {name: value for name, value in tokens.items() if value}
-    told |= {"model": event.model} if event.model else {}
-    told |= {"tool_count": event.tool_count} if event.tool_count >= 0 else {}
+    details: Args = {name: value for name, value in tokens.items() if value}
+    details |= {"model": event.model} if event.model else {}
+    details |= {"tool_count": event.tool_count} if event.tool_count >= 0 else {}
     return {
         "task": event.task,
         "result": event.result,
         "child_session": event.child_session,
-        "details": told,
+        "details": details,
     }
 
 
-def end(event: SessionEnded) -> Args:
+def session_end_args(event: SessionEnded) -> Args:
     """Return the arguments of ``on_session_end``."""
     return {"messages": list(event.messages)}

@@ -1,5 +1,6 @@
-"""What runs under the Python of a Hermes installation: the standard library and Hermes alone.
+"""The code of the child process, which runs under the Python of a Hermes installation.
 
-The child process loads these files as a package of its own name (``start.py``), so they import each
-other relatively and nothing else of memorybus; only `frames` is used on both sides.
+It may import only the standard library and Hermes. ``start.py`` loads these files as a package of
+another name, so they import each other relatively and nothing else of memorybus. Only `frames` is
+used on both sides.
 """

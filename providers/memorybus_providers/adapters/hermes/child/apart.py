@@ -1,15 +1,16 @@
-"""Opening a plugin instance so that its memories lie apart from those of other owners.
+"""Initialising a plugin instance so that it keeps the memories of its owner apart from others'.
 
-`plugins.Known.apart` says by what a plugin keeps owners apart. Its own configuration may undo
-that: one name for everybody, one workspace for all agents. So a plugin is held to it here, by what
-it has made of that configuration, before anything is written. The parent says whose a session is:
+`plugins.KnownPlugin.apart` says how a plugin keeps owners apart. The plugin's own configuration may
+undo that: one name for everybody, one workspace for all agents. So this module looks at what the
+plugin has made of its configuration, and refuses it, before anything is written. The parent
+describes the owner of a session:
 
 ========  ==================================================================================
 name      the owner, for people
-mark      the owner, as a short name that is nobody else's
-stranger  the person is another than the one whose the HERMES_HOME is
+mark      the owner, as a short name that no other owner has
+stranger  the person is not the one to whom the HERMES_HOME belongs
 foreign   the agent or the workspace is another: this HERMES_HOME is a profile made for it
-cwd       where the host of the session works, "" if it did not say
+cwd       the working directory of the session's host; "" if unknown
 ========  ==================================================================================
 
 All but the last are missing where everybody may share.
@@ -38,20 +39,20 @@ def initialize(plugin: Any, session: Mapping[str, Any]) -> None:
     """Initialise an instance for a session.
 
     Raises:
-        CallRefused: this plugin, as it is configured, would file it among another owner's.
+        CallRefused: the plugin, as it is configured, would mix it with another owner's memories.
         Exception: whatever the plugin raises.
     """
     told = {name: value for name, value in session.items() if name != WHOSE}
-    opened = _OPENED.get(getattr(plugin, "name", ""), _plainly)
+    opened = _INITIALIZERS.get(getattr(plugin, "name", ""), _initialize_plainly)
     opened(plugin, told, session.get(WHOSE, {}))
 
 
-def _plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
+def _initialize_plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
     plugin.initialize(**told)
 
 
-def _holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """Its database may have a place of its own: not one for several HERMES_HOMEs."""
+def _initialize_holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Refuse a configured database that several HERMES_HOMEs would share."""
     plugin.initialize(**told)
     where = Path(plugin._store.db_path).resolve()  # noqa: SLF001
     elsewhere = not where.is_relative_to(Path(told["hermes_home"]).resolve())
@@ -59,8 +60,8 @@ def _holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         raise _refusal(plugin, whose, f"db_path is {where}", "let db_path begin with $HERMES_HOME")
 
 
-def _mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """A configured ``user_id`` stands for every person."""
+def _initialize_mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Refuse a configured ``user_id``, which stands for every person."""
     plugin.initialize(**told)
     fixed = plugin._config.get("user_id")  # noqa: SLF001
     if fixed and (whose.get("stranger") or whose.get("foreign")):
@@ -69,8 +70,8 @@ def _mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         )
 
 
-def _retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """Its project is the profile's, unless the environment names one for all of them."""
+def _initialize_retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Refuse a project that the environment names for all profiles."""
     plugin.initialize(**told)
     project = plugin._client.project  # noqa: SLF001
     if whose.get("foreign") and project != f"hermes-{Path(told['hermes_home']).name}":
@@ -79,16 +80,17 @@ def _retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         )
 
 
-def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """It makes its session in a thread that `initialize` starts: so it is asked for names first.
+def _initialize_honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Check and adapt the configuration when the plugin resolves the name of its session.
 
-    It takes an exception of that for a failure of its own, which is kept here.
+    The plugin makes its session in a thread that `initialize` starts, and takes an exception there
+    for a failure of its own. So a refusal is kept and raised here.
     """
     refused: list[CallRefused] = []
     names: list[str] = []
     resolve = plugin._resolve_session_key  # noqa: SLF001
 
-    def named(config: Any, session_id: str, **given: Any) -> str:
+    def resolve_name(config: Any, session_id: str, **given: Any) -> str:
         """Return the Honcho session's name; the first answer counts."""
         try:
             _check_honcho(plugin, config, told, whose)
@@ -97,10 +99,10 @@ def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
             raise
         if not names:
             names.append(_honcho_session(config, session_id, given, whose, resolve))
-            _settle_honcho(plugin, config, whose)
+            _adapt_honcho_config(plugin, config, whose)
         return names[0]
 
-    plugin._resolve_session_key = named  # noqa: SLF001
+    plugin._resolve_session_key = resolve_name  # noqa: SLF001
     plugin.initialize(**told)
     if refused:
         raise refused[0]
@@ -129,11 +131,11 @@ def _workspace(raw: Mapping[str, Any], host: str) -> str:
 def _honcho_session(
     config: Any, session_id: str, given: Mapping[str, Any], whose: Whose, resolve: Any
 ) -> str:
-    """Return the name that it has in Hermes, where that is nobody else's; else with a mark."""
+    """Return the session's name as in Hermes if no other owner has it; else with a mark."""
     key = given.get("gateway_session_key") or ""
     if key:
         name, own = resolve(config, session_id, **given), bool(_PLAIN_KEY.fullmatch(key))
-    else:  # by the directory of Hermes, not of this process, in which all persons are
+    else:  # by the directory of Hermes, since this process's is the same for all persons
         title = given.get("session_title")
         cwd = whose.get(CWD) or os.getcwd()
         name = config.resolve_session_name(cwd=cwd, session_title=title, session_id=session_id)
@@ -142,11 +144,11 @@ def _honcho_session(
     return name if own or not whose.get("stranger") else f"{name[:_NAME]}-{whose['mark']}"
 
 
-def _settle_honcho(plugin: Any, config: Any, whose: Whose) -> None:
-    """Let a stranger be a peer of its own, and take none of the owner's memory files."""
+def _adapt_honcho_config(plugin: Any, config: Any, whose: Whose) -> None:
+    """Give a stranger a peer of its own, and upload none of the owner's memory files for it."""
     if not whose.get("stranger"):
         return
-    config.session_strategy = "per-session"  # by which it uploads no files; the name is made
+    config.session_strategy = "per-session"  # then it uploads no files; the name is set already
     given = plugin._lazy_init_kwargs  # noqa: SLF001
     user_id = given.get("user_id") or ""
     taken = {"", _NOT_PLAIN.sub("-", config.peer_name or ""), _NOT_PLAIN.sub("-", config.ai_peer)}
@@ -164,9 +166,9 @@ def _refusal(plugin: Any, whose: Whose, why: str, remedy: str) -> CallRefused:
     )
 
 
-_OPENED: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Whose], None]]] = {
-    "holographic": _holographic,
-    "honcho": _honcho,
-    "mem0": _mem0,
-    "retaindb": _retaindb,
+_INITIALIZERS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Whose], None]]] = {
+    "holographic": _initialize_holographic,
+    "honcho": _initialize_honcho,
+    "mem0": _initialize_mem0,
+    "retaindb": _initialize_retaindb,
 }

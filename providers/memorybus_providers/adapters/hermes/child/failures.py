@@ -1,6 +1,6 @@
 """What a plugin's exception means for the event: try again, wait for the backend, or refuse it.
 
-Plugins use any library, so errors are told by base class, by name and by HTTP status.
+Plugins use any library, so errors are recognised by base class, by name and by HTTP status.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ _LATER = frozenset((408, 409, 423, 425, 429))
 
 
 class CallRefused(Exception):
-    """A settle adapter or the host says what a failure means.
+    """A failure whose meaning a settle adapter or the host knows.
 
     Args:
         meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
@@ -45,17 +45,17 @@ class CallRefused(Exception):
     """
 
     def __init__(self, meaning: str, message: str) -> None:
-        """Keep what it means."""
+        """Keep the meaning."""
         super().__init__(message)
         self.meaning = meaning
 
 
-def meaning(error: BaseException) -> str:
-    """Return what an error means, looking at its causes too."""
+def meaning_of(error: BaseException) -> str:
+    """Return the meaning of an error, or of the first of its causes that has one."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
-        known = _known(current)
+        known = _known_meaning(current)
         if known:
             return known
         seen.append(current)
@@ -63,10 +63,10 @@ def meaning(error: BaseException) -> str:
     return PERMANENT
 
 
-def by_status(status: int) -> str:
-    """Return what an HTTP status from 400 on means."""
+def meaning_of_status(status: int) -> str:
+    """Return the meaning of an HTTP status from 400 on."""
     if status in _LET_IN or status in _GATEWAY:
-        return UNAVAILABLE  # nobody is let in, or the backend is down
+        return UNAVAILABLE  # access is denied to all, or the backend is down
     return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
 
 
@@ -74,23 +74,23 @@ def answer_of(error: BaseException, mask: Callable[[str], str]) -> Answer:
     """Return the answer that reports an error: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
     text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)
-    return {"class": meaning(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
+    return {"class": meaning_of(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
 
 
-def _known(error: BaseException) -> str:
+def _known_meaning(error: BaseException) -> str:
     if isinstance(error, CallRefused):
         return error.meaning
     status = _status(error)
     if status:
-        return by_status(status)
+        return meaning_of_status(status)
     if isinstance(error, sqlite3.OperationalError):
         return TRANSIENT if "locked" in str(error) or "busy" in str(error) else PERMANENT
     if isinstance(error, ImportError):
         return UNAVAILABLE  # a package is missing: no event is at fault
-    return _by_name(error)
+    return _meaning_by_name(error)
 
 
-def _by_name(error: BaseException) -> str:
+def _meaning_by_name(error: BaseException) -> str:
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _AWAY:
         return UNAVAILABLE

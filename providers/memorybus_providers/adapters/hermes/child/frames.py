@@ -6,25 +6,25 @@ import struct
 from typing import Any, Final
 
 VERSION: Final = 2
-"""Of what the two processes say to each other; both must say the same."""
+"""The version of the protocol between the two processes, which must be the same in both."""
 
 LONGEST: Final = 64 << 20
 """Bytes of one frame (G10)."""
 
 WHOSE: Final = "memorybus"
-"""The part of a request's session that is ours, and nothing that Hermes gives a plugin."""
+"""The key of a request's session that is ours; Hermes does not pass it to plugins."""
 
 CWD: Final = "cwd"
-"""Among a session's details, where its host works; Hermes gives that to no plugin either."""
+"""The key of the host's working directory; Hermes does not pass it to plugins either."""
 
 MIXED: Final = "Mixed"
-"""The meaning of a refusal: the plugin would file somebody among another owner's."""
+"""The meaning of a refusal because the plugin would mix the memories of owners."""
 
 _LENGTH = struct.Struct(">I")
 
 
 class FrameError(Exception):
-    """Bytes that are no frame, or one that is too long."""
+    """Bytes that are no frame, or a frame that is too long."""
 
 
 def send(connection: socket.socket, value: dict[str, Any]) -> None:
@@ -32,7 +32,7 @@ def send(connection: socket.socket, value: dict[str, Any]) -> None:
 
     Raises:
         FrameError: it is too long, or not JSON.
-        OSError: the other end is gone, or too slow for the socket's time-out.
+        OSError: the other end has closed, or is too slow for the socket's time-out.
     """
     try:
         body = json.dumps(value, ensure_ascii=True, allow_nan=False).encode()
@@ -50,19 +50,19 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
         FrameError: what came is no frame.
         OSError: nothing came within the socket's time-out, or the connection broke.
     """
-    head = _exactly(connection, _LENGTH.size)
+    head = _receive_exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > LONGEST:
         raise FrameError(f"a frame of {length} bytes is announced")
-    body = _exactly(connection, length)
+    body = _receive_exactly(connection, length)
     if body is None:
         return None
-    return _object(body)
+    return _decode_object(body)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _decode_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except ValueError as error:
@@ -72,8 +72,8 @@ def _object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
-    """Return `size` bytes, None if the stream ends before."""
+def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
+    """Return `size` bytes; None if the stream ends before."""
     parts = bytearray()
     while len(parts) < size:
         part = connection.recv(min(size - len(parts), 1 << 20))

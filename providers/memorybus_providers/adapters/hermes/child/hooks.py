@@ -1,7 +1,7 @@
 """Hooks called as Hermes's MemoryManager calls them, but without swallowing what they raise.
 
-Hermes looks at two signatures (`sync_turn`, `on_memory_write`) before it calls; so do we. Keywords
-that its own call sites always pass are dropped for hooks that cannot take them.
+Hermes inspects two signatures (`sync_turn`, `on_memory_write`) before it calls, and so do we.
+Keywords that Hermes always passes are dropped for hooks that cannot take them.
 """
 
 import inspect
@@ -14,15 +14,17 @@ Hook = Callable[..., Any]
 
 
 def sync_turn(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Give a turn; the messages only if the hook takes them (Hermes: ``sync_all``)."""
+    """Pass on a turn; the messages only if the hook takes them (Hermes: ``sync_all``)."""
     keywords: dict[str, Any] = {"session_id": args["session_id"]}
     if args["messages"] and accepts(plugin.sync_turn, "messages"):
         keywords["messages"] = list(args["messages"])
-    plugin.sync_turn(args["user"], args["assistant"], **accepted(plugin.sync_turn, keywords))
+    plugin.sync_turn(
+        args["user"], args["assistant"], **accepted_keywords(plugin.sync_turn, keywords)
+    )
 
 
 def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Give a write; metadata by keyword, as the fourth argument, or not at all."""
+    """Pass on a write; metadata by keyword, as the fourth argument, or not at all."""
     values = (args["action"], args["target"], args["content"])
     metadata = dict(args["metadata"])
     mode = metadata_mode(plugin.on_memory_write)
@@ -35,23 +37,23 @@ def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
 
 
 def on_turn_start(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Say that the user has spoken, with the details that the hook takes."""
+    """Pass on that the user has spoken, with the details that the hook takes."""
     hook = plugin.on_turn_start
-    hook(args["number"], args["message"], **accepted(hook, args["details"]))
+    hook(args["number"], args["message"], **accepted_keywords(hook, args["details"]))
 
 
 def on_session_end(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Say that a session is over."""
+    """Pass on that a session is over."""
     plugin.on_session_end(list(args["messages"]))
 
 
 def on_session_switch(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Say that the conversation goes on; ``rewound`` only if it is, as Hermes does."""
+    """Pass on a switch of sessions; like Hermes, pass ``rewound`` only if it is true."""
     keywords = {"parent_session_id": args["parent"], "reset": args["reset"]}
     keywords |= {"rewound": True} if args["rewound"] else {}
     keywords |= {"reason": args["reason"]} if args["reason"] else {}
     hook = plugin.on_session_switch
-    hook(args["new_id"], **accepted(hook, keywords))
+    hook(args["new_id"], **accepted_keywords(hook, keywords))
 
 
 def on_pre_compress(plugin: Any, args: Mapping[str, Any]) -> str:
@@ -61,14 +63,14 @@ def on_pre_compress(plugin: Any, args: Mapping[str, Any]) -> str:
 
 
 def on_delegation(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Tell what a sub-agent did, with the details that the hook takes."""
+    """Pass on what a sub-agent did, with the details that the hook takes."""
     hook = plugin.on_delegation
     keywords = {"child_session_id": args["child_session"], **args["details"]}
-    hook(args["task"], args["result"], **accepted(hook, keywords))
+    hook(args["task"], args["result"], **accepted_keywords(hook, keywords))
 
 
 def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
-    """Return a tool's answer, JSON text by Hermes's contract.
+    """Return a tool's answer, which is JSON text by Hermes's contract.
 
     Raises:
         CallRefused: the plugin has no such tool; Hermes would not have asked it.
@@ -89,18 +91,18 @@ def tool_name(schema: Any) -> Any:
 
 def recall(plugin: Any, query: str, session_id: str) -> str:
     """Return what the plugin remembers for a query."""
-    text = plugin.prefetch(query, **accepted(plugin.prefetch, {"session_id": session_id}))
+    text = plugin.prefetch(query, **accepted_keywords(plugin.prefetch, {"session_id": session_id}))
     return text if isinstance(text, str) else ""
 
 
 def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
-    """Ask ahead: what many plugins answer later is fetched by this."""
+    """Let the plugin fetch ahead what `prefetch` returns later, as many plugins do."""
     hook = plugin.queue_prefetch
-    hook(query, **accepted(hook, {"session_id": session_id}))
+    hook(query, **accepted_keywords(hook, {"session_id": session_id}))
 
 
 def accepts(hook: Hook, keyword: str) -> bool:
-    """Whether a hook takes a keyword; one that cannot be inspected is trusted to (mm:617)."""
+    """Say whether a hook takes a keyword; one that cannot be inspected is assumed to (mm:617)."""
     try:
         parameters = inspect.signature(hook).parameters
     except (TypeError, ValueError):
@@ -110,8 +112,8 @@ def accepts(hook: Hook, keyword: str) -> bool:
     return keyword in parameters
 
 
-def accepted(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those keywords that a hook takes."""
+def accepted_keywords(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that a hook takes."""
     return {name: value for name, value in keywords.items() if accepts(hook, name)}
 
 

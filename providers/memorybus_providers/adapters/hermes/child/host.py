@@ -1,4 +1,4 @@
-"""What the parent asks of a plugin, answered: hooks, recalls, tools, the system prompt's block."""
+"""The host of a plugin, which answers the parent: hooks, recalls, tools, system prompt blocks."""
 
 import contextlib
 import threading
@@ -16,10 +16,10 @@ from .watch import Watch, WatchedCall
 Request = Mapping[str, Any]
 
 _REMEMBERED = 16
-"""Answers that are kept for who asks again."""
+"""Answers that are kept for a request that is repeated."""
 
 _THREADS = 2
-"""Standing threads for each instance that may be open."""
+"""Idle threads that are allowed for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -39,12 +39,12 @@ class Host:
     Args:
         plugin: see `Plugin`.
         settling: see `Settling`.
-        watch: sees what calls leave behind.
-        limit: instances that stay open.
+        watch: sees the threads and errors that calls leave behind.
+        limit: instances that stay open at most.
 
     Attributes:
-        worn: whether dropped instances have left so many threads that another process is better
-            (G10). Nothing that counts as applied is lost with this one.
+        worn: whether dropped instances have left so many threads that a new process should replace
+            this one (G10). Nothing that counts as applied is lost with it.
     """
 
     def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
@@ -67,10 +67,10 @@ class Host:
         }
 
     def answer(self, request: Request) -> Any:
-        """Return what is asked for.
+        """Return the answer to a request.
 
         Raises:
-            BaseException: whatever the plugin raises, or complains of in its log.
+            BaseException: whatever the plugin raises, or reports as an error in its log.
         """
         return self._answers[request["op"]](request)
 
@@ -81,80 +81,80 @@ class Host:
     def _hook(self, request: Request) -> Any:
         done = request["hook"], request["event"]
         with self._writes:
-            if done not in self._done:  # else who asked has died before it heard the answer
-                self._done[done] = self._called(request)
+            if done not in self._done:  # else the caller died before it received the answer
+                self._done[done] = self._run_hook(request)
             if len(self._done) > _REMEMBERED:
                 self._done.popitem(last=False)
             return self._done[done]
 
-    def _called(self, request: Request) -> Any:
+    def _run_hook(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
         switches = name == "on_session_switch"
         with self._watch.call("initialize", writes=False):
             instance = (
-                self._instances.switching(args["parent"], session)
+                self._instances.begin_switch(args["parent"], session)
                 if switches
-                else self._instances.of(session)
+                else self._instances.instance_for(session)
             )
         if instance is None or name == "initialize":
-            return None  # a new instance is told all by `initialize`, as in Hermes
+            return None  # `initialize` tells a new instance all of this, as in Hermes
         with instance.lock:
-            value = self._written(instance, request, _with_transcript(instance, name, args))
+            value = self._run_write(instance, request, _with_transcript(instance, name, args))
         if switches:
-            self._instances.switched(args["parent"], session)
+            self._instances.finish_switch(args["parent"], session)
         return value
 
-    def _written(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
+    def _run_write(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
         name = request["hook"]
         with self._watch.call(name, request["event"], writes=True) as call:
             try:
-                value = self._applied(instance, call, args)
+                value = self._apply(instance, call, args)
             except BaseException:
-                self._failed(instance, call)
+                self._after_failure(instance, call)
                 raise
         _remember(instance, name, args)
         return value
 
-    def _applied(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
+    def _apply(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
         plugin, settling = instance.plugin, self._settling
         if call.hook not in WRITES:
             return HOOKS[call.hook](plugin, args)
-        with self._watch.call("ready", writes=False):  # what it starts is no write's
-            settling.ready(plugin)
-        if settling.begin(plugin, call, doubted=not instance.proven):
+        with self._watch.call("ready", writes=False):  # its threads do not belong to the write
+            settling.ensure_ready(plugin)
+        if settling.begin_write(plugin, call, doubted=not instance.proven):
             value = None
         else:
             value = HOOKS[call.hook](plugin, args)
             settling.settle(plugin, call)
-        if call.hook != "handle_tool_call":  # a tool's answer tells of failure
-            call.verify()
+        if call.hook != "handle_tool_call":  # a tool reports failures in its answer
+            call.raise_failure()
         instance.proven = instance.proven or call.hook == "sync_turn"
         return value
 
-    def _failed(self, instance: PluginInstance, call: WatchedCall) -> None:
+    def _after_failure(self, instance: PluginInstance, call: WatchedCall) -> None:
         goes_on = False
         with contextlib.suppress(Exception):  # what matters is why the write failed
-            goes_on = self._settling.failed(instance.plugin, call)
+            goes_on = self._settling.after_failure(instance.plugin, call)
         if not goes_on:
-            instance.left()
-            self.worn = self._watch.standing > _THREADS * self._limit
+            instance.drop_plugin()
+            self.worn = self._watch.idle_threads > _THREADS * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]
-        with self._beside(request) as (plugin, call):
+        with self._instance_for_reading(request) as (plugin, call):
             hooks.queue_prefetch(plugin, query, session_id)
             call.join(request["seconds"])
             return hooks.recall(plugin, query, session_id)
 
     def _read(self, request: Request) -> str:
-        with self._beside(request) as (plugin, _):
+        with self._instance_for_reading(request) as (plugin, _):
             return hooks.handle_tool_call(plugin, request["args"])
 
     @contextlib.contextmanager
-    def _beside(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
-        """Give a session's plugin to a call that does not write, when no other calls it."""
+    def _instance_for_reading(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
+        """Yield a session's plugin for a call that does not write, once no other call uses it."""
         with self._watch.call(request["op"], writes=False) as call:
-            instance = self._instances.of(request["session"])
+            instance = self._instances.instance_for(request["session"])
             if not instance.lock.acquire(timeout=request["seconds"]):
                 raise CallRefused(UNAVAILABLE, "the plugin is busy with this session")
             try:
@@ -165,7 +165,7 @@ class Host:
                 instance.lock.release()
 
     def _prompt(self, request: Request) -> str:
-        with self._beside(request) as (plugin, _):
+        with self._instance_for_reading(request) as (plugin, _):
             block = plugin.system_prompt_block()
         return block if isinstance(block, str) else ""
 
@@ -174,7 +174,7 @@ class Host:
 
 
 def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) -> dict[str, Any]:
-    """Add the conversation so far where Hermes hands over all of it."""
+    """Add the conversation so far to the hooks to which Hermes passes all of it."""
     if name == "sync_turn":
         return args | {"messages": [*instance.transcript, *args["messages"]]}
     if name == "on_session_end" and not args["messages"]:
@@ -184,6 +184,6 @@ def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) 
 
 def _remember(instance: PluginInstance, name: str, args: Mapping[str, Any]) -> None:
     if name == "sync_turn":
-        instance.heard(args["messages"])
+        instance.keep_transcript(args["messages"])
     if name == "on_session_end" or (name == "on_session_switch" and args["reset"]):
-        instance.heard([])
+        instance.keep_transcript([])

@@ -1,4 +1,4 @@
-"""One plugin instance per session, up to a bound; the least used is closed when it is idle."""
+"""One plugin instance for each session, up to a bound; the least used idle one is closed."""
 
 import contextlib
 import json
@@ -14,11 +14,11 @@ from .watch import WatchedCall
 
 Message = dict[str, Any]
 Key = tuple[str, tuple[str, ...], str]
-"""A session, whose it is, and all that was told of it: an instance answers for nothing else."""
+"""A session, its owner, and all other facts about it: an instance serves nothing else."""
 
-_WHOSE = ("agent_identity", "user_id", "agent_workspace")
-_UNTOLD = frozenset(("session_id", "platform", "agent_context"))
-"""What a recall may not know of the session that it is for."""
+_OWNER_FIELDS = ("agent_identity", "user_id", "agent_workspace")
+_OPTIONAL_FACTS = frozenset(("session_id", "platform", "agent_context"))
+"""Facts that are not part of a key, since a recall may not know them."""
 
 _LONGEST = 2_000
 
@@ -28,10 +28,10 @@ class PluginInstance:
 
     Attributes:
         plugin: the plugin's object; None after a failed write, until the next call opens another.
-        proven: whether it has written a turn: what a turn before it left in doubt is settled.
+        proven: whether it has written a turn. Then no earlier turn is in doubt any more.
         lock: held while it is called.
-        transcript: the session's messages as far as this instance has seen them, at most 2,000:
-            Hermes hands the whole conversation to some hooks, an event carries its own turn.
+        transcript: the session's messages that this instance has seen, at most 2,000. Hermes passes
+            the whole conversation to some hooks, while an event carries only its own turn.
     """
 
     def __init__(self, plugin: Any) -> None:
@@ -41,13 +41,13 @@ class PluginInstance:
         self.lock = threading.Lock()
         self.transcript: list[Message] = []
 
-    def left(self) -> None:
-        """Go on without the plugin's object, whose write failed."""
+    def drop_plugin(self) -> None:
+        """Drop the plugin's object, whose write failed."""
         self.plugin = None
         self.proven = False
 
-    def heard(self, messages: list[Message]) -> None:
-        """Remember the transcript, its end if it is long."""
+    def keep_transcript(self, messages: list[Message]) -> None:
+        """Keep the transcript; only its end if it is long."""
         self.transcript = messages[-_LONGEST:]
 
 
@@ -55,9 +55,9 @@ class PluginInstances:
     """The open instances by session, least recently used first.
 
     Args:
-        make: makes an instance.
+        make: makes a plugin's object.
         settling: see `Settling`.
-        limit: how many stay open; those that are being called are never closed.
+        limit: how many instances stay open; one that is being called is never closed.
     """
 
     def __init__(self, make: Callable[[], Any], settling: Settling, limit: int) -> None:
@@ -68,42 +68,43 @@ class PluginInstances:
         self._guard = threading.RLock()
         self._open: OrderedDict[Key, PluginInstance] = OrderedDict()
 
-    def of(self, session: Mapping[str, Any]) -> PluginInstance:
+    def instance_for(self, session: Mapping[str, Any]) -> PluginInstance:
         """Return a session's instance, initialised with `session` if it is new or failed."""
-        return self._filled(_key(session, session["session_id"]), session)
+        return self._ensure_open(_key(session, session["session_id"]), session)
 
-    def switching(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
-        """Return the instance that is to go on as `session`: the parent's, or that of the id.
+    def begin_switch(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
+        """Return the instance that continues as `session`: the parent's, or the session's own.
 
-        None if there is neither, or the plugin cannot switch: then a new one is open.
+        None if there is neither, or if the plugin cannot switch: then a new one has been opened.
         """
         name = _key(session, session["session_id"])
         with self._guard:
-            known = self._before(session, parent) or (name if name in self._open else None)
-            if known is not None and not self._settling.fresh:
-                return self._filled(known, {**session, "session_id": known[0]})
-            self.of(session)
+            known = self._key_before(session, parent) or (name if name in self._open else None)
+            if known is not None and not self._settling.reopens_on_switch:
+                return self._ensure_open(known, {**session, "session_id": known[0]})
+            self.instance_for(session)
             return None
 
-    def switched(self, parent: str, session: Mapping[str, Any]) -> None:
-        """Move the parent's instance, as the one instance of a Hermes process goes on."""
+    def finish_switch(self, parent: str, session: Mapping[str, Any]) -> None:
+        """Move the parent's instance to the session, as in Hermes the one instance goes on."""
         name = _key(session, session["session_id"])
         with self._guard:
-            before = self._before(session, parent)
+            before = self._key_before(session, parent)
             if before is not None:
-                self._discarded(name)
+                self._discard(name)
                 self._open[name] = self._open.pop(before)
 
     def close(self) -> None:
         """Close all of them."""
         with self._guard:
             for name in list(self._open):
-                self._discarded(name)
+                self._discard(name)
 
-    def _before(self, session: Mapping[str, Any], parent: str) -> Key | None:
-        """Return the key of the instance that goes on as another session of its owner.
+    def _key_before(self, session: Mapping[str, Any], parent: str) -> Key | None:
+        """Return the key of the parent's instance, which continues as another session.
 
-        That of the same chat, if there is one: who resumes a session may have been elsewhere.
+        An instance with the same facts is preferred; else it is any of the parent and owner, since
+        a session may be resumed in another chat.
         """
         if parent == session["session_id"]:
             return None
@@ -111,20 +112,20 @@ class PluginInstances:
         others = (key for key in reversed(self._open) if key[:2] == own)
         return same if same in self._open else next(others, None)
 
-    def _filled(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
+    def _ensure_open(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
         with self._guard:
             if name not in self._open:
-                self._open[name] = PluginInstance(self._opened(session))
+                self._open[name] = PluginInstance(self._open_plugin(session))
                 self._shrink(name)
             elif self._open[name].plugin is None:
-                self._open[name].plugin = self._opened(session)
+                self._open[name].plugin = self._open_plugin(session)
             self._open.move_to_end(name)
             return self._open[name]
 
-    def _opened(self, session: Mapping[str, Any]) -> Any:
-        """Raise `CallRefused` if there is none to be had: that is no event's fault."""
+    def _open_plugin(self, session: Mapping[str, Any]) -> Any:
+        """Return an initialised plugin; raise `CallRefused` if that fails: no event is at fault."""
         plugin = self._make()
-        self._settling.opening(plugin)
+        self._settling.before_initialize(plugin)
         try:
             apart.initialize(plugin, session)
         except CallRefused:
@@ -132,19 +133,19 @@ class PluginInstances:
                 plugin.shutdown()
             raise
         except Exception as error:
-            said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
-            raise CallRefused(UNAVAILABLE, said) from error
-        self._settling.opened(plugin)
+            reason = f"the plugin could not be initialised: {type(error).__name__}: {error}"
+            raise CallRefused(UNAVAILABLE, reason) from error
+        self._settling.after_initialize(plugin)
         return plugin
 
     def _shrink(self, newest: Key) -> None:
-        """Close the least used instances that nobody calls, until the number is kept."""
+        """Close the least used idle instances until the limit holds."""
         idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
         for name in idle[: max(0, len(self._open) - self._limit)]:
-            self._discarded(name)
+            self._discard(name)
 
-    def _discarded(self, name: Key) -> None:
-        """Quiesce and shut down; ``on_session_end`` is not made up, the session goes on."""
+    def _discard(self, name: Key) -> None:
+        """Settle and shut down an instance, without ``on_session_end``: the session goes on."""
         instance = self._open.pop(name, None)
         if instance is None or instance.plugin is None:
             return
@@ -155,9 +156,9 @@ class PluginInstances:
 
 
 def _key(session: Mapping[str, Any], session_id: str) -> Key:
-    told = {name: value for name, value in session.items() if name not in _UNTOLD}
-    return session_id, _owner(session), json.dumps(told, sort_keys=True)
+    facts = {name: value for name, value in session.items() if name not in _OPTIONAL_FACTS}
+    return session_id, _owner(session), json.dumps(facts, sort_keys=True)
 
 
 def _owner(session: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(session.get(name, "") for name in _WHOSE)
+    return tuple(session.get(name, "") for name in _OWNER_FIELDS)

@@ -1,4 +1,4 @@
-"""What the plugin prints: kept in a file of bounded size, credentials masked."""
+"""The plugin's output, kept in a file of bounded size with credentials masked."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LARGEST = 256 << 10
-"""Bytes of the file before it becomes the one of the previous output (two are kept, G10)."""
+"""Bytes after which the file is renamed and a new one begun (two are kept, G10)."""
 
 _LINE = 4_096
 _SHORTEST = 6
@@ -24,7 +24,7 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Longest first, so that no part of a secret remains."""
+        """Sort the secrets, the longest first, so that no part of one remains."""
         self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len)[::-1]
 
     def __call__(self, text: str) -> str:
@@ -54,7 +54,7 @@ def capture(path: Path, mask: Mask) -> None:
 def _copy(reader: int, path: Path, mask: Mask) -> None:
     with os.fdopen(reader, "rb") as lines:
         while line := lines.readline(_LINE):
-            with contextlib.suppress(OSError):  # a full disk must not stop what prints
+            with contextlib.suppress(OSError):  # a full disk must not stop the printing process
                 _append(path, mask(line.decode(errors="replace")))
 
 

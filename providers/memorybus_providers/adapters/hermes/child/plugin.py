@@ -1,4 +1,4 @@
-"""Loading a plugin as Hermes does: by name, or from a directory; every call registers it anew."""
+"""Loading a plugin as Hermes does, by name or from a directory."""
 
 import importlib
 import logging
@@ -12,8 +12,8 @@ class Plugin:
     """One plugin of a Hermes installation.
 
     Args:
-        name: a bundled one, or one in ``$HERMES_HOME/plugins``.
-        directory: where it is, if it is in neither.
+        name: the name of a bundled plugin, or of one in ``$HERMES_HOME/plugins``.
+        directory: the plugin's directory, if it is neither.
     """
 
     def __init__(self, name: str, directory: str) -> None:

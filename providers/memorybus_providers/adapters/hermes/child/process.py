@@ -1,4 +1,4 @@
-"""The child process: it leaves its starter, loads the plugin, and serves until nobody asks."""
+"""The child process: it detaches itself, loads the plugin, and serves until it is unused."""
 
 import atexit
 import contextlib
@@ -24,7 +24,7 @@ _HELLO = 10.0
 
 
 def run(listener: int, configuration: bytes) -> None:
-    """Go on as a process of its own, whose id is printed; return in that process when it is over.
+    """Go on as a process of its own, whose id is printed. Never returns.
 
     Args:
         listener: the file descriptor of a listening socket.
@@ -46,34 +46,34 @@ def run(listener: int, configuration: bytes) -> None:
 
 
 class Service:
-    """The host, or why there is none; made once, answers every connection.
+    """The host, or the reason why there is none; one for all connections.
 
     Args:
         config: see `run`.
-        mask: takes credentials out of what is told.
+        mask: removes credentials from messages.
     """
 
     def __init__(self, config: dict[str, Any], mask: Mask) -> None:
-        """Load the plugin; a failure is kept and told to whoever connects."""
+        """Load the plugin; a failure is kept and sent to everyone who connects."""
         self.mask = mask
         self.failure: dict[str, str] | None = None
         self.host: Host | None = None
         try:
-            self.host = _made(config)
+            self.host = _make_host(config)
         except BaseException as error:
             self.failure = answer_of(error, mask)
 
     def hello(self) -> dict[str, Any]:
-        """Return what a connection is told first."""
+        """Return the greeting that is sent to a new connection."""
         return {"version": frames.VERSION, "pid": os.getpid(), "failure": self.failure}
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer one request, its failure included."""
+        """Return the answer to a request, or its failure."""
         try:
             if self.host is None:
                 return {"error": self.failure}
             return {"value": self.host.answer(request)}
-        except BaseException as error:  # a plugin that calls sys.exit() is only refusing
+        except BaseException as error:  # also SystemExit: a plugin must not end this process
             worn = self.host is not None and self.host.worn
             return {"error": answer_of(error, self.mask), "worn": worn}
 
@@ -99,7 +99,7 @@ def serve(listening: socket.socket, service: Service, idle: float) -> None:
         thread.start()
         threads = [*(one for one in threads if one.is_alive()), thread]
     with contextlib.suppress(OSError):
-        Path(listening.getsockname()).unlink()  # first: whoever comes now starts another
+        Path(listening.getsockname()).unlink()  # first, so that a new caller starts another child
     listening.close()
     for thread in threads:
         thread.join(_HELLO)
@@ -121,8 +121,8 @@ def _send(connection: socket.socket, reply: dict[str, Any], service: Service) ->
         frames.send(connection, {"error": answer_of(error, service.mask)})
 
 
-def _made(config: dict[str, Any]) -> Host:
-    # This process ends by _exit: no handler would run, and each would keep its instance for ever.
+def _make_host(config: dict[str, Any]) -> Host:
+    # This process ends by _exit, so no handler would run, and each would keep its instance alive.
     atexit.register = lambda function, *_, **__: function  # type: ignore[assignment]
     loader = importlib.import_module("hermes_cli.env_loader")
     loader.load_hermes_dotenv(hermes_home=config["home"])
@@ -135,11 +135,11 @@ def _made(config: dict[str, Any]) -> Host:
     except BaseException:
         sys.stderr.write("\n".join([*watch.last, ""]))
         raise
-    _hear(plugin, settling.complaints)
+    _let_complaints_through(plugin, settling.complaints)
     return Host(plugin, settling, watch, config["instances"])
 
 
-def _hear(plugin: Plugin, complaints: tuple[str, ...]) -> None:
-    """Let quiet messages through if an adapter waits for some."""
+def _let_complaints_through(plugin: Plugin, complaints: tuple[str, ...]) -> None:
+    """Let messages of low levels through if an adapter needs some of them."""
     if complaints:
         logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)

@@ -1,8 +1,8 @@
 """Whether a thread is idle: it has ended, or waits for work and has none.
 
-Plugins keep threads that never end: a writer that takes from a queue, an executor's, an event
-loop's. The work of a call is done when they wait for more, since they never end.
-A thread that waits in any other way (in a loop of its own with pauses, say) cannot be judged.
+Plugins keep threads that never end: a writer that takes from a queue, threads of an executor or of
+an event loop. The work of a call is done when they wait for more. A thread that waits in any other
+way (in a loop of its own with pauses, say) cannot be judged and counts as working.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import threading
 from types import FrameType
 
 
-def rests(thread: threading.Thread) -> bool:
+def is_idle(thread: threading.Thread) -> bool:
     """Return whether a thread has ended, or waits for work and has none."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  there is no other way
     if frame is None:

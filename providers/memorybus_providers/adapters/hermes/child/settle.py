@@ -1,7 +1,7 @@
-"""When a plugin's write is over: one adapter per plugin that works in threads.
+"""When a plugin's write is over: one adapter for each plugin that works in threads.
 
-They read private attributes of Hermes 0.19's plugins. One that lacks them is of another version:
-then nothing is guessed, the provider is unavailable and says why.
+The adapters read private attributes of Hermes 0.19's plugins. A plugin that lacks them is of
+another version: then nothing is guessed, and the provider is unavailable and says why.
 """
 
 import re
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .failures import TRANSIENT, UNAVAILABLE, CallRefused, by_status
+from .failures import TRANSIENT, UNAVAILABLE, CallRefused, meaning_of_status
 from .watch import WatchedCall
 
 WRITES = frozenset(
@@ -23,7 +23,7 @@ WRITES = frozenset(
         "sync_turn",
     )
 )
-"""The hooks whose effects are waited for; the others only prepare."""
+"""The hooks whose effects are awaited; the others only prepare."""
 
 _PATIENCE = 2.0
 
@@ -32,32 +32,32 @@ _EVENT = "memorybus_event"
 
 
 class Settling:
-    """For plugins of which nothing is known: waits a while for threads, cannot tell more.
+    """For unknown plugins: it waits a while for threads, and cannot know more.
 
     Attributes:
-        fresh: a session switch opens another instance, since the plugin cannot switch.
-        complaints: beginnings of quiet log messages that tell of a failed write.
+        reopens_on_switch: a session switch opens another instance, since the plugin cannot switch.
+        complaints: beginnings of log messages of low levels that report a failed write.
     """
 
-    fresh = False
+    reopens_on_switch = False
     complaints: tuple[str, ...] = ()
 
-    def opening(self, plugin: Any) -> None:
+    def before_initialize(self, plugin: Any) -> None:
         """Prepare an instance that is about to be initialised."""
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Prepare an instance that was just initialised."""
 
-    def ready(self, plugin: Any) -> None:
+    def ensure_ready(self, plugin: Any) -> None:
         """Raise `CallRefused` if the plugin would drop a write now."""
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Prepare for one write; say whether the backend has it already.
 
         Args:
             plugin: the instance.
-            call: which hook, and which event's.
-            doubted: whether an earlier try, of which nobody knows, may have brought it there.
+            call: the hook and the event.
+            doubted: whether an earlier try, whose outcome is unknown, may have stored it.
         """
         return False
 
@@ -65,24 +65,24 @@ class Settling:
         """Wait until a write is over."""
         call.join(_PATIENCE)
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
-        """A write failed; say whether the instance goes on.
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
+        """Clean up after a failed write; say whether the instance is kept.
 
-        One that does may send what failed again by itself. So it goes on only if it may hold what
-        counts as applied already: that would be lost with it.
+        An instance that is kept may send again by itself what failed. So it is kept only if it may
+        hold turns that count as applied already and would be lost with it.
         """
         return True
 
 
-class Settled(Settling):
-    """For plugins that hold nothing that counts as applied: who fails is made anew."""
+class ReopenedAfterFailure(Settling):
+    """For plugins that hold nothing that counts as applied: a new instance follows a failure."""
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
-        """Forget the instance: neither it nor its ``shutdown`` sends what it still holds."""
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
+        """Drop the instance without ``shutdown``, so that nothing of what it holds is sent."""
         return False
 
 
-class Synchronous(Settled):
+class Synchronous(ReopenedAfterFailure):
     """For plugins whose hooks return when their work is done (holographic)."""
 
     complaints = ("Holographic memory_write mirror failed",)
@@ -91,11 +91,11 @@ class Synchronous(Settled):
         """Nothing is left to wait for."""
 
 
-class Threads(Settled):
-    """For plugins that start a thread for each write, which ends with it or waits for more.
+class Threads(ReopenedAfterFailure):
+    """For plugins that start a thread for each write, which then ends or waits for more.
 
-    It waits without end: whoever asked ends this process when it takes too long, and so makes sure
-    that nothing comes late.
+    It waits without a limit: the parent kills this process if it takes too long, so that nothing is
+    written late.
     """
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
@@ -104,60 +104,63 @@ class Threads(Settled):
 
 
 class Mem0(Threads):
-    """Its own breaker and a thread still at work make it drop turns without a word."""
+    """The plugin silently drops turns while its breaker is open or a thread is still working."""
 
-    def ready(self, plugin: Any) -> None:
-        """Refuse while the breaker is open; wait for a thread of before."""
-        if attribute(plugin, "_backend") is None:
+    def ensure_ready(self, plugin: Any) -> None:
+        """Refuse while the breaker is open; wait for an earlier thread."""
+        if require_attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
             raise CallRefused(UNAVAILABLE, f"mem0 has no backend: {why}")
-        _join(attribute(plugin, "_sync_thread"))
+        _join(require_attribute(plugin, "_sync_thread"))
         if plugin._is_breaker_open():  # noqa: SLF001  it would drop the turn silently
             raise CallRefused(UNAVAILABLE, "mem0 pauses after failures (its own breaker)")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait for the thread, which must have been started."""
         super().settle(plugin, call)
-        if call.hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
+        if (
+            call.hook == "sync_turn"
+            and require_attribute(plugin, "_sync_thread") not in call.threads
+        ):
             raise CallRefused(TRANSIENT, "mem0 dropped the turn")
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """Close its connections; it holds no turns."""
         plugin.shutdown()
         return False
 
 
-class Hindsight(Settled):
-    """One writer thread takes from a queue; turns could be held back in memory."""
+class Hindsight(ReopenedAfterFailure):
+    """The plugin has a writer thread with a queue, and may hold back turns in memory."""
 
-    def opened(self, plugin: Any) -> None:
+    def after_initialize(self, plugin: Any) -> None:
         """Retain every turn: what is held back would be lost with the process."""
-        attribute(plugin, "_retain_every_n_turns")
+        require_attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Let a switch send nothing: every turn was sent when it came."""
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+        """Let a switch send nothing, since every turn was sent when it came."""
         if call.hook == "on_session_switch":
-            attribute(plugin, "_session_turns").clear()
+            require_attribute(plugin, "_session_turns").clear()
         return False
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait until the queue is empty and its last job done."""
-        attribute(plugin, "_retain_queue").join()
+        require_attribute(plugin, "_retain_queue").join()
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End the writer; what failed has left the queue."""
         plugin.shutdown()
         return False
 
 
 class Honcho(Threads):
-    """Its session is made in the background, and turns before that are dropped.
+    """The plugin makes its session in the background, and drops turns before that.
 
-    Every message carries the id of its event, by which Honcho is asked for one in doubt.
+    Every message carries the id of its event, by which a turn in doubt is looked up in Honcho.
     """
 
-    fresh = True
+    reopens_on_switch = True
     complaints = (
         "Honcho sync_turn failed",
         "Honcho memory mirror failed",
@@ -169,49 +172,49 @@ class Honcho(Threads):
         self._event = ""
         self._marks = False
 
-    def opening(self, plugin: Any) -> None:
-        """Let it send each turn in the call: no queue, and no writer that never ends."""
-        begin = attribute(plugin, "_do_session_init")
+    def before_initialize(self, plugin: Any) -> None:
+        """Let it send each turn within the call, without a queue and a permanent writer thread."""
+        begin = require_attribute(plugin, "_do_session_init")
 
-        def begun(config: Any, *args: Any, **options: Any) -> None:
-            attribute(config, "write_frequency")
+        def begin_session(config: Any, *args: Any, **options: Any) -> None:
+            require_attribute(config, "write_frequency")
             config.write_frequency = "turn"
             begin(config, *args, **options)
 
-        plugin._do_session_init = begun  # noqa: SLF001
+        plugin._do_session_init = begin_session  # noqa: SLF001
 
-    def ready(self, plugin: Any) -> None:
-        """Wait until the session is there; leave it to the bus to try again."""
-        if attribute(plugin, "_cron_skipped"):
+    def ensure_ready(self, plugin: Any) -> None:
+        """Wait until the session is made; only the bus tries requests again."""
+        if require_attribute(plugin, "_cron_skipped"):
             return
-        if not attribute(plugin, "_session_initialized"):
+        if not require_attribute(plugin, "_session_initialized"):
             plugin._start_session_init_background()  # noqa: SLF001
-            _join(attribute(plugin, "_init_thread"))
+            _join(require_attribute(plugin, "_init_thread"))
         if not plugin._session_initialized:  # noqa: SLF001
             why = getattr(plugin, "_init_error", "")
             raise CallRefused(UNAVAILABLE, f"honcho could not begin its session: {why}")
-        http = attribute(attribute(plugin, "_manager").honcho, "_http")
-        attribute(http, "max_retries")
+        http = require_attribute(require_attribute(plugin, "_manager").honcho, "_http")
+        require_attribute(http, "max_retries")
         http.max_retries = 0
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Mark what is sent with the event; ask for a turn that is in doubt."""
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+        """Mark messages with the event; look up a turn that is in doubt."""
         self._event = call.event
-        if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
+        if call.hook != "sync_turn" or require_attribute(plugin, "_cron_skipped"):
             return False
         session = _honcho_session(plugin)
-        self._mark(type(session))
+        self._mark_messages(type(session))
         if not doubted:
             return False
         found = session.messages(filters={"metadata": {_EVENT: call.event}})
         return next(iter(found), None) is not None
 
-    def _mark(self, kind: Any) -> None:
+    def _mark_messages(self, kind: Any) -> None:
         """Let sessions of the SDK add the event to the messages they send."""
         if self._marks:
             return
         self._marks = True
-        add = attribute(kind, "add_messages")
+        add = require_attribute(kind, "add_messages")
 
         def add_messages(session: Any, messages: Any) -> Any:
             for one in messages:
@@ -221,32 +224,32 @@ class Honcho(Threads):
         kind.add_messages = add_messages
 
 
-class RetainDB(Settled):
-    """It keeps turns in a queue on disk, and sends what failed again when it is next opened."""
+class RetainDB(ReopenedAfterFailure):
+    """The plugin keeps turns in a queue on disk, and sends failed ones when it is next opened."""
 
     complaints = ("RetainDB memory mirror failed",)
 
-    def opened(self, plugin: Any) -> None:
-        """Send each turn in the call, past that queue: the bus keeps what is not sent."""
-        queue = attribute(plugin, "_queue")
-        attribute(queue, "enqueue")
-        client = attribute(plugin, "_client")
-        client.request = _by_its_text(attribute(client, "request"))
-        queue.enqueue = attribute(client, "ingest_session")
+    def after_initialize(self, plugin: Any) -> None:
+        """Send each turn within the call, without that queue: the bus keeps what is not sent."""
+        queue = require_attribute(plugin, "_queue")
+        require_attribute(queue, "enqueue")
+        client = require_attribute(plugin, "_client")
+        client.request = _classify_by_text(require_attribute(client, "request"))
+        queue.enqueue = require_attribute(client, "ingest_session")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End its thread."""
         plugin.shutdown()
         return False
 
 
 class Supermemory(Threads):
-    """It keeps a session's turns in memory until the session ends or is switched.
+    """The plugin keeps a session's turns in memory until the session ends or is switched.
 
-    So an instance that failed goes on: other turns, which count already, are in it alone.
+    So a failed instance is kept: it alone holds other turns, which count as applied.
     """
 
     complaints = (
@@ -259,28 +262,28 @@ class Supermemory(Threads):
         self._call: WatchedCall | None = None
         self._before: tuple[str, list[Any]] = ("", [])
 
-    def ready(self, plugin: Any) -> None:
-        """Refuse what it would drop for want of a client."""
-        if attribute(plugin, "_client") is None:
+    def ensure_ready(self, plugin: Any) -> None:
+        """Refuse what the plugin would drop for lack of a client."""
+        if require_attribute(plugin, "_client") is None:
             raise CallRefused(
                 UNAVAILABLE, "supermemory has no client: its package or key is missing"
             )
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Keep what an end and a switch forget even if they fail."""
-        turns = list(attribute(plugin, "_session_turns"))
-        self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+        """Keep what an end or a switch of the session forgets even if it fails."""
+        turns = list(require_attribute(plugin, "_session_turns"))
+        self._call, self._before = call, (require_attribute(plugin, "_session_id"), turns)
         return False
 
-    def failed(self, plugin: Any, call: WatchedCall) -> bool:
-        """Let the call be made again, with the turns that it would have sent."""
+    def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
+        """Restore the turns that the call would have sent, so that it can be repeated."""
         if self._call is call:
             plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
         return True
 
 
 class OpenViking(Threads):
-    """It sends a turn up to four times by itself, and none if its server was away at first."""
+    """The plugin sends a turn up to four times, or never if its server was away at first."""
 
     complaints = ("OpenViking memory mirror failed",)
 
@@ -288,29 +291,29 @@ class OpenViking(Threads):
         """Nothing has failed."""
         self._failure: Exception | None = None
 
-    def opened(self, plugin: Any) -> None:
-        """Let what failed once in a call fail for the rest of it: to try again is the bus's."""
-        make = attribute(plugin, "_new_client")
+    def after_initialize(self, plugin: Any) -> None:
+        """Let a request that failed once fail for the rest of the call: the bus tries again."""
+        make = require_attribute(plugin, "_new_client")
 
         def new_client() -> Any:
             client = make()
-            client.post = self._once(attribute(client, "post"))
+            client.post = self._once(require_attribute(client, "post"))
             return client
 
         plugin._new_client = new_client  # noqa: SLF001
 
-    def ready(self, plugin: Any) -> None:
-        """Refuse what it would drop."""
-        if attribute(plugin, "_client") is None:
+    def ensure_ready(self, plugin: Any) -> None:
+        """Refuse what the plugin would drop."""
+        if require_attribute(plugin, "_client") is None:
             raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
-    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
+    def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Nothing of this call has failed."""
         self._failure = None
         return False
 
     def _once(self, post: Callable[..., Any]) -> Callable[..., Any]:
-        def posted(*args: Any, **options: Any) -> Any:
+        def post_once(*args: Any, **options: Any) -> Any:
             if self._failure is not None:
                 raise self._failure
             try:
@@ -319,7 +322,7 @@ class OpenViking(Threads):
                 self._failure = error
                 raise
 
-        return posted
+        return post_once
 
 
 ADAPTERS: dict[str, type[Settling]] = {
@@ -335,11 +338,11 @@ ADAPTERS: dict[str, type[Settling]] = {
 }
 
 
-def attribute(plugin: Any, name: str) -> Any:
+def require_attribute(plugin: Any, name: str) -> Any:
     """Return a private attribute that an adapter relies on.
 
     Raises:
-        CallRefused: the plugin has none: it is of a version that the adapter does not know.
+        CallRefused: the plugin lacks it: it is of a version that the adapter does not know.
     """
     if not hasattr(plugin, name):
         raise CallRefused(
@@ -351,23 +354,23 @@ def attribute(plugin: Any, name: str) -> Any:
 
 
 def _honcho_session(plugin: Any) -> Any:
-    manager = attribute(plugin, "_manager")
-    session = attribute(manager, "get_or_create")(attribute(plugin, "_session_key"))
-    return attribute(manager, "_sessions_cache")[session.honcho_session_id]
+    manager = require_attribute(plugin, "_manager")
+    session = require_attribute(manager, "get_or_create")(require_attribute(plugin, "_session_key"))
+    return require_attribute(manager, "_sessions_cache")[session.honcho_session_id]
 
 
-def _by_its_text(request: Callable[..., Any]) -> Callable[..., Any]:
-    """Return RetainDB's way to ask with failures told apart: the status stands in a text alone."""
+def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
+    """Return RetainDB's request function with failures classified by the status in their text."""
 
-    def asked(*args: Any, **options: Any) -> Any:
+    def request_classified(*args: Any, **options: Any) -> Any:
         try:
             return request(*args, **options)
         except RuntimeError as error:
             status = re.search(r"failed \((\d{3})\)", str(error))
-            means = by_status(int(status[1])) if status else TRANSIENT
+            means = meaning_of_status(int(status[1])) if status else TRANSIENT
             raise CallRefused(means, str(error)) from error
 
-    return asked
+    return request_classified
 
 
 def _join(thread: threading.Thread | None) -> None:

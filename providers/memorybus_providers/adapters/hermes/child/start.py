@@ -1,6 +1,6 @@
 """The child's script: ``python -I start.py FD``, its configuration as JSON on standard input.
 
-It makes a package of the files beside it, for Hermes's Python need not have memorybus.
+It makes a package of the files beside it, since Hermes's Python need not have memorybus.
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""What a call leaves behind: its threads, their errors, and what the plugin logged as wrong.
+"""What a call leaves behind: its threads, their errors, and failures that the plugin logged.
 
-Hermes plugins work in threads of their own and tell failures to the log alone; so an event counts
-as applied only when those threads have ended and nothing was complained of.
+Hermes plugins work in threads of their own and report failures only in the log. So an event counts
+as applied only when those threads have ended and no failure was logged.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .failures import TRANSIENT, CallRefused
-from .resting import rests
+from .resting import is_idle
 
 _KEPT = 5
 _LOOK = 0.02
@@ -31,13 +31,13 @@ class WatchedCall:
     """One call into a plugin.
 
     Args:
-        hook: which is called.
-        event: the id of the event that it applies, "" if it applies none.
-        writes: whether what fails meanwhile is its failure.
+        hook: the hook that is called.
+        event: the id of the event that it applies; "" if it applies none.
+        writes: whether failures during the call are attributed to it.
 
     Attributes:
-        threads: those it started, theirs included, and those that calls before it left standing.
-        failures: what was raised or complained of.
+        threads: threads that it or its threads started, and idle ones of earlier calls.
+        failures: what was raised or logged as a failure.
     """
 
     def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
@@ -49,9 +49,9 @@ class WatchedCall:
         self.failures: list[BaseException] = []
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until all threads have ended or wait for work; say whether they have.
+        """Wait until all threads have ended or are idle; say whether they are.
 
-        Without end if `seconds` is None; what is waited for long is printed, once.
+        There is no limit if `seconds` is None. A thread that is waited for long is printed, once.
         """
         begun = time.monotonic()
         told = False
@@ -66,22 +66,22 @@ class WatchedCall:
         return True
 
     def _working(self) -> list[threading.Thread]:
-        """Return the threads that are at work; asked twice, as one may have given another work."""
-        found = [thread for thread in self.threads if not rests(thread)]
-        return found or [thread for thread in self.threads if not rests(thread)]
+        """Return the threads at work; it looks twice, as one may have given work to another."""
+        found = [thread for thread in self.threads if not is_idle(thread)]
+        return found or [thread for thread in self.threads if not is_idle(thread)]
 
-    def verify(self) -> None:
+    def raise_failure(self) -> None:
         """Raise the first failure that was seen."""
         if self.failures:
             raise self.failures[0]
 
 
 class Watch(logging.Handler):
-    """Sees threads and log records of this process; one for the process.
+    """Sees threads and log records of this process; there is one for the process.
 
     Args:
-        directory: the plugin's; records of its files count.
-        complaints: beginnings of messages below WARNING that tell of a failure too.
+        directory: the plugin's directory; log records of its files count.
+        complaints: beginnings of messages below WARNING that report a failure, too.
     """
 
     def __init__(self, directory: Path, complaints: tuple[str, ...]) -> None:
@@ -95,31 +95,31 @@ class Watch(logging.Handler):
         self.last: deque[str] = deque(maxlen=_KEPT)
 
     def install(self) -> None:
-        """Look at every thread that starts or fails, and at every log record."""
+        """Observe every thread that starts or fails, and every log record."""
         start = threading.Thread.start
 
-        def started(thread: threading.Thread) -> None:
+        def start_watched(thread: threading.Thread) -> None:
             call = self._calls.get(threading.current_thread())
             if call is not None and call.writes:
-                call = self._writing or call  # a standing thread works for the call that writes
+                call = self._writing or call  # an idle thread now works for the call that writes
             if call is not None:
                 self._calls[thread] = call
             start(thread)
             if call is not None:
                 call.threads.append(thread)
 
-        threading.Thread.start = started  # type: ignore[method-assign,assignment]
-        threading.excepthook = self._raised
+        threading.Thread.start = start_watched  # type: ignore[method-assign,assignment]
+        threading.excepthook = self._thread_raised
         logging.getLogger().addHandler(self)
 
     @property
-    def standing(self) -> int:
-        """How many threads wait for work that calls before this one have started."""
+    def idle_threads(self) -> int:
+        """How many threads that earlier calls have started are idle."""
         return len(self._standing)
 
     @contextlib.contextmanager
     def call(self, hook: str = "", event: str = "", *, writes: bool) -> Iterator[WatchedCall]:
-        """See what this thread and those it starts do. Only one call that writes at a time."""
+        """Watch this thread and those that it starts. Only one call may write at a time."""
         thread, call = threading.current_thread(), WatchedCall(hook, event, writes=writes)
         around = self._calls.get(thread)
         self._calls[thread] = call
@@ -134,21 +134,22 @@ class Watch(logging.Handler):
                 self._calls[thread] = around
             if writes:
                 self._writing = None
-                self._standing = [one for one in call.threads if one.is_alive() and rests(one)]
+                self._standing = [one for one in call.threads if one.is_alive() and is_idle(one)]
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a complaint of the plugin for the call that writes, and print what is serious."""
+        """Keep a failure that the plugin logs for the call that writes; print warnings."""
         message = f"{record.name}: {record.getMessage()}"
         if record.levelno >= logging.WARNING:
             sys.stderr.write(f"{record.levelname} {message}\n")
         if record.name.startswith("plugins.memory") or self._is_plugins(record):
             self.last.append(message)
         if self._complains(record):
-            self._failed(_cause(record) or CallRefused(TRANSIENT, message))
+            self._note_failure(_cause(record) or CallRefused(TRANSIENT, message))
 
     def _complains(self, record: logging.LogRecord) -> bool:
-        """Whether a record tells of a failure; a warning may also be advice, which is no reason
-        to apply an event again.
+        """Say whether a record reports a failure.
+
+        A warning may also be advice, which is no reason to apply an event again.
         """
         known = str(record.msg).startswith(self._complaints or ("\0",))
         return self._is_plugins(record) and (known or _tells_of_failure(record))
@@ -156,12 +157,12 @@ class Watch(logging.Handler):
     def _is_plugins(self, record: logging.LogRecord) -> bool:
         return record.pathname.startswith(self._directory)
 
-    def _raised(self, args: Any) -> None:
+    def _thread_raised(self, args: Any) -> None:
         name = args.thread.name if args.thread else "a thread"
         sys.stderr.write(f"ERROR {name} ended: {args.exc_type.__name__}: {args.exc_value}\n")
-        self._failed(args.exc_value or args.exc_type())
+        self._note_failure(args.exc_value or args.exc_type())
 
-    def _failed(self, error: BaseException) -> None:
+    def _note_failure(self, error: BaseException) -> None:
         """Blame the call that writes, unless this thread belongs to a recall."""
         own = self._calls.get(threading.current_thread())
         if own is not None and not own.writes:
@@ -178,7 +179,7 @@ def _tells_of_failure(record: logging.LogRecord) -> bool:
 
 
 def _cause(record: logging.LogRecord) -> BaseException | None:
-    """Return the exception that a record tells of: its own, or one among its arguments."""
+    """Return the exception that a record reports: its own, or one among its arguments."""
     if record.exc_info and record.exc_info[1] is not None:
         return record.exc_info[1]
     args = record.args if isinstance(record.args, tuple) else ()
