@@ -12,7 +12,7 @@ from gauge import US, Figures, Size, medians, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.ids import text_digest
-from memorybus.recall.model import Want, WarmResult
+from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis import scripts
 from memorybus.text.fence import line
 from stage import Stage, can_pin, wait_for
@@ -56,7 +56,7 @@ def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
     prose = Prose(random.Random(seed))
     lines = tuple(line(prose.text(_LINE), at=_AT, speaker="Ada") for _ in range(8))
     want = scripts.request_recall(
-        stage.keys, session.slot, msgspec.json.encode(Want(PROMPT)), _TTL_MS
+        stage.keys, session.slot, msgspec.json.encode(RecallRequest(PROMPT)), _TTL_MS
     )
     generation = scripts.run(stage.redis, want)
     result = msgspec.msgpack.encode(WarmResult(lines, asked=text_digest(PROMPT)))

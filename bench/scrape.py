@@ -12,7 +12,7 @@ from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.clock import SYSTEM
 from memorybus.health.metrics.collector import KEPT
-from memorybus.health.metrics.server import Address, serving
+from memorybus.health.metrics.server import Address, serve_metrics
 from memorybus_workers.processes.pulse import Pulse
 from stage import Stage
 
@@ -28,7 +28,7 @@ def measure(size: Size) -> Figures:
         Filler(stage, spread(settings.partitions, 64)).fill(size.drained)
         with stage.worker(stage.with_providers({"noop0": _NOOP})):
             stage.await_applied("noop0")
-        with serving(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as where:
+        with serve_metrics(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as where:
             _scrape(where)
             return medians([_measured(stage, where) for _ in range(_SCRAPES)])
 

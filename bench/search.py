@@ -68,7 +68,7 @@ def _searched(stage: Stage, names: Sequence[str], count: int) -> Figures:
 
 def _seconds(stage: Stage, query: Query, expected: int) -> float:
     redis = connect_redis(stage.settings)
-    history = History.of(redis, stage.settings)
+    history = History.from_settings(redis, stage.settings)
     began = time.perf_counter()
     found = sum(1 for _ in history.scan(query))
     spent = time.perf_counter() - began

@@ -105,7 +105,7 @@ class ArchiveDamaged(ArchiveError):
 
 
 class SegmentDamaged(ArchiveDamaged):
-    """One segment cannot be read, while rows are written anew.
+    """One segment cannot be read while its rows are being written again.
 
     Attributes:
         sha256: of the segment, as the manifest says.

@@ -1,4 +1,4 @@
-"""Logging of workers and the command line: how lines look, and what they are about.
+"""Logging of workers and the command line: the form of the lines and their fields.
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
 logging belongs to the agent. The lines of a worker have fields: ``provider``, ``partition`` and
@@ -34,13 +34,13 @@ _BOUND: ContextVar[Mapping[str, object]] = ContextVar(
 _NAME_CHARS = 200
 
 _NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
-"""Fields that are shown without masking, for filters: names of ours, no text of a backend."""
+"""Fields that are not masked, so that logs can be filtered by them: they hold our own names."""
 
 _STANDARD_FIELDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
-"""What every record of the standard library has; the rest are fields that its caller gave."""
+"""Attributes of every record of the standard library; all others were given by the caller."""
 
 _CHATTY = frozenset(("httpcore", "httpx"))
-"""Loggers of whom only warnings are shown: each request would be a line, with names in its path."""
+"""Loggers of which only warnings are shown: they log each request, with names in its path."""
 
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31;1m"}
 _PLAIN = "\x1b[0m"
@@ -56,7 +56,7 @@ def bind(**fields: object) -> None:
 
 @contextmanager
 def scoped_fields() -> Iterator[None]:
-    """Forget after the block what was bound in it."""
+    """Restore the bound fields of this thread when the block ends."""
     before = _BOUND.set(_BOUND.get())
     try:
         yield
@@ -117,12 +117,12 @@ def _event_under_way() -> dict[str, str]:
 
 
 def _text(fields: dict[str, str | int | float | None], colours: bool) -> str:
-    """Return a line for people: when, how grave, what, then the other fields; below it a trace."""
-    said, level, at = (str(fields.pop(name)) for name in ("event", "level", "timestamp"))
+    """Return a line for people: time, level, message, other fields; the traceback goes below it."""
+    message, level, at = (str(fields.pop(name)) for name in ("event", "level", "timestamp"))
     trace = fields.pop("exception", None)
     begin, end = (_COLOURS.get(level, ""), _PLAIN) if colours else ("", "")
     others = "".join(f" {name}={value}" for name, value in fields.items())
-    line = f"{at} [{begin}{level:<8}{end}] {said:<30}{others}".rstrip()
+    line = f"{at} [{begin}{level:<8}{end}] {message:<30}{others}".rstrip()
     return line if trace is None else f"{line}\n{trace}"
 
 
@@ -149,7 +149,7 @@ def set_up(
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Say whether a record is worth a line: clients of services tell of every request."""
+    """Say whether a record is shown: HTTP clients log every request, which is too much."""
     return record.levelno >= logging.WARNING or record.name.split(".")[0] not in _CHATTY
 
 

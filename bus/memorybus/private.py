@@ -1,7 +1,7 @@
 """Directories and files that only their user can read, whatever the process's umask is.
 
-Everything that memorybus writes holds memories, or leads to them. The umask is not changed, since
-an agent's process is not ours. What exists already keeps its mode, since somebody chose it.
+Everything that memorybus writes holds memories or leads to them. The umask is not changed, since
+an agent's process is not ours. A file that exists already keeps its mode, since somebody chose it.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 DIRECTORY, FILE = 0o700, 0o600
 
 UMASK = 0o077
-"""For processes of our own, so that files which libraries make are private too."""
+"""The umask of our own processes: files that libraries create there are private, too."""
 
 
 def directory(path: Path) -> None:
-    """Make a directory and missing parents, all private: `Path.mkdir` opens the parents to all.
+    """Make a directory and its missing parents, all private; `Path.mkdir` leaves parents open.
 
     Raises:
         OSError: it cannot be made, or something else has its name.
@@ -36,7 +36,7 @@ def opener(path: str, flags: int) -> int:
 
 
 def file(path: Path) -> None:
-    """Make an empty file, unless it exists: SQLite gives its mode to the files beside it.
+    """Make an empty private file unless it exists; SQLite gives its mode to the files beside it.
 
     An existing file is not opened, because closing it would drop SQLite's locks on it.
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.faults.rows import Report
 from helpers.faults.scale import QUICK, chances
 from helpers.redis import mutants
-from memorybus.archive.format.parquet import RawEntry, line_of
+from memorybus.archive.format.parquet import RawEntry, segment_row
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED, LoggedEvent
@@ -34,7 +34,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
     except CorruptEnvelope:
         known = None
     raw = RawEntry("1760000000000-0", 7, (b"n", b"7", b"e", body))
-    line = line_of(0, raw, decoder)
+    line = segment_row(0, raw, decoder)
     HeaderReader(decoder).row(body)
     if known is None:
         assert line.kind == "stray", "the archive keeps the bytes as they are"

@@ -141,7 +141,7 @@ def retry_from_the_page(settings: Settings) -> None:
 def said_by_operators(settings: Settings) -> list[tuple[str, str]]:
     """Return who acted, and why, as the history has it."""
     with closing(connect_redis(settings)) as log:
-        found = History.of(log, settings).scan(Query())
+        found = History.from_settings(log, settings).scan(Query())
         events = [one.envelope.event for one in found]
     return [(one.operator, one.reason) for one in events if isinstance(one, OperatorActed)]
 

@@ -73,8 +73,8 @@ SABOTAGES = (
         (
             Patch(
                 "bus/memorybus/sending/sender.py",
-                "            self._moved(rows[-1][0])\n",
-                "            self._moved(rows[-1][0])\n"
+                "            self._move_cursor(rows[-1][0])\n",
+                "            self._move_cursor(rows[-1][0])\n"
                 "            self.spool.delete_upto(rows[-1][0])\n",
             ),
         ),

@@ -1,9 +1,9 @@
 """The bus for asyncio: the same methods, each run on a thread and awaited.
 
-A method here is made of the one it stands for, so that it has the very same arguments and result:
-a wrong name or argument is an error of mypy, and so is a call that nobody awaits. Where mypy is
-not run, Python itself warns of the latter (`RuntimeWarning`: … was never awaited), at once: until
-it is awaited, nothing has been published.
+Each method here is built from the method of the bus or session that it wraps, so that it has the
+same arguments and the same result. Mypy reports a wrong name or argument, and a call that is not
+awaited. Without mypy, Python itself warns of such a call at once (`RuntimeWarning`: … was never
+awaited). Until a call is awaited, nothing is published.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _T = TypeVar("_T")
 
 
 class _Facade(Protocol[_S_co]):
-    """What stands for a bus or a session, which is its `sync`."""
+    """An asyncio wrapper of a bus or a session, which is its `sync`."""
 
     @property
     def sync(self) -> _S_co: ...
 
 
-def _awaited(
+def _as_async(
     method: Callable[Concatenate[_S_co, _P], _T],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, _T]]:
-    """Return a method of a bus or a session as one of its facade."""
+    """Return a method of a bus or a session as an asyncio method of its wrapper."""
 
     @wraps(method)
     async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> _T:
@@ -42,10 +42,10 @@ def _awaited(
     return call
 
 
-def _awaited_session(
+def _as_async_session(
     method: Callable[Concatenate[_S_co, _P], Session],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, AsyncSession]]:
-    """Return a method that leads to a session as one that leads to its facade."""
+    """Return a method that returns a session as an asyncio method that returns its wrapper."""
 
     @wraps(method)
     async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> AsyncSession:
@@ -55,10 +55,10 @@ def _awaited_session(
 
 
 class AsyncSession:
-    """A `Session` for asyncio: every method of it, awaited.
+    """A `Session` for asyncio: it has the same methods, to be awaited.
 
     Attributes:
-        sync: the session itself, for what needs no thread.
+        sync: the session itself, for properties and calls that need no thread.
     """
 
     def __init__(self, session: Session) -> None:
@@ -80,36 +80,36 @@ class AsyncSession:
         """Who it belongs to."""
         return self.sync.scope
 
-    turn_started = _awaited(Session.turn_started)
-    turn_completed = _awaited(Session.turn_completed)
-    memory_written = _awaited(Session.memory_written)
-    compressing = _awaited(Session.compressing)
-    delegated = _awaited(Session.delegated)
-    ended = _awaited(Session.ended)
-    publish = _awaited(Session.publish)
+    turn_started = _as_async(Session.turn_started)
+    turn_completed = _as_async(Session.turn_completed)
+    memory_written = _as_async(Session.memory_written)
+    compressing = _as_async(Session.compressing)
+    delegated = _as_async(Session.delegated)
+    ended = _as_async(Session.ended)
+    publish = _as_async(Session.publish)
 
-    branch = _awaited_session(Session.branch)
-    compressed = _awaited_session(Session.compressed)
-    switched_to = _awaited_session(Session.switched_to)
-    undo = _awaited_session(Session.undo)
+    branch = _as_async_session(Session.branch)
+    compressed = _as_async_session(Session.compressed)
+    switched_to = _as_async_session(Session.switched_to)
+    undo = _as_async_session(Session.undo)
 
-    queue_prefetch = _awaited(Session.queue_prefetch)
-    warm_up = _awaited(Session.warm_up)
-    prefetch = _awaited(Session.prefetch)
-    recalled_lines = _awaited(Session.recalled_lines)
+    queue_prefetch = _as_async(Session.queue_prefetch)
+    warm_up = _as_async(Session.warm_up)
+    prefetch = _as_async(Session.prefetch)
+    recalled_lines = _as_async(Session.recalled_lines)
 
-    system_prompt = _awaited(Session.system_prompt)
-    contributions = _awaited(Session.contributions)
-    call_tool = _awaited(Session.call_tool)
+    system_prompt = _as_async(Session.system_prompt)
+    contributions = _as_async(Session.contributions)
+    call_tool = _as_async(Session.call_tool)
 
 
 class AsyncMemoryBus:
-    """`MemoryBus` for asyncio: the same methods, awaited.
+    """`MemoryBus` for asyncio: it has the same methods, to be awaited.
 
     ``async with AsyncMemoryBus.connect() as bus: session = await bus.session("s")``
 
     Attributes:
-        sync: the bus itself, for what needs no thread.
+        sync: the bus itself, for properties and calls that need no thread.
     """
 
     def __init__(self, bus: MemoryBus) -> None:
@@ -118,17 +118,17 @@ class AsyncMemoryBus:
 
     @classmethod
     def connect(cls, target: Settings | str | None = None) -> AsyncMemoryBus:
-        """See `MemoryBus.connect`; it opens the spool, and needs no thread."""
+        """See `MemoryBus.connect`; it only opens the spool, and so is not awaited."""
         return cls(MemoryBus.connect(target))
 
-    session = _awaited_session(MemoryBus.session)
-    adopt = _awaited_session(MemoryBus.adopt)
-    publish = _awaited(MemoryBus.publish)
-    flush = _awaited(MemoryBus.flush)
-    hurry = _awaited(MemoryBus.hurry)
-    recall = _awaited(MemoryBus.recall)
-    tools = _awaited(MemoryBus.tools)
-    close = _awaited(MemoryBus.close)
+    session = _as_async_session(MemoryBus.session)
+    adopt = _as_async_session(MemoryBus.adopt)
+    publish = _as_async(MemoryBus.publish)
+    flush = _as_async(MemoryBus.flush)
+    hurry = _as_async(MemoryBus.hurry)
+    recall = _as_async(MemoryBus.recall)
+    tools = _as_async(MemoryBus.tools)
+    close = _as_async(MemoryBus.close)
 
     async def __aenter__(self) -> Self:
         """Return the bus."""

@@ -1,4 +1,4 @@
-"""The facade an agent holds."""
+"""The client: the object through which an agent uses the bus."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
 
 _CLOSING = 2.0
-"""Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
+"""Seconds that the end of a process waits for Redis; unsent events then stay in the spool."""
 
 
 def offered_tools(settings: Settings) -> OfferedTools:
-    """Return what `MemoryBus.tools` does, also before there is a bus."""
+    """Return what `MemoryBus.tools` returns; this needs no bus."""
     return tools.collect_tools(read_note(settings.tools_path))
 
 
@@ -51,12 +51,12 @@ class MemoryBus:
 
     Attributes:
         settings: see `Settings`.
-        sessions: what this host knows of sessions.
+        sessions: the sessions that this host knows.
         warm: the warm cache.
         prompts: answers prompts.
         listener: waits for replies.
         clock: time.
-        tracing: makes spans, if this process has a provider of tracers.
+        tracing: makes spans if the process has set up a tracer provider.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class MemoryBus:
         return self._publisher.flusher.state
 
     def _after_connecting(self) -> None:
-        """What the flusher's thread does beside sending, now and then while Redis answers."""
+        """Do the work that the flusher's thread has beside sending, while Redis answers."""
         self.warm.connect()
         self._fresh.report(self._counter)
         self._tools_note.refresh()
@@ -142,22 +142,23 @@ class MemoryBus:
             at: when it began, milliseconds; now if None.
 
         Raises:
-            InvalidEvent, SpoolFull: an id that nothing can have; see `publish`.
+            InvalidEvent: an id is not valid.
+            SpoolFull: see `publish`.
         """
-        scope = self._scope(agent, user, workspace, platform)
+        scope = self._build_scope(agent, user, workspace, platform)
         session_id = check_id("session_id", self.new_id() if session_id is None else session_id)
-        session = self._known(scope, session_id)
+        session = self._resume_session(scope, session_id)
         if session is None:
-            session = self._begun(scope, session_id, title, agent_context, details, at)
+            session = self._start_session(scope, session_id, title, agent_context, details, at)
         if warm:
             session.warm_up(title)
         return session
 
-    def _known(self, scope: Scope, session_id: str) -> Session | None:
+    def _resume_session(self, scope: Scope, session_id: str) -> Session | None:
         ref = self.sessions.get(scope, session_id)
         return Session(self, scope, ref) if ref else None
 
-    def _begun(
+    def _start_session(
         self,
         scope: Scope,
         session_id: str,
@@ -177,7 +178,7 @@ class MemoryBus:
         self.sessions.put(scope, session.ref)
         return session
 
-    def _scope(
+    def _build_scope(
         self, agent: str | None, user: str | None, workspace: str | None, platform: str | None
     ) -> Scope:
         defaults = self.settings
@@ -191,7 +192,7 @@ class MemoryBus:
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
         """Return a session whose place in the lineage is known, and note the place on this host.
 
-        For integrations: nothing is published, and nothing is asked for.
+        It is meant for integrations: it publishes nothing and asks for no memories.
         """
         check_id("session_id", ref.id)
         self.sessions.put(scope, ref)
@@ -209,14 +210,14 @@ class MemoryBus:
         trace: str = "",
         durable: bool = False,
     ) -> Receipt:
-        """Publish an event as it is; `Session` has a method for each kind.
+        """Publish an event as it is; `Session` has a method for each kind of event.
 
-        Its `trace` is that of the span in which this is done, if the process has tracers.
+        If no `trace` is given and the process has tracers, the trace of the current span is used.
 
         Raises:
-            InvalidEvent: it cannot be written.
-            EventTooLarge: it has more than `event_max_bytes`.
-            SpoolFull: the spool's bound or the disk is full (G10).
+            InvalidEvent: the event cannot be encoded.
+            EventTooLarge: the event has more than `event_max_bytes`.
+            SpoolFull: the spool has reached its bound, or the disk is full (G10).
         """
         event_id = event_id or self.new_id()
         with self.tracing.publish(event_id, type(event).__name__) as span:
@@ -233,7 +234,7 @@ class MemoryBus:
             return self._publisher.publish(envelope, durable=durable)
 
     def ask(self, ask: Ask) -> None:
-        """Ask for a recall after what was published so far."""
+        """Ask for a recall after the events that were published so far."""
         self._publisher.ask(ask)
 
     @property
@@ -248,19 +249,20 @@ class MemoryBus:
 
     @property
     def counters(self) -> Counters:
-        """What this process has counted since it connected."""
+        """The counters of this process since it connected."""
         return self._publisher.counters(self.warm.failures)
 
     @property
     def problem(self) -> str:
-        """Why events are not going out now; "" while they are."""
+        """Why events are not sent now; "" while they are."""
         return self._publisher.flusher.problem
 
     def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
         """Wait until everything published so far is as safe as `level` says (G1).
 
         Returns:
-            False if it is not after `timeout` seconds (`problem` says why); nothing is lost then.
+            False if it is not after `timeout` seconds (`problem` says why); even then no event is
+            lost.
         """
         return self._publisher.flush(level, timeout)
 
@@ -292,9 +294,10 @@ class MemoryBus:
                 that cannot say is named in `missing`.
 
         Raises:
-            NoWorker, LogUnavailable: nobody serves recalls; Redis is away.
+            NoWorker: no worker answers recalls.
+            LogUnavailable: Redis is away.
         """
-        scope = self._scope(agent, user, workspace, None)
+        scope = self._build_scope(agent, user, workspace, None)
         with self.tracing.recall() as span:
             answer = recall_now(
                 self.settings,
@@ -322,30 +325,33 @@ class MemoryBus:
         return offered_tools(self.settings)
 
     def hurry(self, timeout: float) -> bool:
-        """Send now what Redis takes within `timeout` seconds; the rest stays spooled, not lost.
+        """Send the events that Redis takes within `timeout` seconds; the rest stays in the spool.
 
-        Returns at once where Redis is away. For one that hangs, many calls wait as long as one.
+        Returns at once if Redis is away. If Redis hangs, many calls together wait as long as one.
 
         Returns:
-            Whether Redis took everything that this process published (as far as it remembers; ask
-            `flush` for G1's ``logged``).
+            Whether Redis took everything that this process published. Redis may have lost events
+            since; only `flush` asks it again (G1's ``logged``).
         """
         return self._publisher.hurry(timeout)
 
     def leave(self, timeout: float = _CLOSING) -> None:
-        """Hurry, as the process ends; Python calls this at its exit.
+        """Call `hurry` because the process ends; Python calls this at its exit.
 
-        The bus stays open: what other exit functions publish later is hurried likewise.
+        The bus stays open: events that other exit functions publish later are sent in the same way.
         """
         self._publisher.leave(timeout)
 
     def close(self, timeout: float = _CLOSING) -> None:
-        """Send what can be sent within `timeout` seconds; the rest stays spooled, not lost."""
+        """Send the events that Redis takes within `timeout` seconds, and close the bus.
+
+        Unsent events stay in the spool; none is lost.
+        """
         atexit.unregister(self.leave)
         self._publisher.close(timeout)
         self.sessions.close()
         self.warm.close()
-        with contextlib.suppress(LogError):  # counts are worth no wait
+        with contextlib.suppress(LogError):  # counts are not worth waiting for
             self._fresh.report(self._counter)
         self._fresh.close()
 

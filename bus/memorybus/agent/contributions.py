@@ -1,4 +1,4 @@
-"""What providers want kept in the summary of a compression: labelled, escaped, bounded."""
+"""Collects the texts that providers want kept in the summary of a compression."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from memorybus.redis.keys import Keys, partition_of
 from memorybus.text.fence import escape, escape_inline
 
 
-def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
-    """Wait for what providers answer to a compression's events, which stand under `key`.
+def gather_contributions(
+    bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float
+) -> str:
+    """Wait for the answers of providers to a compression's events, whose order key is `key`.
 
     See `Session.contributions`.
     """
@@ -29,18 +31,18 @@ def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: fl
             partition, ids, Roster(redis, Keys(settings.namespace)).contributing_providers()
         )
 
-    return labelled(
+    return label_contributions(
         bus.listener.wait_for_replies(ask, timeout).replies, settings.contribution_budget
     )
 
 
-def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
-    """Return one text of several providers' texts, in their order, each within a fair share.
+def label_contributions(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
+    """Return one text that joins the providers' texts in order, each within a fair share.
 
-    What a provider leaves of its share goes to the providers after it. The texts are data, and
-    escaped as recalled memory is.
+    If a provider does not use up its share, the rest goes to the providers after it. The texts are
+    data, and are escaped as recalled memory is.
     """
-    texts = {name: _said(said) for name, said in replies.items()}
+    texts = {name: _join_texts(said) for name, said in replies.items()}
     texts = {name: text for name, text in texts.items() if text}
     parts: list[str] = []
     for left, (name, text) in zip(range(len(texts), 0, -1), texts.items(), strict=True):
@@ -50,5 +52,5 @@ def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _said(said: Sequence[Reply]) -> str:
+def _join_texts(said: Sequence[Reply]) -> str:
     return "\n".join(reply.text.strip() for reply in said if reply.text.strip())

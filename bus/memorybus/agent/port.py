@@ -1,6 +1,6 @@
-"""What a session needs of its bus, and a tool call of its session: two small protocols.
+"""Two small protocols: what a session needs of its bus, and what a tool call needs of its session.
 
-They let a session be written, read and tested without the client, which makes sessions.
+With them a session can be written, read and tested without the client, which makes sessions.
 """
 
 from __future__ import annotations

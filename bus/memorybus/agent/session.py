@@ -1,4 +1,4 @@
-"""A session: what an agent publishes about one conversation, how it goes on, what it reads back."""
+"""A session: publishes the events of a conversation, continues it, and reads back memories."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from memorybus.lineage import graph
 from memorybus.recall.model import (
     CarryAsk,
     WarmAsk,
+    build_prompt_request,
+    build_request,
     is_trivial,
     prompt_slot,
-    prompt_wanted,
     slot_of,
-    wanted,
-    written_by,
+    written_partitions,
 )
 from memorybus.recall.prompt import Prompt
 from memorybus.receipt import Receipt
@@ -42,10 +42,10 @@ from memorybus.text.cleaning import check_id, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
 
 _PROMPT_EVERY = 30.0
-"""Seconds between the times that a session's turns ask for the next session's system prompt."""
+"""The shortest time, in seconds, between a session's requests for the next system prompt."""
 
 _ANSWER_ASKED = 1_000
-"""Characters of an agent's answer that are asked ahead for: what it is about stands first."""
+"""Characters of an agent's answer that a request made ahead contains: its topic stands first."""
 
 
 class Session:
@@ -96,9 +96,9 @@ class Session:
         tool_count: int = -1,
         at: int | None = None,
     ) -> Receipt:
-        """Say that the user has spoken (volatile: kept in the log, never archived).
+        """Publish that the user has spoken (volatile: kept in the log, never archived).
 
-        What the agent does not know it leaves out; see `TurnStarted`.
+        Leave out what the agent does not know; see `TurnStarted`.
         """
         event = TurnStarted(
             number=number,
@@ -131,11 +131,11 @@ class Session:
             ordinal: the turn's number within the session, from 0. With it the event's id is
                 derived, so that publishing the turn again adds nothing (G2).
             event_id: an id of your own instead (`ids.derived_id`), for the same reason.
-            at: when.
-            durable: also survive a power cut.
-            details: what else is known of it: names, model, tokens; see `TurnDetails`.
+            at: the time of the turn.
+            durable: the event must also survive a power cut.
+            details: what else is known of the turn: names, model, tokens; see `TurnDetails`.
         """
-        event = session_events.turn(user, assistant, messages, ordinal, **details)
+        event = session_events.build_turn(user, assistant, messages, ordinal, **details)
         if ordinal is not None and not event_id:
             event_id = self.event_id("turn", ordinal, event.user, event.assistant)
         return self.publish(event, event_id, at, durable=durable)
@@ -154,8 +154,8 @@ class Session:
     ) -> Receipt:
         """Publish a write to the agent's or the person's memory.
 
-        What is written without `store` is the agent's own note: every person of that agent is
-        shown it. What is about a person belongs to that person: ``store="user"``.
+        Without `store`, the text is the agent's own note, and every person who talks to that agent
+        is shown it. A text about a person belongs to that person: use ``store="user"``.
 
         Args:
             action: add ``content``; replace or remove the entry that holds ``old_text``.
@@ -164,8 +164,8 @@ class Session:
             old_text: part of the entry meant.
             tool_call_id: with it and `index` the event's id is derived (G2).
             index: the write's number within its tool call.
-            provenance: write origin and the like.
-            at: when.
+            provenance: the write's origin and similar facts.
+            at: the time of the write.
 
         Raises:
             InvalidEvent: an unknown action or store, or a text that the action needs is missing.
@@ -186,9 +186,9 @@ class Session:
         If they are too many for one event they are split into several; the receipt is the last
         one's.
         """
-        return self._compressions(messages, compression_count, wants_reply=False, at=at)[-1]
+        return self._publish_compression(messages, compression_count, wants_reply=False, at=at)[-1]
 
-    def _compressions(
+    def _publish_compression(
         self,
         messages: Sequence[Mapping[str, Any]],
         compression_count: int,
@@ -198,12 +198,12 @@ class Session:
     ) -> list[Receipt]:
         """Publish one compression, fsynced (G1); return the receipt of each of its events."""
         room = self._bus.settings.event_max_bytes
-        events = session_events.compressing(
+        events = session_events.build_compressions(
             messages, compression_count, room, wants_reply=wants_reply
         )
-        return [self._compression(event, at) for event in events]
+        return [self._publish_compressing(event, at) for event in events]
 
-    def _compression(self, event: ContextCompressing, at: int | None) -> Receipt:
+    def _publish_compressing(self, event: ContextCompressing, at: int | None) -> Receipt:
         mark = text_digest(msgspec.json.encode(event.messages).decode())
         event_id = self.event_id("compressing", event.compression_count, mark)
         return self.publish(event, event_id, at, durable=True)
@@ -220,9 +220,9 @@ class Session:
         tool_count: int = -1,
         at: int | None = None,
     ) -> Receipt:
-        """Publish what a sub-agent did; with the child's session the id is derived (G2).
+        """Publish what a sub-agent did; with `child_session` the event's id is derived (G2).
 
-        What the agent does not know it leaves out; see `Delegated`.
+        Leave out what the agent does not know; see `Delegated`.
         """
         event = Delegated(
             task=clean_text(task),
@@ -256,9 +256,9 @@ class Session:
     # -- events as they are, for integrations ------------------------------------------------------
 
     def event_id(self, kind: str, *parts: str | int) -> str:
-        """Return an id made of this session, a kind and what tells one event from others (G2).
+        """Return an event id derived from this session, a kind and distinguishing parts (G2).
 
-        Another process of any host makes the same id of the same parts.
+        Any process on any host derives the same id from the same parts.
         """
         return self._derivation.id(kind, *parts)
 
@@ -271,7 +271,7 @@ class Session:
         key: str = "",
         durable: bool = False,
     ) -> Receipt:
-        """Publish an event of this session; `event_id` "" means a fresh one."""
+        """Publish an event of this session; without `event_id` it gets a new id."""
         return self._bus.publish(
             event,
             event_id=event_id,
@@ -287,9 +287,9 @@ class Session:
     def branch(
         self, new_id: str | None = None, *, title: str = "", at: int | None = None
     ) -> Session:
-        """Fork the conversation; returns the branch, with this session's warm recall."""
+        """Fork the conversation, and return the branch, which has this session's warm recall."""
         ref = graph.branch(self.ref, new_id or self._bus.new_id())
-        session = self._continued(ref)
+        session = self._continue_as(ref)
         event = SessionStarted(
             platform=self.scope.platform,
             title=clean_text(title),
@@ -300,8 +300,8 @@ class Session:
         return session
 
     def compressed(self, new_id: str | None = None, *, at: int | None = None) -> Session:
-        """Go on after a compression: in place (next epoch), or under a new id."""
-        return self._switched(graph.compress(self.ref, new_id), "compression", at)
+        """Return the session after a compression: in place (next epoch), or under a new id."""
+        return self._switch(graph.compress(self.ref, new_id), "compression", at)
 
     def switched_to(
         self,
@@ -311,63 +311,63 @@ class Session:
         reset: bool = False,
         at: int | None = None,
     ) -> Session:
-        """Go on under another id; a `reset` begins anew: another root, and nothing warm."""
+        """Return the session under another id; with `reset` it has a new root and nothing warm."""
         reason = "reset" if reset else reason
         known = self._bus.sessions.get(self.scope, new_id)
-        return self._switched(graph.follow(self.ref, new_id, reason, known), reason, at)
+        return self._switch(graph.follow(self.ref, new_id, reason, known), reason, at)
 
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
-        """Take back what was said last; returns this session in its next epoch.
+        """Take back what was said last; return this session in its next epoch.
 
-        Providers that can retract forget what came from the events, also in a rebuild; nothing that
-        was warm before is read any more. The log and its archive keep the events. ::
+        Providers that can retract forget what came from these events, also in a rebuild. Memories
+        that were warm before are not read any more. The log and its archive keep the events. ::
 
             receipt = session.turn_completed("my PIN is 4711", "Noted.")
             session = session.undo(receipt)
 
         Args:
-            events: the receipts, or ids, of the undone turns and of what else this lineage
-                published in them: delegations, calls of tools. A write to the stores `memory` and
-                `user` is taken back by another write. An id that nobody knows retracts nothing.
-            at: when.
+            events: the receipts, or ids, of the undone turns and of the other events that this
+                lineage published during them: delegations, calls of tools. To take back a write to
+                the stores `memory` and `user`, write again. An unknown id retracts nothing.
+            at: the time of the undo.
 
         Raises:
-            InvalidEvent: what is no id of an event.
+            InvalidEvent: one of `events` is not an event id.
         """
-        retracted = session_events.retracted(events)
+        retracted = session_events.checked_event_ids(events)
         ref = graph.rewind(self.ref)
-        session = self._switched(ref, "rewind", at, retracted)
+        session = self._switch(ref, "rewind", at, retracted)
         if retracted:
             session.warm_up()
         return session
 
     def came_from(self, before: Session, reason: Reason = "reset") -> Receipt:
-        """Say which session this one came from, where it began before that was known.
+        """Publish from which session this one came, if that was not known when it began.
 
-        It keeps its own root and epoch; nothing is carried over.
+        The session keeps its root and epoch; nothing warm is carried over.
         """
         event = graph.switch_event(before.ref, self.ref, reason)
         return self.publish(event, self.event_id("switch", before.id, before.ref.epoch, reason))
 
-    def _switched(
+    def _switch(
         self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
     ) -> Session:
-        # Warm results may hold what was taken back, so a rewind that retracts carries none over.
+        # Warm results may hold text that was taken back: a rewind that retracts carries none over.
         goes_on = reason in graph.CONTINUING and not retracted
-        session = self._continued(ref) if goes_on else self._at(ref)
+        session = self._continue_as(ref) if goes_on else self._move_to(ref)
         event = graph.switch_event(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
         return session
 
-    def _continued(self, ref: SessionRef) -> Session:
+    def _continue_as(self, ref: SessionRef) -> Session:
         """Return the session that continues this one, with its warm recall carried over."""
-        session = self._at(ref, warm_from=self.slot)
+        session = self._move_to(ref, warm_from=self.slot)
         if session.slot != self.slot:
             self._bus.ask(CarryAsk(session.slot, 0, self.slot))
         return session
 
-    def _at(self, ref: SessionRef, warm_from: str = "") -> Session:
+    def _move_to(self, ref: SessionRef, warm_from: str = "") -> Session:
         """Return the session at another place of the lineage, and note the place on this host."""
         check_id("session_id", ref.id)
         self._bus.sessions.put(self.scope, ref)
@@ -376,59 +376,59 @@ class Session:
     # -- recall -----------------------------------------------------------------------------------
 
     def queue_prefetch(self, query: str, answer: str = "") -> None:
-        """Ask ahead of the next turn for what has to do with this one; returns at once.
+        """Ask for memories about this turn ahead of the next one; returns at once.
 
-        The workers recall once they have applied what this process has published so far. A
-        trivial prompt asks nothing.
+        The workers recall once they have applied the events that this process has published so
+        far. Nothing is asked for a trivial prompt.
 
         Args:
             query: what the person said.
-            answer: what the agent said to it; its beginning counts.
+            answer: what the agent answered; only its beginning is used.
         """
         if not is_trivial(query):
-            self._ask(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
+            self._ask_ahead(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
             self._prompt_due = now + _PROMPT_EVERY
-            self._ask_prompt(self._written())
+            self._ask_prompt(self._written_partitions())
 
     def warm_up(self, topic: str = "") -> None:
         """Ask for memories before anything was said; without a topic, for what matters most.
 
-        And for what stands in system prompts (`system_prompt`).
+        Ask also for what providers add to system prompts (`system_prompt`).
         """
-        self._ask_prompt(())  # first, and of what is applied: it is soon read
-        self._ask(topic)
+        self._ask_prompt(())  # first, and without waiting for events: it is read soon
+        self._ask_ahead(topic)
 
-    def _ask(self, query: str) -> None:
-        self._bus.ask(self._question(clean_text(query)))
+    def _ask_ahead(self, query: str) -> None:
+        self._bus.ask(self._build_question(clean_text(query)))
 
-    def _question(self, text: str) -> WarmAsk:
+    def _build_question(self, text: str) -> WarmAsk:
         budget, trace = self._bus.settings.recall_budget, self._bus.tracing.current()
-        want = wanted(self.scope, self.ref, text, budget, trace)
-        return WarmAsk(self.slot, self._bus.last_sequence, want, self._written())
+        want = build_request(self.scope, self.ref, text, budget, trace)
+        return WarmAsk(self.slot, self._bus.last_sequence, want, self._written_partitions())
 
     def _ask_prompt(self, partitions: tuple[int, ...]) -> float:
         self._prompt_asked = asked = self._bus.clock.monotonic()
         if budget := self._bus.settings.prompt_budget:
-            want, slot = prompt_wanted(self.scope, self.ref, budget), prompt_slot(self.scope)
+            want, slot = build_prompt_request(self.scope, self.ref, budget), prompt_slot(self.scope)
             self._bus.ask(WarmAsk(slot, self._bus.last_sequence, want, partitions))
         return asked
 
-    def _written(self) -> tuple[int, ...]:
-        return written_by(self.scope, self.ref, self._bus.settings.partitions)
+    def _written_partitions(self) -> tuple[int, ...]:
+        return written_partitions(self.scope, self.ref, self._bus.settings.partitions)
 
     def prefetch(self, query: str = "", *, wait: float | None = None) -> str:
-        """Return the memory block for a prompt, or "" if nothing is known that has to do with it.
+        """Return the memory block for a prompt, or "" if no memory is related to it.
 
-        If the answer to this very prompt is warm, that is one round trip. Otherwise all providers
-        are asked at once, and the call waits for them, at most `wait` seconds and not while Redis
-        is away (G9); of one that is late only those warm lines are given that have to do with the
-        prompt. A trivial prompt ("ok") has no block.
+        If the answer to this very prompt is warm, the call takes one round trip. Otherwise all
+        providers are asked at once, and the call waits for them, at most `wait` seconds and not
+        while Redis is away (G9). If a provider is late, only those of its warm lines are used that
+        are related to the prompt. A trivial prompt ("ok") has no block.
 
         Args:
-            query: the prompt; without one, what is warm is returned, whatever it was asked for.
-            wait: seconds; the setting `prefetch_wait` if None, 0 to ask nobody.
+            query: the prompt; without one, everything warm is returned.
+            wait: seconds; the setting `prefetch_wait` if None, 0 to ask no provider.
         """
         lines = self.recalled_lines(query, wait=wait)
         return build_block(lines, self._bus.settings.recall_budget) if lines else ""
@@ -436,16 +436,15 @@ class Session:
     def recalled_lines(
         self, query: str = "", *, opens: bool = False, wait: float | None = None
     ) -> list[tuple[str, Sequence[str]]]:
-        """Return what `prefetch` makes its block of: providers with their escaped lines.
+        """Return the providers with their escaped lines, from which `prefetch` makes its block.
 
-        A line that several providers return stands under the first of them only.
-
-        For hosts with a fence of their own (`fence.build_lines`).
+        A line that several providers return stands under the first of them only. This is meant for
+        hosts that build a fence of their own (`fence.build_lines`).
 
         Args:
             query: as for `prefetch`.
-            opens: whether this is the first prompt of the session: one that asks nothing then gets
-                what matters most of the person.
+            opens: whether this is the first prompt of the session: a trivial one then gets what
+                matters most about the person.
             wait: as for `prefetch`.
         """
         trivial = is_trivial(query)
@@ -453,47 +452,47 @@ class Session:
         if trivial and said and not opens:
             return []
         with self._bus.tracing.recall() as span:
-            found = self._lines("" if trivial else query, wait, asks=opens or not trivial)
+            found = self._read_lines("" if trivial else query, wait, asks=opens or not trivial)
             span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 
-    def _lines(
+    def _read_lines(
         self, query: str, wait: float | None, *, asks: bool
     ) -> list[tuple[str, Sequence[str]]]:
-        """Return what there is for a prompt; unless it `asks`, all that is warm."""
+        """Return the lines for a prompt; with `asks` False, all that are warm."""
         bus = self._bus
         slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
         warm = bus.warm.read(self._owner, slots)
         if not asks:
             lines = {name: result.lines for name, result in warm.items()}
-            return without_repeats(bus.warm.ordered(lines))
+            return without_repeats(bus.warm.in_provider_order(lines))
         text = clean_text(query)
-        prompt = Prompt(text, text_digest(text), lambda: self._question(text))
+        prompt = Prompt(text, text_digest(text), lambda: self._build_question(text))
         wait = bus.settings.prefetch_wait if wait is None else wait
-        return without_repeats(bus.warm.ordered(bus.prompts.lines(prompt, warm, wait)))
+        return without_repeats(bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait)))
 
     # -- what waits for an answer -----------------------------------------------------------------
 
     def system_prompt(self, *, known: str = "") -> str:
         """Return what providers add to this session's system prompt, one fenced block, or "".
 
-        The same bytes each time, for the life of the session and whatever continues it (branch,
-        compression, undo), also in another process of this host and with Redis away: what the
-        first call returned counts. That one reads what is ready for this agent, person and
-        workspace; only if nothing is does it wait, at most until `opening_wait` seconds after the
-        session asked for it, and not while Redis is known to be away (G9). All of it is data:
+        Every call returns the same bytes as the first one, for the life of the session and of the
+        sessions that continue it (branch, compression, undo), also in another process of this host
+        and while Redis is away. The first call reads what is ready for this agent, person and
+        workspace. If nothing is ready, it waits, at most until `opening_wait` seconds after the
+        session asked for it, and not while Redis is known to be away (G9). The block is data:
         labelled by provider, escaped, at most ``prompt_budget`` characters (G10).
 
         Args:
-            known: what the agent's prompt says anyway: a provider that says nothing else is left
-                out.
+            known: text that the agent's prompt contains anyway; a provider that adds nothing else
+                is left out.
         """
-        return system_prompts.of_session(
+        return system_prompts.session_prompt(
             self._bus, self.scope, self.ref.root, self._prompt_asked_at, known
         )
 
     def _prompt_asked_at(self) -> float:
-        """Return the monotonic time at which this session asked for its prompt; it asks if new."""
+        """Return the monotonic time at which this session asked for its prompt; ask if need be."""
         return self._ask_prompt(()) if self._prompt_asked is None else self._prompt_asked
 
     def contributions(
@@ -506,8 +505,8 @@ class Session:
     ) -> str:
         """Publish what is about to leave the window as `compressing` does, and wait for texts.
 
-        The events are fsynced before anything is waited for (G1): whoever does not answer within
-        `timeout` seconds, or at all, loses nothing but a part of the summary (G9).
+        The events are fsynced before this waits (G1). If a provider does not answer within
+        `timeout` seconds, or at all, only its part of the summary is missing (G9).
 
         Returns:
             What providers want kept in the summary, labelled by provider, escaped, at most
@@ -516,8 +515,8 @@ class Session:
         Raises:
             InvalidEvent, EventTooLarge, SpoolFull: the events are not published.
         """
-        receipts = self._compressions(messages, compression_count, wants_reply=True, at=at)
-        return contributions.gathered(self._bus, self.key, receipts, timeout)
+        receipts = self._publish_compression(messages, compression_count, wants_reply=True, at=at)
+        return contributions.gather_contributions(self._bus, self.key, receipts, timeout)
 
     def call_tool(
         self,
@@ -537,11 +536,12 @@ class Session:
             offered: the tool's name as `MemoryBus.tools` offers it.
             arguments: as the model gave them.
             timeout: seconds; also with Redis away it takes no longer (G9).
-            event_id: of a call that writes (`MemoryBus.new_id`), for an `undo`; a new one if empty.
+            event_id: the id for the event of a call that writes (`MemoryBus.new_id`), so that it
+                can be undone; a new one if empty.
 
         Returns:
             The tool's result, or ``{"ok": False, "error": "..."}``; with ``"recorded": True`` if
-            the call stands in the spool and is applied later. It raises nothing that a model could
-            not be told.
+            the call is in the spool and will be applied later. Errors of the bus are returned in
+            this form and not raised, so that the model can be told.
         """
-        return tool_calls.call(self._bus, self, offered, arguments or {}, timeout, event_id)
+        return tool_calls.call_tool(self._bus, self, offered, arguments or {}, timeout, event_id)

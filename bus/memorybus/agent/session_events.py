@@ -1,4 +1,4 @@
-"""The events of a session, cleaned and checked: pure functions of what the agent says."""
+"""Builds the events of a session from what the agent says, cleaned and checked; pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +29,9 @@ _LONGEST_DETAIL = 1_024
 
 
 def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what a host says of a session as it is written: the first 32 details (G10).
+    """Return the details that a host gives of a session, cleaned: the first 32 of them (G10).
 
-    One of more than 1,024 characters is left out whole: half a name would be another's.
+    A detail of more than 1,024 characters is left out: half a name would be another name.
     """
     cleaned = {clean_text(name): clean_text(value) for name, value in (given or {}).items()}
     short = [(n, v) for n, v in cleaned.items() if v and max(len(n), len(v)) <= _LONGEST_DETAIL]
@@ -47,7 +47,7 @@ class TurnDetails(TypedDict, total=False):
         model: which model answered.
         tokens_in: prompt tokens.
         tokens_out: tokens of the answer.
-        synthetic: the host wrote the user's side itself, nobody said it.
+        synthetic: the host wrote the user's side itself; no person said it.
     """
 
     user_name: str
@@ -58,7 +58,7 @@ class TurnDetails(TypedDict, total=False):
     synthetic: bool
 
 
-def turn(
+def build_turn(
     user: str,
     assistant: str,
     messages: Sequence[Mapping[str, Any]],
@@ -68,7 +68,7 @@ def turn(
     """Return a completed turn; see `Session.turn_completed`.
 
     Raises:
-        TypeError: a detail that no turn has.
+        TypeError: there is no such detail of a turn.
     """
     given: dict[str, Any] = dict(details)
     clean = {name: clean_text(given[name]) for name in _TURN_TEXTS if name in given}
@@ -103,7 +103,7 @@ def memory_write(
     )
 
 
-def compressing(
+def build_compressions(
     messages: Sequence[Mapping[str, Any]],
     compression_count: int,
     max_bytes: int,
@@ -118,15 +118,15 @@ def compressing(
         ContextCompressing(
             messages=part, compression_count=compression_count, wants_reply=wants_reply
         )
-        for part in _split(clean_messages(messages), max_bytes)
+        for part in _split_messages(clean_messages(messages), max_bytes)
     ]
 
 
-def retracted(events: Iterable[Receipt | str]) -> tuple[str, ...]:
+def checked_event_ids(events: Iterable[Receipt | str]) -> tuple[str, ...]:
     """Return the ids of the events that a rewind takes back, each once; see `Session.undo`.
 
     Raises:
-        InvalidEvent: what is no id of an event.
+        InvalidEvent: one of `events` is not an event id.
     """
     ids = [one if isinstance(one, str) else one.event_id for one in events]
     for event_id in ids:
@@ -146,8 +146,8 @@ def _check_write(action: str, store: str, content: str, old_text: str) -> None:
         raise InvalidEvent(f"memory write: {action} needs `old_text`, part of the entry meant")
 
 
-def _split(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
-    """Part messages so that each part fits an event; a message too large stays alone."""
+def _split_messages(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
+    """Split messages into parts that fit an event each; a message too large is a part alone."""
     parts: list[tuple[Message, ...]] = []
     part: list[Message] = []
     size = _MESSAGE_ROOM

@@ -1,9 +1,9 @@
-"""What this host knows of sessions: a small SQLite file, so that a resumed session keeps its place.
+"""The sessions that this host knows, in a small SQLite file: a resumed session keeps its place.
 
-The lineage itself is in the log; this is the producer's own note of it (id -> root, parent,
-epoch), because a producer must know a session's root before it can publish, also with Redis down.
-Beside it stands what a host notes of a session's turns, so that they can be undone later, and what
-stands in a lineage's system prompt: it stays as it is, with Redis or not.
+The lineage itself is in the log. The file is the producer's own note of it (id -> root, parent,
+epoch), because a producer must know a session's root before it can publish, even while Redis is
+down. The file also holds notes about a session's turns, so that these can be undone later, and the
+part of each lineage's system prompt that has to stay the same.
 """
 
 import os
@@ -27,10 +27,10 @@ create table if not exists prompts(slot text primary key, used_at integer not nu
     not null) without rowid;
 """
 _PROMPTS = 1_024
-"""Sessions whose system prompt is kept, those used last (G10)."""
+"""How many lineages' system prompts are kept, those that were used last (G10)."""
 
 _PROMPT_LIFE = 30 * 86_400_000
-"""Milliseconds after its last use for which it is."""
+"""Milliseconds after its last use for which a system prompt is kept."""
 
 _TOO_MANY = """
 delete from prompts where used_at < ? or slot in (
@@ -44,20 +44,20 @@ class HostSessions:
     """Sessions by scope and id. Safe to call from any thread.
 
     Args:
-        path: the file; made if missing. A damaged one is set aside and begun anew: what is lost
-            is only which root a resumed session continues, and that is logged.
+        path: the file, which is created if it is missing. A damaged file is renamed, and a new one
+            is created; this host then no longer knows which root a resumed session continues.
     """
 
     def __init__(self, path: Path) -> None:
         """Open the file.
 
         Raises:
-            SpoolError: it cannot be written.
+            SpoolError: the file cannot be written.
         """
         self._path = path
         self._undisturbed = sqlite_guard()
         self._lock = ProcessLock()
-        self._left: list[sqlite3.Connection] = []
+        self._inherited: list[sqlite3.Connection] = []
         self._reopen()
 
     def _reopen(self) -> None:
@@ -72,13 +72,13 @@ class HostSessions:
         self._pid = os.getpid()
 
     def _check_process(self) -> None:
-        """After a fork: a SQLite connection must not be used, nor closed, in the child."""
+        """After a fork, open the file anew: a child may neither use nor close the connection."""
         if os.getpid() != self._pid:
-            self._left.append(self._db)
+            self._inherited.append(self._db)
             self._reopen()
 
     def get(self, scope: Scope, session_id: str) -> SessionRef | None:
-        """Return a session's place in its lineage, or None if this host has not seen it."""
+        """Return a session's place in its lineage; None if this host does not know it."""
         slot = (recall_slot(scope, session_id),)
         with self._lock.here():
             self._check_process()
@@ -96,7 +96,7 @@ class HostSessions:
         self._run(("replace into sessions values (?, ?, ?, ?, ?)", row))
 
     def turns(self, slot: str) -> bytes:
-        """Return what was noted of a session's turns (`keys.recall_slot`), b"" if nothing."""
+        """Return the notes about the turns of the session with this `keys.recall_slot`, or b""."""
         with self._lock.here():
             self._check_process()
             with self._undisturbed:
@@ -105,7 +105,7 @@ class HostSessions:
         return bytes(row[0]) if row else b""
 
     def keep_turns(self, slot: str, body: bytes, at: int, most: int) -> None:
-        """Note a session's turns; of more than `most` sessions the oldest notes go (G10).
+        """Store notes about a session's turns; beyond `most` sessions the oldest go (G10).
 
         Raises:
             SpoolError: the disk is full.
@@ -113,11 +113,11 @@ class HostSessions:
         self._run(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
 
     def prompt(self, scope: Scope, root: str, now: int) -> str | None:
-        """Return what the sessions of a lineage have in their system prompt, None if nothing yet.
+        """Return what providers added to the system prompt of a lineage; None if nothing yet.
 
         Args:
-            scope: who they belong to.
-            root: the lineage's.
+            scope: the scope of its sessions.
+            root: the root of the lineage.
             now: milliseconds; the time of this use.
 
         Raises:
@@ -131,9 +131,9 @@ class HostSessions:
         return None if text is None else str(text)
 
     def keep_prompt(self, scope: Scope, root: str, text: str, now: int) -> str:
-        """Keep what a lineage has in its system prompt, for its life, and return it.
+        """Store what providers add to the system prompt of a lineage, for its life; return it.
 
-        Another process may have been first: what it kept is returned then.
+        If another process was first, its text is kept and returned.
 
         Raises:
             SpoolError: see `prompt`.
@@ -147,7 +147,7 @@ class HostSessions:
         return str(kept)
 
     def _run(self, *steps: tuple[str, tuple[str | int | bytes, ...]]) -> list[tuple[Any, ...]]:
-        """Return the rows of the last of several statements."""
+        """Execute several statements, and return the rows of the last one."""
         rows: list[tuple[Any, ...]] = []
         try:
             with self._lock.here():

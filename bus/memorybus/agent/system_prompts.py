@@ -1,9 +1,9 @@
 """What providers add to a session's system prompt: ready, fenced, and the same for its life.
 
-Made by workers as recalls are (`Want.prompt`), for each agent, person and workspace, whenever a
-session begins and after turns, so that the next session finds it ready. What a session was shown
-first is noted on its host (`HostSessions`) under its lineage: a branch and a compression go on
-with the same prompt, so that a model's prefix cache holds.
+Workers make it as they make recalls (`RecallRequest.prompt`), for each agent, person and workspace.
+They make it whenever a session begins and after turns, so that the next session finds it ready.
+What a session was shown first is noted on its host (`HostSessions`) under its lineage. A branch and
+a compression go on with the same prompt, so that a model's prefix cache stays valid.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _log = logging.getLogger("memorybus")
 Sections = Sequence[tuple[str, Sequence[str]]]
 
 
-def of_session(
+def session_prompt(
     bus: SessionBus, scope: Scope, root: str, asked_at: Callable[[], float], known: str
 ) -> str:
-    """Return a session's part of the system prompt; see `Session.system_prompt`.
+    """Return what providers add to a session's system prompt; see `Session.system_prompt`.
 
     Args:
-        bus: its bus.
-        scope: who it belongs to.
-        root: its lineage's.
-        asked_at: tells the monotonic time at which the session asked workers for it.
-        known: what the agent's prompt says anyway.
+        bus: the session's bus.
+        scope: the session's scope.
+        root: the root of its lineage.
+        asked_at: returns the monotonic time at which the session asked workers for the prompt.
+        known: text that the agent's prompt contains anyway.
     """
     if not bus.settings.prompt_budget:
         return ""
@@ -42,34 +42,36 @@ def of_session(
         kept = bus.sessions.prompt(scope, root, now)
         if kept is not None:
             return kept
-        block = _ready(bus, scope, asked_at, known)
+        block = _build_ready_block(bus, scope, asked_at, known)
         return bus.sessions.keep_prompt(scope, root, block, now)
     except SpoolError as error:  # the notes are lost, but the agent still gets its prompt (G9)
         _log.warning("a system prompt may change within its session: %s", error)
-        return _ready(bus, scope, asked_at, known)
+        return _build_ready_block(bus, scope, asked_at, known)
 
 
-def _ready(bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: str) -> str:
-    """Return the block of what is ready; only an owner's first session waits a moment for it."""
+def _build_ready_block(
+    bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: str
+) -> str:
+    """Return the block of the answers that are ready; an owner's first session waits for some."""
     owner, slot = owner_slot(scope), prompt_slot(scope)
     sections = bus.warm.sections(owner, slot, "")
     if not sections:
         bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
         sections = bus.warm.sections(owner, slot, "")
-    return build_block(list(news(sections, known)), bus.settings.prompt_budget)
+    return build_block(list(new_sections(sections, known)), bus.settings.prompt_budget)
 
 
-def news(sections: Sections, known: str) -> Iterator[tuple[str, Sequence[str]]]:
+def new_sections(sections: Sections, known: str) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the sections that hold a line which is not known already.
 
-    An item of a list that an earlier section has is left out; else a section is whole. A heading
-    is the same whatever numbers it has in brackets at its end.
+    A section is yielded whole, except for list items that an earlier section has. Numbers in
+    brackets at the end of a heading are ignored.
     """
-    held = set(map(_bare, escape(known).splitlines()))
+    held = set(map(_bare_text, escape(known).splitlines()))
     told: set[str] = set()
     for name, lines in sections:
-        left = [text for text in lines if not (_is_item(text) and _bare(text) in told)]
-        bare = [_bare(text) for text in left]
+        left = [text for text in lines if not (_is_item(text) and _bare_text(text) in told)]
+        bare = [_bare_text(text) for text in left]
         if any(text not in held and text.partition(" [")[0] not in held for text in bare):
             yield name, left
         told.update(bare)
@@ -79,5 +81,5 @@ def _is_item(line: str) -> bool:
     return line.lstrip().startswith("- ")
 
 
-def _bare(line: str) -> str:
+def _bare_text(line: str) -> str:
     return line.strip().removeprefix("- ")

@@ -1,6 +1,6 @@
 """A model's call of a memory tool: as an event if it writes, as a job if it only reads.
 
-Whatever goes wrong is a JSON object that says so: a model can be told, an exception cannot.
+Every failure is returned as a JSON object that describes it, because a model can read that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memorybus.errors import InvalidEvent, MemoryBusError
 from memorybus.events import ToolCalled
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, ReceivedReplies
-from memorybus.recall.model import written_by
+from memorybus.recall.model import written_partitions
 from memorybus.redis.keys import Keys, partition_of
 from memorybus.registry.tools import Tool
 from memorybus.text.cleaning import clean_text
@@ -23,7 +23,7 @@ from memorybus.text.cleaning import clean_text
 START = "start one: memorybus up (or memorybus worker)"
 
 
-def call(
+def call_tool(
     bus: SessionBus,
     session: PublishingSession,
     offered: str,
@@ -34,26 +34,26 @@ def call(
     """Call a tool; see `Session.call_tool`."""
     tool = bus.tools().named(offered)
     if tool is None:
-        return failed(f"memory has no tool {offered[:64]!r}")
+        return failed_result(f"memory has no tool {offered[:64]!r}")
     try:
-        plain = _plain(arguments)
+        plain = _plain_arguments(arguments)
         if tool.writes:
-            return _written(bus, session, tool, plain, timeout, event_id)
-        return _read(bus, session, tool, plain, timeout)
+            return _call_writing_tool(bus, session, tool, plain, timeout, event_id)
+        return _call_reading_tool(bus, session, tool, plain, timeout)
     except MemoryBusError as error:
-        return failed(str(error))
+        return failed_result(str(error))
 
 
-def failed(why: str, **more: Any) -> dict[str, Any]:
-    """Return the result of a call that gave none."""
+def failed_result(why: str, **more: Any) -> dict[str, Any]:
+    """Return the result for a call that failed."""
     return {"ok": False, "error": why, **more}
 
 
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as JSON has them, their texts cleaned as those of any event.
+def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as plain JSON values, with texts cleaned as in any event.
 
     Raises:
-        InvalidEvent: they are no JSON object.
+        InvalidEvent: the arguments are no JSON object.
     """
     try:
         body = msgspec.json.encode(_clean(arguments))
@@ -63,7 +63,7 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value whose texts hold no recall that was injected, and can be written down."""
+    """Return a value with cleaned texts: without injected recall, and possible to encode."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -74,7 +74,7 @@ def _clean(value: Any) -> Any:
 # -- tools that write -----------------------------------------------------------------------------
 
 
-def _written(
+def _call_writing_tool(
     bus: SessionBus,
     session: PublishingSession,
     tool: Tool,
@@ -82,7 +82,7 @@ def _written(
     timeout: float,
     event_id: str,
 ) -> dict[str, Any]:
-    """Publish the call, then wait for the answer of the lane's owner."""
+    """Publish the call, then wait for the lane's owner to answer."""
     event = ToolCalled(
         provider=tool.provider, tool=tool.name, arguments=arguments, wants_reply=True
     )
@@ -95,17 +95,19 @@ def _written(
         return AwaitedReplies(partition, [receipt.event_id], [tool.provider], why)
 
     heard = bus.listener.wait_for_replies(ask, timeout)
-    reply = _first(heard, tool)
+    reply = _first_reply(heard, tool)
     if reply is None:
         why = heard.problem or f"no answer within {timeout:g} s"
-        return failed(f"{why}; the call is recorded and will be applied later", recorded=True)
-    return _result(reply, tool, recorded=True)
+        return failed_result(
+            f"{why}; the call is recorded and will be applied later", recorded=True
+        )
+    return _build_result(reply, tool, recorded=True)
 
 
 # -- tools that only read -------------------------------------------------------------------------
 
 
-def _read(
+def _call_reading_tool(
     bus: SessionBus,
     session: PublishingSession,
     tool: Tool,
@@ -115,8 +117,10 @@ def _read(
     """Have a recall process run the tool, once it has applied what this process published."""
     until = bus.clock.monotonic() + timeout
     if bus.problem or not bus.flush("logged", timeout / 2):
-        # It would be run before what the session has just said, or not at all.
-        return failed(f"memory cannot be reached now: {bus.problem or 'it is slow to take events'}")
+        # The tool would run without the session's last events, or not at all.
+        return failed_result(
+            f"memory cannot be reached now: {bus.problem or 'it is slow to take events'}"
+        )
     partition, call_id = _partition(bus, session), bus.new_id()
 
     def ask(redis: Any) -> AwaitedReplies:
@@ -130,33 +134,35 @@ def _read(
             arguments=arguments,
             scope=session.scope,
             session=session.ref,
-            reads_after=written_by(session.scope, session.ref, bus.settings.partitions),
+            reads_after=written_partitions(session.scope, session.ref, bus.settings.partitions),
         )
         why = ask_tool(redis, bus.settings, request, timeout)
         return AwaitedReplies(partition, [call_id], [tool.provider], why)
 
     heard = bus.listener.wait_for_replies(ask, until - bus.clock.monotonic())
-    reply = _first(heard, tool)
+    reply = _first_reply(heard, tool)
     if reply is None:
-        return failed(heard.problem or f"{tool.provider} gave no answer within {timeout:g} s")
-    return _result(reply, tool)
+        return failed_result(
+            heard.problem or f"{tool.provider} gave no answer within {timeout:g} s"
+        )
+    return _build_result(reply, tool)
 
 
 # -- answers --------------------------------------------------------------------------------------
 
 
-def _first(heard: ReceivedReplies, tool: Tool) -> Reply | None:
+def _first_reply(heard: ReceivedReplies, tool: Tool) -> Reply | None:
     return next(iter(heard.replies.get(tool.provider, ())), None)
 
 
-def _result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
-    """Return a tool's result as JSON has it; what is no object stands under ``result``."""
+def _build_result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
+    """Return a tool's result as a JSON object; any other JSON value stands under ``result``."""
     if reply.error:
-        return failed(f"{tool.offered}: {reply.error}", **more)
+        return failed_result(f"{tool.offered}: {reply.error}", **more)
     try:
         result = msgspec.json.decode(reply.text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return failed(f"{tool.offered}: its result is no JSON", **more)
+        return failed_result(f"{tool.offered}: its result is no JSON", **more)
     return result if isinstance(result, dict) else {"result": result}
 
 

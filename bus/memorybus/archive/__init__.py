@@ -1,5 +1,5 @@
-"""The log's sealed past outside Redis, written once and read as the log would be (G7).
+"""The log's sealed past outside Redis. It is written once and read as the log would be (G7).
 
-The log's entries and a place for files enter; the history and the lanes do not. Archivers write
-it, and the history reads it.
+This package may import the log's entries, but neither the history nor the lanes. Archivers write
+the archive, and the history reads it.
 """

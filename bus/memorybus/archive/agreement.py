@@ -1,9 +1,10 @@
 """Whether the archive has what the log has: only then may the log be trimmed up to its end (G7).
 
-A partition's archive may end behind entries that it lacks. Another Redis that began as a copy of
-this one archives into the same place; or Redis came back from an older copy with a clock that is
-behind, and takes new events in at places that were sealed already. That an entry's place lies
-before the archive's end is therefore no proof: place, number and event of each are compared.
+A partition's archive may end after entries that it lacks. This happens when another Redis, which
+began as a copy of this one, archives into the same place. It also happens when Redis came back from
+an older copy with a clock that is behind: it then stores new events at places that were sealed
+already. So an entry is not proved to be sealed because its place lies before the archive's end. The
+place, the number and the event of each entry are compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,19 +25,19 @@ from memorybus.wire.codec import Decoder
 
 _PAGE = 500
 _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
-"""As bytes, so that the client leaves the fields of an entry as they stand."""
+"""The commands as bytes: redis-py then returns an entry's fields without parsing them."""
 
 
 class SealedPlaces(Protocol):
-    """What comparing needs of the archive (`memorybus.archive.archive.Archive`)."""
+    """The part of `memorybus.archive.archive.Archive` that the comparison needs."""
 
     @property
     def where(self) -> str:
-        """Where it is."""
+        """Where the archive is."""
         ...
 
     def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
-        """Yield the rows from one entry to another."""
+        """Yield the rows from the entry `first` to the entry `last`."""
         ...
 
 
@@ -44,8 +45,9 @@ class Agreement(msgspec.Struct, frozen=True):
     """How far log and archive were compared.
 
     Attributes:
-        upto: the log's last entry that the archive has, with all before it; "0-0" if there is none.
-        lacking: the one behind it, if the archive ends behind that and lacks it; else None.
+        upto: the last entry of the log up to which the archive has every entry; "0-0" for none.
+        lacking: the next entry of the log, if it lies before the archive's end and the archive
+            lacks it; else None.
     """
 
     upto: str
@@ -58,10 +60,10 @@ class _Entry(msgspec.Struct, frozen=True):
     fields: Sequence[bytes]
 
 
-class Comparing:
+class ArchiveComparer:
     """Compares a log with its archive. Use from one thread; changes nothing.
 
-    Every method raises `LogUnavailable` without Redis, and what the archive raises.
+    Every method raises `LogUnavailable` if Redis is away, and the errors of the archive.
     """
 
     def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
@@ -72,52 +74,54 @@ class Comparing:
         self._decoder = Decoder()
 
     def check(self, partition: int, noted: Place, end: Place) -> str:
-        """Return the log's last entry up to the archive's end: that and all before it are sealed.
+        """Return the log's last entry up to the archive's end: it and all before it are sealed.
 
         Args:
-            partition: which.
-            noted: what this log knows to be sealed, which was compared when it was noted.
+            partition: the partition to compare.
+            noted: the last sealed place as Redis has it; it was compared when it was written.
             end: where the archive ends.
 
         Raises:
-            ArchiveDiffers: the archive lacks one of them.
+            ArchiveDiffers: the archive lacks one of these entries.
         """
-        found = self.compared(partition, noted, end)
+        found = self.compare(partition, noted, end)
         if found.lacking is not None:
-            raise ArchiveDiffers(_why(partition, self._archive.where, found.lacking, end))
+            raise ArchiveDiffers(
+                _describe_difference(partition, self._archive.where, found.lacking, end)
+            )
         return found.upto
 
-    def compared(self, partition: int, noted: Place, end: Place) -> Agreement:
-        """Compare what the log has up to the archive's end; see `check`.
+    def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
+        """Compare the log with the archive, up to the archive's end; see `check`.
 
-        As a rule that is what was noted, and costs one read of one entry.
+        As a rule the archive ends at the noted place, and one read of one entry is enough.
         """
-        holds = self._holds(partition, noted, end)
+        holds = self._is_sealed_upto(partition, noted, end)
         if holds and noted == end:
             return Agreement(end.entry)
-        return self._entries_compared(partition, noted.entry if holds else START, end)
+        return self._compare_entries(partition, noted.entry if holds else START, end)
 
-    def _holds(self, partition: int, noted: Place, end: Place) -> bool:
-        """Say whether all that the log has up to what was noted is in this archive."""
-        last = self._last(partition, noted.entry)
+    def _is_sealed_upto(self, partition: int, noted: Place, end: Place) -> bool:
+        """Say whether the archive has all of the log's entries up to the noted place."""
+        last = self._last_number(partition, noted.entry)
         if last is not None and last > noted.n:
-            return False  # it came later, at a place before: its server's clock went back
+            return False  # it came later at an earlier place: the server's clock went back
         if noted == end:
             return True
         row = next(self._archive.places(partition, noted.entry, noted.entry), None)
         return row is not None and row.n == noted.n
 
-    def _last(self, partition: int, upto: str) -> int | None:
-        """Return the number of our last entry up to a place, None if there is none."""
+    def _last_number(self, partition: int, upto: str) -> int | None:
+        """Return the number of the last entry of ours up to a place; None if there is none."""
         count = 1
-        while page := self._asked(_XREVRANGE, partition, upto, "-", count):
+        while page := self._read_entries(_XREVRANGE, partition, upto, "-", count):
             numbers = [one.n for one in page if one.n is not None]
             if numbers:
                 return numbers[0]
             upto, count = f"({page[-1].entry}", _PAGE
         return None
 
-    def _entries_compared(self, partition: int, upto: str, end: Place) -> Agreement:
+    def _compare_entries(self, partition: int, upto: str, end: Place) -> Agreement:
         entries = self._entries(partition, upto, end.entry)
         first = next(entries, None)
         if first is None:
@@ -139,11 +143,11 @@ class Comparing:
         return event is not None and event.envelope.id == row.id
 
     def _entries(self, partition: int, after: str, last: str) -> Iterator[_Entry]:
-        while page := self._asked(_XRANGE, partition, f"({after}", last, _PAGE):
+        while page := self._read_entries(_XRANGE, partition, f"({after}", last, _PAGE):
             yield from page
             after = page[-1].entry
 
-    def _asked(
+    def _read_entries(
         self, command: bytes, partition: int, first: str, last: str, count: int
     ) -> list[_Entry]:
         key, ask = self._keys.log(partition), cast("Any", self._redis).execute_command
@@ -154,7 +158,7 @@ class Comparing:
         return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
 
 
-def _why(partition: int, where: str, lacking: Place, end: Place) -> str:
+def _describe_difference(partition: int, where: str, lacking: Place, end: Place) -> str:
     return (
         f"partition {lane_name(partition)}: the archive at {where} goes on to event {end.n}, but "
         f"does not have event {lacking.n} that this log has at {lacking.entry}: another Redis that "

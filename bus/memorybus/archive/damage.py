@@ -1,37 +1,37 @@
-"""Damage of the archive that a reader reads past: collected in a list, or raised."""
+"""What a reader does with damage of the archive: collect messages and read on, or raise."""
 
 from memorybus.errors import ArchiveError
 
 
 class PartitionDamage(list[str]):
-    """The damage in one partition; each message is added to the list of the whole history, too."""
+    """Messages about one partition's damage, each also added to the list of the whole history."""
 
     def __init__(self, everywhere: list[str]) -> None:
-        """Begin without any."""
+        """Start with no message."""
         super().__init__()
         self._everywhere = everywhere
 
     def append(self, message: str) -> None:
-        """Add a message here, and to the other list if that lacks it."""
+        """Add a message to this list, and to the list of the whole history if it lacks it."""
         super().append(message)
         if message not in self._everywhere:
             self._everywhere.append(message)
 
 
-def of_partition(damage: list[str] | None) -> list[str] | None:
-    """Return a list for the damage of one partition; None if damage is an error to the caller."""
+def partition_damage(damage: list[str] | None) -> list[str] | None:
+    """Return a list for the damage of one partition; None if the caller wants an error instead."""
     return None if damage is None else PartitionDamage(damage)
 
 
-def tell(error: ArchiveError, damage: list[str] | None) -> None:
-    """Add an error to a list of damage, each once.
+def add_or_raise(error: ArchiveError, damage: list[str] | None) -> None:
+    """Add the message of an error to a list, unless it is there; without a list, raise the error.
 
     Args:
-        error: what is wrong.
+        error: the damage that was found.
         damage: the list; None if the caller wants the error.
 
     Raises:
-        ArchiveError: there is no list.
+        ArchiveError: `damage` is None.
     """
     if damage is None:
         raise error

@@ -1,4 +1,4 @@
-"""Rows of a segment as events: which are wanted, by their columns; only those are decoded."""
+"""Turns rows of a segment into events; the columns tell which rows are wanted and decoded."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +17,16 @@ from memorybus.query.query import EVERYTHING, EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
 
-KINDS: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
+EVENT_TYPES_BY_NAME: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
 
 _ANSWERS = 10_000
 
 _LATER = (1 << 63) - 1
-"""Later than any query's end."""
+"""A time later than the end of any query."""
 
 _NOTHING = EventRow("", "", "", "", "", "", "", "")
 
-_ASKED = (
+_QUERY_FIELDS = (
     ("id", ("ids",)),
     ("session", ("sessions", "lineages", "except_sessions")),
     ("type", ("types",)),
@@ -37,27 +37,27 @@ _ASKED = (
     ("origin", ("except_origins",)),
     ("at", ("upto",)),
 )
-"""Which columns a query looks at."""
+"""Each column, and the fields of a query that look at it."""
 
 
-def asked_of(query: Query) -> tuple[str, ...]:
+def queried_fields(query: Query) -> tuple[str, ...]:
     """Return the fields of `EventRow` that a query looks at."""
-    return tuple(name for name, fields in _ASKED if any(getattr(query, f) for f in fields))
+    return tuple(name for name, fields in _QUERY_FIELDS if any(getattr(query, f) for f in fields))
 
 
-def seen_type(name: str, version: int) -> str:
-    """Return what an event of this type and version is for this release, as `row_of` would."""
-    kind = KINDS.get(name)
+def effective_type(name: str, version: int) -> str:
+    """Return an event's type as this release sees it: unknown types and versions have one name."""
+    kind = EVENT_TYPES_BY_NAME.get(name)
     return UnknownEvent.__name__ if kind is None or version > kind.version else name
 
 
 class RowFilter(msgspec.Struct, frozen=True):
-    """What a reader wants of the rows.
+    """Decides which rows a reader gets.
 
     Attributes:
-        plan: spans, and a query.
-        forgotten: what nobody shall read any more.
-        answers: what the queries said of a cell, so that each is asked once; at most `_ANSWERS`.
+        plan: the wanted spans and the query.
+        forgotten: the queries of the tombstones: nobody may read what they match.
+        answers: a cache of the decision for each cell; at most `_ANSWERS`.
     """
 
     plan: Plan
@@ -65,31 +65,33 @@ class RowFilter(msgspec.Struct, frozen=True):
     answers: dict[str, Omission | None] = {}
 
     @property
-    def filters(self) -> bool:
-        """Whether anything can be left out."""
+    def may_omit(self) -> bool:
+        """Whether this filter can leave out any row."""
         return bool(self.plan.query != EVERYTHING or self.forgotten or self.plan.spans)
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """The columns that decide it; the type is told by its version, too."""
-        found = {name for query in (self.plan.query, *self.forgotten) for name in asked_of(query)}
+    def deciding_columns(self) -> tuple[str, ...]:
+        """The columns that the queries look at."""
+        found = {
+            name for query in (self.plan.query, *self.forgotten) for name in queried_fields(query)
+        }
         return tuple(sorted(found))
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns to read for that."""
-        return (*self.needs, *(("v",) if "type" in self.needs else ()))
+    def columns_to_read(self) -> tuple[str, ...]:
+        """The columns to read for the decision; a type also needs its version ``v``."""
+        return (*self.deciding_columns, *(("v",) if "type" in self.deciding_columns else ()))
 
-    def hiding(self, forgotten: tuple[Query, ...]) -> "RowFilter":
-        """Return the same for what is forgotten by now."""
+    def with_forgotten(self, forgotten: tuple[Query, ...]) -> "RowFilter":
+        """Return this filter with the present queries of the tombstones."""
         return self if forgotten == self.forgotten else RowFilter(self.plan, forgotten)
 
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
-        """Return for each row why it is left out, None if it is wanted."""
+        """Return for each row why it is left out; None if it is wanted."""
         spans = self.plan.spans.get(partition)
         found: list[Omission | None] = [None] * len(rows)
         if self.plan.query != EVERYTHING or self.forgotten:
-            found = self._asked(group, rows)
+            found = self._reasons_by_query(group, rows)
         if spans is not None:
             takes = self.plan.takes
             for place, n in enumerate(group.numbers[rows.start : rows.stop]):
@@ -97,39 +99,41 @@ class RowFilter(msgspec.Struct, frozen=True):
                     found[place] = "filtered"
         return found
 
-    def _asked(self, group: Group, rows: range) -> list[Omission | None]:
-        """Return why the queries leave rows out: each combination of cells is asked once."""
-        needs = self.needs
-        if len(needs) == 1 and needs[0] not in ("id", "type", "at"):
-            words, numbers = group.coded(needs[0])
-            reasons = [self._answer(needs, word) for word in words]
+    def _reasons_by_query(self, group: Group, rows: range) -> list[Omission | None]:
+        """Return why the queries leave rows out; each combination of cells is decided once."""
+        deciding_columns = self.deciding_columns
+        if len(deciding_columns) == 1 and deciding_columns[0] not in ("id", "type", "at"):
+            words, numbers = group.word_codes(deciding_columns[0])
+            reasons = [self._reason_for_word(deciding_columns, word) for word in words]
             return [reasons[number] for number in numbers[rows.start : rows.stop]]
         known: dict[tuple[str | int, ...], Omission | None] = {}
         all_cells = list(self._cells_of(group, rows))
         for cells in set(all_cells):
-            known[cells] = self._reason(_row(needs, cells))
+            known[cells] = self._reason(_row(deciding_columns, cells))
         return [known[cells] for cells in all_cells]
 
     def _cells_of(self, group: Group, rows: range) -> Iterator[tuple[str | int, ...]]:
-        """Yield the cells that decide, row by row."""
-        columns_ = [self._column(group, name)[rows.start : rows.stop] for name in self.needs]
+        """Yield the cells of the deciding columns, row by row."""
+        columns_ = [
+            self._column(group, name)[rows.start : rows.stop] for name in self.deciding_columns
+        ]
         return zip(*columns_, strict=True) if columns_ else iter([()] * len(rows))
 
     def _column(self, group: Group, name: str) -> Sequence[str | int]:
         if name == "at":
-            return self._before(columns.numbers(group.table.column("at"), "q"))
+            return self._next_ends(columns.integers_of(group.table.column("at"), "q"))
         return _column(group, name)
 
-    def _before(self, times: Sequence[int]) -> list[int]:
-        """Return for each time the next one at which a query ends: so few cells differ."""
+    def _next_ends(self, times: Sequence[int]) -> list[int]:
+        """Return for each time the next end of a query, so that few different cells remain."""
         queries = (self.plan.query, *self.forgotten)
         ends = sorted({query.upto for query in queries if query.upto})
         return [
             ends[at] if at < len(ends) else _LATER for at in map(partial(bisect_left, ends), times)
         ]
 
-    def _answer(self, needs: Sequence[str], word: str) -> Omission | None:
-        """Return why rows with this cell are left out, where nothing else decides."""
+    def _reason_for_word(self, needs: Sequence[str], word: str) -> Omission | None:
+        """Return why rows with this cell are left out, if this column alone decides."""
         if word not in self.answers:
             if len(self.answers) >= _ANSWERS:
                 self.answers.clear()
@@ -146,13 +150,13 @@ def _column(group: Group, name: str) -> list[str]:
     if name == "id":
         return columns.hex_ids(group.table.column("id"))
     if name == "type":
-        versions = columns.numbers(group.table.column("v"), "i")
-        return list(map(seen_type, group.words("type"), versions))
+        versions = columns.integers_of(group.table.column("v"), "i")
+        return list(map(effective_type, group.words("type"), versions))
     return group.words(name)
 
 
 def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
-    """Return what a query looks at; what nobody looks at is empty."""
+    """Return a row with the cells that the queries look at; its other fields are empty."""
     known = dict(zip(needs, cells, strict=True))
     return msgspec.structs.replace(_NOTHING, **known)
 
@@ -160,12 +164,12 @@ def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
 def events_of(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return the events of some rows, of a group with `CONTENT`.
+    """Return the events of some rows of a group that was read with `CONTENT`.
 
-    What is left out, or was not kept, comes as a placeholder.
+    A row that is left out, or whose content was not kept, comes as a placeholder.
     """
-    if group.cut.is_plain and not any(reasons):
-        envelopes = decoder.decode_all(list(group.envelopes.some(rows)))
+    if group.summary.is_plain and not any(reasons):
+        envelopes = decoder.decode_all(list(group.envelopes.cells_in(rows)))
         if all(envelopes):
             places = _places(partition, group, rows)
             return list(map(LoggedEvent, places, cast("list[Envelope]", envelopes)))
@@ -182,7 +186,7 @@ def events_of(
 def wanted_events(
     partition: int, group: Group, rows: Sequence[int], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return the events of some rows, of a group with `CONTENT`, but for what was not kept."""
+    """Return events of a group that was read with `CONTENT`, without those that were not kept."""
     kinds, omitted = group.words("kind"), group.words("omitted")
     found = (
         _event(
@@ -199,29 +203,29 @@ def wanted_events(
 
 
 def has_unreadable(group: Group, rows: range) -> bool:
-    """Say whether some rows hold raw fields, of which only the content tells whose they are."""
-    return not group.cut.is_plain and UNREADABLE in group.words("kind")[rows.start : rows.stop]
+    """Say whether some rows hold raw fields; only their content tells whether they are ours."""
+    return not group.summary.is_plain and UNREADABLE in group.words("kind")[rows.start : rows.stop]
 
 
 def placeholders(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None]
 ) -> list[LoggedEvent]:
-    """Return some rows of which nothing is wanted."""
+    """Return placeholders for some rows, none of which is wanted."""
     left_out = [OMITTED[reason or "filtered"] for reason in reasons]
     return list(map(LoggedEvent, _places(partition, group, rows), left_out))
 
 
 def _places(partition: int, group: Group, rows: range) -> Iterator[Position]:
     numbers = group.numbers[rows.start : rows.stop]
-    return map(Position, repeat(partition), group.entries.some(rows), numbers)
+    return map(Position, repeat(partition), group.entries.cells_in(rows), numbers)
 
 
 def _event(
     position: Position, kind: str, why: str | None, body: memoryview, decoder: Decoder
 ) -> LoggedEvent | None:
-    """Return one event as the log would give it; None for an entry that somebody else wrote.
+    """Return one event as the log would return it; None for an entry that is not ours.
 
-    An older archive may hold such entries.
+    An older archive may hold entries that another program wrote into the log's stream.
     """
     if kind != UNREADABLE:
         fields = [b"n", b"%d" % position.n, kind.encode(), bytes(body)]
@@ -234,11 +238,11 @@ def _event(
     return decode_entry(position.partition, position.entry, fields, decoder)
 
 
-def rows_after(group: Group, after: tuple[int, int]) -> int:
+def first_row_after(group: Group, after: tuple[int, int]) -> int:
     """Return the first row of a group that comes after a moment."""
     return bisect_right(group.entries, after, key=parse_entry_id)
 
 
-def row_before(group: Group, before: tuple[int, int]) -> int:
+def last_row_before(group: Group, before: tuple[int, int]) -> int:
     """Return the last row of a group before a moment, -1 if there is none."""
     return bisect_left(group.entries, before, key=parse_entry_id) - 1

@@ -1,4 +1,4 @@
-"""Where the archive of a log lies, and whether that is reached from here."""
+"""Finds the archive of a log, and checks that this host reaches it."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,9 +28,9 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     """Return the archive of the log in `redis`; None if the log is not born yet.
 
     Raises:
-        ArchiveUnavailable: it lies on another host.
-        LogUnavailable: no answer.
-        ForeignKey: its birth certificate is not ours.
+        ArchiveUnavailable: the archive lies on another host.
+        LogUnavailable: Redis does not answer.
+        ForeignKey: another program wrote the key that holds the log's id.
     """
     from memorybus.archive.archive import Archive
 
@@ -40,14 +40,14 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
         return None
     if not settings.archive:
         _check_home(redis, keys, settings)
-    return Archive.of(settings, log_id, clock=clock)
+    return Archive.from_settings(settings, log_id, clock=clock)
 
 
 def views_of(settings: Settings) -> dict[int, PartitionView]:
-    """Return the partitions as Redis has them now; one whose key is not ours is left out.
+    """Return the partitions as Redis has them now, without those whose key is not ours.
 
     Raises:
-        LogUnavailable: no answer.
+        LogUnavailable: Redis does not answer.
     """
     redis = connect_redis(settings)
     try:
@@ -59,11 +59,11 @@ def views_of(settings: Settings) -> dict[int, PartitionView]:
 
 
 class HasEnd(Protocol):
-    """An archive, as far as its end matters."""
+    """An archive of which only the end matters."""
 
     @property
     def where(self) -> str:
-        """Where it is."""
+        """Where the archive is."""
         ...
 
     def end(self, partition: int) -> Place | None:
@@ -72,15 +72,15 @@ class HasEnd(Protocol):
 
 
 def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
-    """Make sure that an archive has what was sealed.
+    """Make sure that an archive has a partition's events up to a number.
 
     Args:
-        archive: the log's; None if the log is not born, and so has none.
-        partition: which.
-        sealed: the number up to which it has to have it; read from Redis before the archive is.
+        archive: the log's archive; None if the log does not exist yet, and so has none.
+        partition: the partition to check.
+        sealed: the number of the last sealed event; read it from Redis before reading the archive.
 
     Raises:
-        ArchiveUnavailable: it ends before.
+        ArchiveUnavailable: the archive ends before that number.
         ArchiveDamaged: its manifest is not whole.
     """
     end = archive.end(partition) if archive else None

@@ -1,4 +1,4 @@
-"""One partition's archive as a reader sees it: the newest manifest, one open segment, one group."""
+"""One partition's archive as a reader holds it: newest manifest, one open segment, one group."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from memorybus.archive import tombstones
-from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing
+from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, empty_manifest
 from memorybus.archive.format.manifest_repair import parse
 from memorybus.archive.format.reader import Group, SegmentReader, naming_file
 from memorybus.archive.objects.store import Objects
-from memorybus.archive.read_ahead import Key, PendingGroup, ReadAheadThread
+from memorybus.archive.read_ahead import GroupKey, PendingGroup, ReadAheadThread
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
@@ -20,7 +20,7 @@ from memorybus.query.query import Query
 from memorybus.redis.keys import lane_name
 
 KEPT_MANIFESTS = 3
-"""The newest so many manifests of a partition stay, with their segments."""
+"""How many manifests of a partition are kept, with their segments: the newest ones."""
 
 TOMBSTONE_AGE = 5.0
 """Seconds after which a reader looks for new tombstones."""
@@ -34,21 +34,21 @@ def manifest_name(folder: str, version: int) -> str:
 
 
 class TwinKnowledge:
-    """What the twins of one archive know together: which files are sound, and the tombstones.
+    """What the twins of one archive share: which files are sound, and the tombstones.
 
-    Sets and dicts are only replaced or added to, which threads may do at once.
+    Threads may use it at the same time: its sets and dicts are only replaced or added to.
     """
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
-        """Know nothing yet."""
+        """Start without knowledge; the first read looks for tombstones."""
         self.objects = objects
         self.sound: set[str] = set()
         self._clock = clock
         self._tombstones: dict[str, Tombstone] = {}
         self._looked_at = float("-inf")
 
-    def forgotten(self) -> tuple[Query, ...]:
-        """Return what the tombstones hide."""
+    def forgotten_queries(self) -> tuple[Query, ...]:
+        """Return the queries of the tombstones; nobody may read what they match."""
         now = self._clock.monotonic()
         if now - self._looked_at >= TOMBSTONE_AGE:
             self._tombstones = tombstones.read_all(self.objects, self._tombstones)
@@ -56,7 +56,7 @@ class TwinKnowledge:
         return tuple(one.query for one in self._tombstones.values())
 
     def forget_tombstones(self) -> None:
-        """Look for tombstones again at the next read."""
+        """Have the next read look for tombstones again."""
         self._looked_at = float("-inf")
 
 
@@ -64,22 +64,22 @@ class SealedPartition:
     """Reads one partition. Belongs to one thread."""
 
     def __init__(self, of: LogPartition, shared: TwinKnowledge, aside: ReadAheadThread) -> None:
-        """Read nothing yet.
+        """Create the reader; its first method reads the manifest.
 
         Args:
-            of: whose it is.
+            of: the partition to read.
             shared: see `TwinKnowledge`.
-            aside: reads ahead; the partitions of one reader share it.
+            aside: the thread that reads ahead; the partitions of one reader share it.
         """
         self.of = of
         self.folder = lane_name(of.partition)
         self.shared = shared
         self.objects = shared.objects
-        self._manifest = nothing(of)
+        self._manifest = empty_manifest(of)
         self._lasts: list[tuple[int, int]] = []
         self._open: SegmentReader | None = None
-        self._groups: dict[Key, Group] = {}
-        self._aside = aside
+        self._groups: dict[GroupKey, Group] = {}
+        self._read_ahead_thread = aside
         self._ahead: PendingGroup | None = None
         self._following: SegmentReader | None = None
 
@@ -91,45 +91,45 @@ class SealedPartition:
         numbers = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names]
         return sorted(int(one) for one in numbers if one.isascii() and one.isdigit())
 
-    def refreshed(self) -> Manifest:
-        """Return the newest manifest."""
+    def newest_manifest(self) -> Manifest:
+        """Look for a newer manifest, and return the newest one."""
         newest = max(self.versions(), default=0)
         if newest != self._manifest.version:
-            self._manifest = self._newest(newest)
+            self._manifest = self._load_newest(newest)
             self._lasts = [parse_entry_id(one.last.entry) for one in self._manifest.segments]
         return self._manifest
 
-    def _newest(self, version: int) -> Manifest:
-        """Load the manifest that was the newest when we looked: an archiver may have deleted it."""
+    def _load_newest(self, version: int) -> Manifest:
+        """Load a manifest; if it is damaged, an archiver may have replaced it, so look again."""
         found = self.load(version)
         while found.damage and (again := max(self.versions(), default=0)) != version:
             version, found = again, self.load(again)
         return found
 
     def load(self, version: int) -> Manifest:
-        """Return a manifest by its number; earlier ones heal a damaged one, if they can."""
+        """Return a manifest by its number; earlier manifests supply lines of a damaged one."""
         if version == 0:
-            return nothing(self.of)
-        found = self._parsed(version, ())
+            return empty_manifest(self.of)
+        found = self._parse(version, ())
         if found.damage:
             earlier = [one for one in self.versions() if one < version]
-            older = [s for one in reversed(earlier) for s in self._parsed(one, ()).segments]
-            found = self._parsed(version, older)
+            older = [s for one in reversed(earlier) for s in self._parse(one, ()).segments]
+            found = self._parse(version, older)
         return found
 
-    def _parsed(self, version: int, older: Sequence[Segment]) -> Manifest:
+    def _parse(self, version: int, older: Sequence[Segment]) -> Manifest:
         name = manifest_name(self.folder, version)
         return parse(self.objects.get(name) or b"", self.of, version, name, older)
 
     # -- segments -------------------------------------------------------------------------------
 
-    def opened(self, segment: Segment) -> SegmentReader:
-        """Return a segment for the caller to read; its bytes are checked the first time.
+    def open_segment(self, segment: Segment) -> SegmentReader:
+        """Open a segment for the caller to read; its SHA-256 is checked the first time.
 
         Raises:
-            ArchiveDamaged: it is missing, or not what was sealed.
+            ArchiveDamaged: the file is missing, or its bytes are not those that were sealed.
         """
-        self._settle()
+        self._finish_read_ahead()
         return self._reader(segment)
 
     def group_after(self, segment: Segment, place: tuple[int, int]) -> int:
@@ -137,14 +137,14 @@ class SealedPartition:
         return self._reader(segment).group_after(place)
 
     def _reader(self, segment: Segment) -> SegmentReader:
-        """Return a segment open for reading, by whoever has settled what is read ahead."""
+        """Return an open segment; before reading from it, finish what is being read ahead."""
         if self._open is None or self._open.segment.sha256 != segment.sha256:
-            self._open = self._followed(segment) or self._new(segment)
+            self._open = self._take_opened_ahead(segment) or self._open_reader(segment)
         return self._open
 
-    def _followed(self, segment: Segment) -> SegmentReader | None:
-        """Close what is open; return the segment if it was opened ahead, with its first group."""
-        ahead, following = self._settle(), self._following
+    def _take_opened_ahead(self, segment: Segment) -> SegmentReader | None:
+        """Close the open segment; return the next one if it was opened ahead, else None."""
+        ahead, following = self._finish_read_ahead(), self._following
         if following is None or following.segment.sha256 != segment.sha256:
             self.close()
             return None
@@ -153,10 +153,10 @@ class SealedPartition:
         self._ahead = ahead
         return following
 
-    def _new(self, segment: Segment) -> SegmentReader:
-        return SegmentReader(self._checked(segment), segment, self._where(segment))
+    def _open_reader(self, segment: Segment) -> SegmentReader:
+        return SegmentReader(self._open_checked(segment), segment, self._where(segment))
 
-    def _checked(self, segment: Segment) -> BinaryIO:
+    def _open_checked(self, segment: Segment) -> BinaryIO:
         where = self._where(segment)
         file = self.objects.open(f"{self.folder}/{segment.file}")
         if file is None:
@@ -177,8 +177,8 @@ class SealedPartition:
         return f"{self.objects.where}/{self.folder}/{segment.file}"
 
     def close(self) -> None:
-        """Close what is open."""
-        self._settle()
+        """Close the open files."""
+        self._finish_read_ahead()
         for one in (self._open, self._following):
             if one is not None:
                 one.close()
@@ -189,7 +189,7 @@ class SealedPartition:
         """Return a group of rows with the named columns; only the last group is kept."""
         key = (segment.sha256, index, names)
         if key not in self._groups:
-            ahead = self._settle()
+            ahead = self._finish_read_ahead()
             if ahead is not None and ahead.key == key:
                 group = ahead.result()
             else:
@@ -198,91 +198,95 @@ class SealedPartition:
             self._groups = {**kept, key: group}
         return self._groups[key]
 
-    def ahead(self, segment: Segment, index: int, names: tuple[str, ...]) -> None:
-        """Begin to read a group, or the next segment's first one: it will be asked for next."""
+    def read_ahead(self, segment: Segment, index: int, names: tuple[str, ...]) -> None:
+        """Begin to read the group that is needed next: this one, or the next segment's first."""
         reader = self._reader(segment)
         if index < reader.groups:
-            self._begin((segment.sha256, index, names), lambda: reader.group(index, names))
-        elif (following := self.beyond(parse_entry_id(segment.last.entry))) is not None:
-            self._begin((following.sha256, 0, names), lambda: self._first(following, names))
+            self._begin_reading((segment.sha256, index, names), lambda: reader.group(index, names))
+        elif (
+            following := self.known_segment_after(parse_entry_id(segment.last.entry))
+        ) is not None:
+            self._begin_reading(
+                (following.sha256, 0, names), lambda: self._read_first_group(following, names)
+            )
 
-    def _begin(self, key: Key, read: Callable[[], Group]) -> None:
+    def _begin_reading(self, key: GroupKey, read: Callable[[], Group]) -> None:
         if self._ahead is None or self._ahead.key != key:
-            self._settle()
-            self._ahead = self._aside.begin(PendingGroup(key, read))
+            self._finish_read_ahead()
+            self._ahead = self._read_ahead_thread.begin(PendingGroup(key, read))
 
-    def _first(self, segment: Segment, names: tuple[str, ...]) -> Group:
+    def _read_first_group(self, segment: Segment, names: tuple[str, ...]) -> Group:
         """Check and open a segment; return its first group."""
         if self._following is not None:
             self._following.close()
-        self._following = self._new(segment)
+        self._following = self._open_reader(segment)
         return self._following.group(0, names)
 
-    def _settle(self) -> PendingGroup | None:
-        """Wait for what is on its way, since a file has one reader at a time; return it."""
+    def _finish_read_ahead(self) -> PendingGroup | None:
+        """Wait for the group that is being read ahead, since a file has one reader; return it."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.wait()
         return ahead
 
-    def forget(self) -> None:
+    def reopen(self) -> None:
         """Look at the newest manifest again, and open files anew."""
         self.close()
-        self.refreshed()
+        self.newest_manifest()
 
     def is_replaced(self, segment: Segment, place: tuple[int, int]) -> bool:
-        """Look again: say whether a segment that cannot be read was compacted away meanwhile.
+        """Look at the newest manifest: say whether compaction has replaced a segment meanwhile.
 
         Args:
-            segment: what followed the place.
-            place: how far it was read: another segment has what follows, if so.
+            segment: the segment that cannot be read.
+            place: how far it was read; the replacement holds the rows after it.
         """
-        self.forget()
-        again = self.beyond(place)
+        self.reopen()
+        again = self.known_segment_after(place)
         return again is not None and again.sha256 != segment.sha256
 
     def naming_file(self, segment: Segment) -> AbstractContextManager[None]:
-        """Return what names a segment in whatever goes wrong with its rows."""
+        """Return a context in which errors of the segment's rows name its file."""
         return naming_file(self._where(segment))
 
     # -- where a place is -----------------------------------------------------------------------
 
-    def after(self, place: tuple[int, int]) -> Segment | None:
-        """Return the segment with the first row after a moment, None if nothing follows.
+    def segment_after(self, place: tuple[int, int]) -> Segment | None:
+        """Return the segment with the first row after a moment; None if nothing follows.
 
         Raises:
-            ArchiveDamaged: what follows is missing in the manifest.
+            ArchiveDamaged: the manifest has lost the line of that segment.
         """
         if not self._lasts or place >= self._lasts[-1]:
-            self.refreshed()
+            self.newest_manifest()
         index = bisect_right(self._lasts, place)
         if index == len(self._lasts):
             if self._manifest.damage and not self._manifest.whole:
-                raise self._lost()
+                raise self._lost_part_error()
             return None
         segment = self._manifest.segments[index]
         if place < parse_entry_id(segment.first.entry) and self._manifest.gap_before(index):
-            raise self._lost()
+            raise self._lost_part_error()
         return segment
 
-    def beyond(self, place: tuple[int, int]) -> Segment | None:
-        """Return the next segment that is known, whatever is missing before it."""
+    def known_segment_after(self, place: tuple[int, int]) -> Segment | None:
+        """Return the next segment that the manifest names, even if lines before it are missing."""
         index = bisect_right(self._lasts, place)
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
-    def before(self, place: tuple[int, int]) -> Segment | None:
-        """Return the segment with the last row before a moment, None if there is none.
+    def segment_before(self, place: tuple[int, int]) -> Segment | None:
+        """Return the segment with the last row before a moment; None if there is none.
 
         Raises:
-            ArchiveDamaged: what comes right before is missing in the manifest.
+            ArchiveDamaged: the manifest has lost the line of that segment.
         """
-        segment = last_before(self.refreshed().segments, place)
+        segment = last_segment_before(self.newest_manifest().segments, place)
         ms, sequence = parse_entry_id(segment.last.entry) if segment else (0, 0)
-        if place > (ms, sequence + 1):  # something may stand between
-            self.after((ms, sequence))
+        if place > (ms, sequence + 1):  # a lost segment may lie between
+            self.segment_after((ms, sequence))
         return segment
 
-    def _lost(self) -> ArchiveDamaged:
+    def _lost_part_error(self) -> ArchiveDamaged:
         told = "; ".join(str(one) for one in self._manifest.damage)
         return ArchiveDamaged(
             f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
@@ -290,7 +294,7 @@ class SealedPartition:
         )
 
 
-def last_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
-    """Return the last segment that begins before a moment, None if there is none."""
+def last_segment_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
+    """Return the last segment that begins before a moment; None if there is none."""
     index = bisect_left(segments, place, key=lambda one: parse_entry_id(one.first.entry))
     return segments[index - 1] if index else None

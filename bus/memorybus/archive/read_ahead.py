@@ -1,4 +1,4 @@
-"""What is read next of an archive, on a thread of its own while the rows before it are applied."""
+"""Reads the next group of an archive on its own thread while the rows before it are applied."""
 
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -6,7 +6,7 @@ from threading import Event, Lock, Thread
 
 from memorybus.archive.format.reader import Group
 
-Key = tuple[str, int, tuple[str, ...]]
+GroupKey = tuple[str, int, tuple[str, ...]]
 """A group: its segment's SHA-256, its number there, and the columns that are read."""
 
 IDLE = 1.0
@@ -14,14 +14,14 @@ IDLE = 1.0
 
 
 class PendingGroup:
-    """One group on its way. Unpacking and hashing hold no lock: they take another core.
+    """A group that is being read. Unpacking and hashing release the GIL and use another core.
 
     Attributes:
-        key: which group.
+        key: names the group.
     """
 
-    def __init__(self, key: Key, read: Callable[[], Group]) -> None:
-        """Take what to do; nobody else uses the file of `read` until that is done."""
+    def __init__(self, key: GroupKey, read: Callable[[], Group]) -> None:
+        """Take the function that reads; nobody else may use its file until it has ended."""
         self.key = key
         self._read = read
         self._group: Group | None = None
@@ -29,7 +29,7 @@ class PendingGroup:
         self._done = Event()
 
     def run(self) -> None:
-        """Read; what goes wrong is told to who asks for the result."""
+        """Read the group; an error is kept and raised by `result`."""
         try:
             self._group = self._read()
         except Exception as error:
@@ -38,14 +38,14 @@ class PendingGroup:
             self._done.set()
 
     def wait(self) -> None:
-        """Wait until the file is free again."""
+        """Wait until the group is read and its file is free again."""
         self._done.wait()
 
     def result(self) -> Group:
-        """Return the group.
+        """Wait for the group and return it.
 
         Raises:
-            ArchiveDamaged: it cannot be read.
+            ArchiveDamaged: the group cannot be read.
         """
         self._done.wait()
         if self._group is None:
@@ -54,21 +54,21 @@ class PendingGroup:
 
 
 class ReadAheadThread:
-    """The thread that reads ahead: there while there is something to read, and a moment longer.
+    """The thread that reads ahead. It ends after `IDLE` seconds without work.
 
-    Beginning a thread for each group would cost the reader as much as half of reading it.
+    Starting a thread for each group would cost half as much time as reading the group.
     """
 
     def __init__(self) -> None:
-        """Begin nothing yet."""
-        self._things: SimpleQueue[PendingGroup] = SimpleQueue()
+        """Create the queue; the thread starts with the first group."""
+        self._queue: SimpleQueue[PendingGroup] = SimpleQueue()
         self._thread: Thread | None = None
         self._lock = Lock()
 
     def begin(self, one: PendingGroup) -> PendingGroup:
-        """Read something as soon as what was begun before is read; return it."""
+        """Queue a group; it is read after those that were queued before. Return it."""
         with self._lock:
-            self._things.put(one)
+            self._queue.put(one)
             if self._thread is None or not self._thread.is_alive():  # in a forked child it is not
                 self._thread = Thread(target=self._run, name="memorybus-ahead", daemon=True)
                 self._thread.start()
@@ -81,10 +81,10 @@ class ReadAheadThread:
 
     def _next(self) -> PendingGroup | None:
         try:
-            return self._things.get(timeout=IDLE)
+            return self._queue.get(timeout=IDLE)
         except Empty:
             with self._lock:
-                if not self._things.empty():
-                    return self._things.get()
+                if not self._queue.empty():
+                    return self._queue.get()
                 self._thread = None
                 return None

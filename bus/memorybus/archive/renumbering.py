@@ -1,8 +1,8 @@
-"""Numbers that were given twice: found in what is not sealed yet, and given anew.
+"""Finds numbers that were given twice among events that are not sealed, and renumbers these events.
 
-Redis came back with less than the archive has, or lost a partition's counter, and events were
-published before anybody could tell; or another Redis has archived in between. The events are all
-there; only their numbers say nothing any more.
+Numbers are given twice in three cases: Redis came back with less than the archive has; Redis lost a
+partition's counter, and events were published before anybody noticed; another Redis has archived in
+the meantime. All events are still there, and only their numbers are wrong.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from redis import Redis
 
-from memorybus.archive.agreement import Comparing
+from memorybus.archive.agreement import ArchiveComparer
 from memorybus.archive.archive import Archive
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
@@ -32,20 +32,20 @@ _WHO = "archive-repair"
 _LEASE_MS = round(TIMEOUT * 1000)
 
 _PATIENCE, _AGAIN = 5.0, 0.05
-"""Seconds for which an archiver is waited for, which looks for a moment; between tries."""
+"""Seconds to wait for an archiver, which holds its lane for a moment; seconds between tries."""
 
 
-class TwiceNumbered(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition of which numbers were given twice.
+class RepeatedNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition in which numbers were given twice.
 
     Attributes:
-        partition: which.
+        partition: the partition.
         before: a number.
-        after: the one that follows it in the stream, or in the history, which is not above it.
+        after: the next number in the stream, or in the history; it is not greater.
         end: where the archive ends.
-        known: the log's last entry that the archive has; all behind it gets new numbers.
-        entries: how many these are.
-        sealed: the number up to which Redis knew the partition to be sealed.
+        known: the log's last entry that the archive has; all entries after it get new numbers.
+        entries: how many entries get new numbers.
+        sealed: the number up to which the partition is sealed, according to Redis.
     """
 
     partition: int
@@ -58,9 +58,9 @@ class TwiceNumbered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Renumbering:
-    """Looks at what the archive does not have, and numbers it anew.
+    """Finds events that the archive does not have and whose numbers repeat, and renumbers them.
 
-    Every method raises `LogUnavailable` without Redis.
+    Every method raises `LogUnavailable` if Redis is away.
     """
 
     def __init__(self, redis: Redis, keys: Keys, archive: Archive, clock: Clock) -> None:
@@ -69,23 +69,26 @@ class Renumbering:
         self._redis = redis
         self._keys = keys
         self._archive = archive
-        self._comparing = Comparing(redis, keys, archive)
+        self._comparing = ArchiveComparer(redis, keys, archive)
 
-    def find(self, partition: int) -> TwiceNumbered | None:
-        """Return what was given twice behind what the archive has; None if nothing was.
+    def find(self, partition: int) -> RepeatedNumbers | None:
+        """Look for repeated numbers after the entries that the archive has; None if there are none.
 
         Raises:
-            ArchiveUnavailable, ArchiveDamaged: the archive cannot be asked.
+            ArchiveUnavailable, ArchiveDamaged: the archive cannot be read.
         """
-        noted, end = self._noted(partition), self._archive.end(partition) or Place(START, 0)
-        found = self._comparing.compared(partition, noted, end)
+        noted, end = (
+            self._read_sealed_place(partition),
+            self._archive.end(partition) or Place(START, 0),
+        )
+        found = self._comparing.compare(partition, noted, end)
         known = end.entry if found.lacking is None else found.upto
-        entries, twice = self._read(partition, Place(known, end.n))
+        entries, twice = self._find_repeat(partition, Place(known, end.n))
         if found.lacking is not None:
             twice = end.n, found.lacking.n
         if twice is None:
             return None
-        return TwiceNumbered(
+        return RepeatedNumbers(
             partition=partition,
             before=twice[0],
             after=twice[1],
@@ -95,8 +98,8 @@ class Renumbering:
             sealed=end.n if found.lacking is None else noted.n,
         )
 
-    def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
-        """Return how many entries are behind a place, and the first number that is not above."""
+    def _find_repeat(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
+        """Return how many entries follow a place, and the first two numbers that do not ascend."""
         key = self._keys.log(partition)
         read = partial(read_numbers_behind, self._redis, self._keys, partition)
         entries, done, twice = 0, False, None
@@ -107,45 +110,45 @@ class Renumbering:
             twice = twice or next((pair for pair in page.breaks if pair[1] <= pair[0]), None)
         return entries, twice
 
-    def _noted(self, partition: int) -> Place:
-        """Return what Redis knows to be sealed."""
+    def _read_sealed_place(self, partition: int) -> Place:
+        """Return the last sealed place that Redis knows."""
         n, entry = ask_redis(
             lambda: self._redis.hmget(self._keys.state(partition), ["sealed", "sealed_entry"]),
             self._keys.state(partition),
         )
         return Place(entry.decode() if entry else START, int(n or 0))
 
-    def mend(self, twice: TwiceNumbered) -> int:
-        """Give what is behind the archive's end new numbers; return how many entries got one.
+    def mend(self, twice: RepeatedNumbers) -> int:
+        """Give new numbers to the entries that the archive lacks; return how many there are.
 
-        They come again at new places, in their order, and marked: lanes that had them treat them as
-        they do what Redis lost (G4). What lanes know of by number is forgotten, and they are taken
-        anew. Redis answers nobody else meanwhile.
+        The entries are added again at new places, in their order, with a mark. Lanes that have seen
+        them treat them as entries that Redis had lost (G4). Whatever a lane had noted by number is
+        deleted, and each lane has to be acquired anew. Redis answers nobody else meanwhile.
 
         Raises:
-            ArchiveTaken: an archiver is at work on it, or has sealed meanwhile: look again.
+            ArchiveTaken: an archiver works on the partition, or has sealed meanwhile: look again.
         """
         partition = twice.partition
-        held = self._held(partition)
+        held = self._acquire_lane(partition)
         try:
-            return self._moved(twice)
+            return self._renumber(twice)
         finally:
             lease = self._keys.lease(partition, ARCHIVE_LANE)
             lane = self._keys.lane(partition, ARCHIVE_LANE)
             self._run(scripts.release(lease, lane, f"{held.epoch}:{_WHO}"))
 
-    def _held(self, partition: int) -> scripts.AcquiredLane:
-        """Take the archiver's lane, which it holds for a moment at each of its looks."""
+    def _acquire_lane(self, partition: int) -> scripts.AcquiredLane:
+        """Acquire the archiver's lane; an archiver holds it for a moment each time it looks."""
         until = self._clock.monotonic() + _PATIENCE
         while True:
             held = self._run(scripts.acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
             if held is not None:
                 return held
             if self._clock.monotonic() >= until:
-                raise _taken(partition, "an archiver is at work on it now; run this again")
+                raise _taken_error(partition, "an archiver is at work on it now; run this again")
             self._clock.sleep(_AGAIN)
 
-    def _moved(self, twice: TwiceNumbered) -> int:
+    def _renumber(self, twice: RepeatedNumbers) -> int:
         partition = twice.partition
         call = scripts.renumber(
             self._keys,
@@ -159,11 +162,11 @@ class Renumbering:
         moved = self._run(call)
         if moved < 0:
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
-            raise _taken(twice.partition, f"{why}, and this again")
+            raise _taken_error(twice.partition, f"{why}, and this again")
         return moved
 
     def _lanes(self, partition: int) -> list[str]:
-        """Return a partition's lanes; each has a group on the log."""
+        """Return the keys of a partition's lanes; each lane has a consumer group on the log."""
         key = self._keys.log(partition)
         groups = ask_redis(lambda: self._redis.xinfo_groups(key), key)
         names = (group["name"].decode("utf-8", "surrogatepass") for group in groups)
@@ -174,5 +177,5 @@ class Renumbering:
         return reply
 
 
-def _taken(partition: int, why: str) -> ArchiveTaken:
+def _taken_error(partition: int, why: str) -> ArchiveTaken:
     return ArchiveTaken(f"partition {lane_name(partition)}: {why}")

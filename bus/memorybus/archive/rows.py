@@ -1,25 +1,25 @@
-"""Reading one partition's sealed rows: forward, backward, by page and by place."""
+"""Reads one partition's sealed rows: forward, backward, by page and by place."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from memorybus.archive.damage import tell
+from memorybus.archive.damage import add_or_raise
 from memorybus.archive.decoding import (
     RowFilter,
     events_of,
+    first_row_after,
     has_unreadable,
+    last_row_before,
     placeholders,
-    row_before,
-    rows_after,
     wanted_events,
 )
 from memorybus.archive.format import bloom
-from memorybus.archive.format.columns import hex_ids, numbers
+from memorybus.archive.format.columns import hex_ids, integers_of
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.reader import CONTENT, Group
-from memorybus.archive.partition import SealedPartition, last_before
+from memorybus.archive.partition import SealedPartition, last_segment_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
 from memorybus.log.entry import LoggedEvent, parse_entry_id
@@ -39,7 +39,7 @@ Times = tuple[int | None, int | None]
 """The earliest time of an event, and the time before which events are wanted (milliseconds)."""
 
 Reasons = Sequence[Omission | None]
-"""For each row why it is left out; None if it is not."""
+"""For each row the reason why it is left out; None if it is wanted."""
 
 _T = TypeVar("_T")
 
@@ -55,12 +55,12 @@ class SealedRow(msgspec.Struct, frozen=True):
 class SealedRows:
     """Reads one partition's rows. Belongs to one thread.
 
-    A segment that an archiver replaces while it is read is read on in its replacement. Every
+    If an archiver replaces a segment while it is read, reading goes on in the replacement. Every
     method raises `ArchiveDamaged` for what cannot be read, unless it takes `damage`.
     """
 
     def __init__(self, part: SealedPartition, decoder: Decoder) -> None:
-        """Read nothing yet."""
+        """Take the partition; nothing is read yet."""
         self._part = part
         self._decoder = decoder
         self._partition = part.of.partition
@@ -69,44 +69,44 @@ class SealedRows:
 
     def read(self, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """See `Archive.read`."""
-        wanted = RowFilter(plan, self._part.shared.forgotten())
+        wanted = RowFilter(plan, self._part.shared.forgotten_queries())
         found: list[LoggedEvent] = []
         place = parse_entry_id(after)
         while len(found) < count:
             try:
-                page = self._page(place, count - len(found), wanted)
+                page = self._next_page(place, count - len(found), wanted)
             except ArchiveDamaged:
                 if not found:
                     raise
-                break  # the next call begins with it
+                break  # return what was read; the next call raises the error
             if page is None:
                 break
             place, events = page
             found += events
         return found
 
-    def _page(
+    def _next_page(
         self, place: Moment, count: int, wanted: RowFilter
     ) -> tuple[Moment, list[LoggedEvent]] | None:
-        """Return some rows of one group, and how far they go; None if nothing follows."""
-        while (segment := self._part.after(place)) is not None:
+        """Return some rows of one group, and the last row's place; None if nothing follows."""
+        while (segment := self._part.segment_after(place)) is not None:
             try:
                 with self._part.naming_file(segment):
-                    return self._some(segment, place, count, wanted)
-            except ArchiveError:  # an object store does not give what was deleted
+                    return self._read_group(segment, place, count, wanted)
+            except ArchiveError:  # an object store does not return a deleted file
                 if not self._part.is_replaced(segment, place):
                     raise
         return None
 
-    def _some(
+    def _read_group(
         self, segment: Segment, place: Moment, count: int, wanted: RowFilter
     ) -> tuple[Moment, list[LoggedEvent]]:
-        passed = _may_pass(segment, wanted)
-        names = () if passed else _names(wanted)
-        index, row, group = self._from(segment, place, names)
+        passed = _may_skip(segment, wanted)
+        names = () if passed else _first_columns(wanted)
+        index, row, group = self._find_row_after(segment, place, names)
         rows = range(row, min(row + count, len(group.entries)))
-        if names == CONTENT and count > _PAGE:  # who reads much reads on
-            self._part.ahead(segment, index + 1, CONTENT)
+        if names == CONTENT and count > _PAGE:  # a caller that reads much will read on
+            self._part.read_ahead(segment, index + 1, CONTENT)
         reasons: Reasons = ["filtered"] * len(rows)
         if not passed:
             reasons = wanted.reasons(self._partition, group, rows)
@@ -115,27 +115,27 @@ class SealedRows:
             found += self._events(segment, index, some, why, group)
         return parse_entry_id(group.entries[rows[-1]]), found
 
-    def _from(
+    def _find_row_after(
         self, segment: Segment, place: Moment, names: tuple[str, ...]
     ) -> tuple[int, int, Group]:
-        """Return the first row after a place: the group's number, the row's, and the group."""
+        """Return the first row after a place: the group's number, the row's number, the group."""
         index = self._part.group_after(segment, place)
         group = self._part.group(segment, index, names)
-        row = rows_after(group, place)
+        row = first_row_after(group, place)
         if row < len(group.entries):
             return index, row, group
         return index + 1, 0, self._part.group(segment, index + 1, names)
 
-    def before(self, place: Moment) -> LoggedEvent | None:
-        """Return the last event before a moment, None if there is none."""
-        wanted = RowFilter(Plan(), self._part.shared.forgotten())
-        while (segment := self._part.before(place)) is not None:
+    def last_before(self, place: Moment) -> LoggedEvent | None:
+        """Return the last event before a moment; None if there is none."""
+        wanted = RowFilter(Plan(), self._part.shared.forgotten_queries())
+        while (segment := self._part.segment_before(place)) is not None:
             with self._part.naming_file(segment):
-                index = self._part.opened(segment).group_before(place)
+                index = self._part.open_segment(segment).group_before(place)
                 group = self._part.group(segment, index, CONTENT)
-                row = row_before(group, place)
+                row = last_row_before(group, place)
                 rows = range(row, row + 1)
-                named = self._part.group(segment, index, _names(wanted))
+                named = self._part.group(segment, index, _first_columns(wanted))
                 reasons = wanted.reasons(self._partition, named, rows)
                 found = self._events(segment, index, rows, reasons, group)
                 place = parse_entry_id(group.entries[row])
@@ -146,14 +146,14 @@ class SealedRows:
     def _events(
         self, segment: Segment, index: int, rows: range, reasons: Reasons, group: Group
     ) -> list[LoggedEvent]:
-        """Return the events of some rows; the content is only read if any of them is wanted.
+        """Return the events of some rows; the content is only read if one of them is wanted.
 
         Args:
-            segment: which segment.
-            index: which of its groups.
-            rows: which of its rows.
-            reasons: why each of them is left out, None if it is not.
-            group: that group, with any columns.
+            segment: the segment.
+            index: the number of the group in it.
+            rows: the rows of the group.
+            reasons: for each row why it is left out; None if it is wanted.
+            group: the group, read with any columns.
         """
         if None not in reasons and not has_unreadable(group, rows):
             return placeholders(self._partition, group, rows, reasons)
@@ -166,18 +166,18 @@ class SealedRows:
         self, plan: Plan, after: str, times: Times, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
         """See `Archive.scan`."""
-        wanted = RowFilter(plan, self._part.shared.forgotten())
+        wanted = RowFilter(plan, self._part.shared.forgotten_queries())
 
         def pages(segment: Segment, place: Moment) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
             nonlocal wanted
-            wanted = wanted.hiding(self._part.shared.forgotten())
+            wanted = wanted.with_forgotten(self._part.shared.forgotten_queries())
             return self._wanted_pages(segment, place, wanted, times)
 
         for events in self._walk(parse_entry_id(after), pages, damage):
             yield from events
 
     def ids(self) -> Iterator[Sequence[str]]:
-        """Yield the ids of all rows, a group at a time, also of those without content by now."""
+        """Yield the event ids of all rows, a group at a time, also of rows without content."""
         for rows in self._walk(parse_entry_id(START), self._places, None):
             yield [row.id for row in rows]
 
@@ -200,10 +200,11 @@ class SealedRows:
 
         Args:
             place: where to begin, exclusive.
-            pages: yields what is in a segment after a place, each time with how far that goes.
-            damage: if given, what cannot be read is told here, and the rest is read.
+            pages: yields the content of a segment after a place, piece by piece, each with the
+                place of its last row.
+            damage: if given, messages about unreadable parts are added here, and the rest is read.
         """
-        while (segment := self._following(place, damage)) is not None:
+        while (segment := self._next_segment(place, damage)) is not None:
             try:
                 for reached, found in pages(segment, place):
                     yield found
@@ -213,32 +214,32 @@ class SealedRows:
                     continue
                 if not isinstance(error, ArchiveDamaged):
                     raise
-                tell(error, damage)
+                add_or_raise(error, damage)
             place = parse_entry_id(segment.last.entry)
 
-    def _following(self, place: Moment, damage: list[str] | None) -> Segment | None:
+    def _next_segment(self, place: Moment, damage: list[str] | None) -> Segment | None:
         try:
-            return self._part.after(place)
+            return self._part.segment_after(place)
         except ArchiveDamaged as error:
-            tell(error, damage)
-            return self._part.beyond(place)
+            add_or_raise(error, damage)
+            return self._part.known_segment_after(place)
 
     def _wanted_pages(
         self, segment: Segment, place: Moment, wanted: RowFilter, times: Times
     ) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
-        """Yield a segment's wanted rows after a place, each time with how far they go."""
-        if _may_pass(segment, wanted) or _is_untimely(segment, times):
+        """Yield a segment's wanted rows after a place in pages, each with its last row's place."""
+        if _may_skip(segment, wanted) or _is_outside(segment, times):
             return
         timed = ("at",) if times != (None, None) else ()
-        names = (*(wanted.reads if wanted.filters else ()), *timed) or CONTENT
-        reader = self._part.opened(segment)
+        names = (*(wanted.columns_to_read if wanted.may_omit else ()), *timed) or CONTENT
+        reader = self._part.open_segment(segment)
         for index in range(reader.group_after(place), reader.groups):
             with self._part.naming_file(segment):
                 group = self._part.group(segment, index, names)
-                rows = range(rows_after(group, place), len(group.entries))
+                rows = range(first_row_after(group, place), len(group.entries))
                 reasons = wanted.reasons(self._partition, group, rows)
                 if timed:
-                    at = numbers(group.table.column("at"), "q")[rows.start :]
+                    at = integers_of(group.table.column("at"), "q")[rows.start :]
                     _leave_out(reasons, at, times)
             for some, why in _pages(rows, reasons):
                 if None in why:
@@ -250,11 +251,11 @@ class SealedRows:
     def _wanted_events(
         self, segment: Segment, index: int, rows: range, why: Reasons
     ) -> list[LoggedEvent]:
-        """Return the wanted rows of a page, but for what was not kept."""
+        """Return the wanted rows of a page, without those whose content was not kept."""
         content = self._part.group(segment, index, CONTENT)
         if not any(why):
             found = events_of(self._partition, content, rows, why, self._decoder)
-            if are_plausible([one.envelope for one in found]):  # also where another wrote them
+            if are_plausible([one.envelope for one in found]):  # another program may have written
                 return [one for one in found if not isinstance(one.envelope.event, Omitted)]
         chosen = [row for row, reason in zip(rows, why, strict=True) if reason is None]
         return wanted_events(self._partition, content, chosen, self._decoder)
@@ -262,63 +263,65 @@ class SealedRows:
     def _places(
         self, segment: Segment, place: Moment
     ) -> Iterator[tuple[Moment, Sequence[SealedRow]]]:
-        """Yield where a segment's rows after a place lie, a group at a time."""
-        reader = self._part.opened(segment)
+        """Yield the places of a segment's rows after a place, a group at a time."""
+        reader = self._part.open_segment(segment)
         for index in range(reader.group_after(place), reader.groups):
             with self._part.naming_file(segment):
                 group = self._part.group(segment, index, ("id",))
-                rows = range(rows_after(group, place), group.cut.count)
+                rows = range(first_row_after(group, place), group.summary.count)
                 ids = hex_ids(group.table.column("id"))
                 found = [SealedRow(group.entries[r], group.numbers[r], ids[r]) for r in rows]
-                reached = parse_entry_id(group.entries[group.cut.count - 1])
+                reached = parse_entry_id(group.entries[group.summary.count - 1])
             yield reached, found
 
     # -- backward -------------------------------------------------------------------------------
 
-    def back(self, before: str, plan: Plan, damage: list[str] | None) -> Iterator[LoggedEvent]:
-        """See `Archive.back`."""
-        wanted = RowFilter(plan, self._part.shared.forgotten())
+    def read_backward(
+        self, before: str, plan: Plan, damage: list[str] | None
+    ) -> Iterator[LoggedEvent]:
+        """See `Archive.read_backward`."""
+        wanted = RowFilter(plan, self._part.shared.forgotten_queries())
         place = parse_entry_id(before)
-        segments = self._part.refreshed().segments
-        while (segment := last_before(segments, place)) is not None:
-            wanted = wanted.hiding(self._part.shared.forgotten())
+        segments = self._part.newest_manifest().segments
+        while (segment := last_segment_before(segments, place)) is not None:
+            wanted = wanted.with_forgotten(self._part.shared.forgotten_queries())
             last = parse_entry_id(segment.last.entry)
             if last < place:
-                self._check(last, damage)
+                self._check_gap(last, damage)
             try:
-                for event in self._backward(segment, place, wanted):
+                for event in self._read_segment_backward(segment, place, wanted):
                     yield event
                     place = parse_entry_id(event.position.entry)
-            except ArchiveError as error:  # an object store does not give what was deleted
-                self._part.forget()
-                segments = self._part.refreshed().segments
-                again = last_before(segments, place)
+            except ArchiveError as error:  # an object store does not return a deleted file
+                self._part.reopen()
+                segments = self._part.newest_manifest().segments
+                again = last_segment_before(segments, place)
                 if again is not None and again.sha256 != segment.sha256:
-                    continue  # it was compacted away meanwhile
+                    continue  # compaction has replaced the segment meanwhile
                 if not isinstance(error, ArchiveDamaged):
                     raise
-                tell(error, damage)
+                add_or_raise(error, damage)
             place = parse_entry_id(segment.first.entry)
-        self._check(_BEGINNING, damage)
+        self._check_gap(_BEGINNING, damage)
 
-    def _check(self, place: Moment, damage: list[str] | None) -> None:
-        """Tell if what follows a place is missing in the manifest."""
+    def _check_gap(self, place: Moment, damage: list[str] | None) -> None:
+        """Report damage if the manifest has lost the segment that follows a place."""
         try:
-            self._part.after(place)
+            self._part.segment_after(place)
         except ArchiveDamaged as error:
-            tell(error, damage)
+            add_or_raise(error, damage)
 
-    def _backward(
+    def _read_segment_backward(
         self, segment: Segment, place: Moment, wanted: RowFilter
     ) -> Iterator[LoggedEvent]:
-        """Yield a segment's rows before a moment; nothing if the manifest tells that all go."""
-        if _may_pass(segment, wanted):
+        """Yield a segment's rows before a moment; none if the manifest shows none is wanted."""
+        if _may_skip(segment, wanted):
             return
-        names = _names(wanted)
-        for index in range(self._part.opened(segment).group_before(place), -1, -1):
+        names = _first_columns(wanted)
+        for index in range(self._part.open_segment(segment).group_before(place), -1, -1):
             with self._part.naming_file(segment):
                 group = self._part.group(segment, index, names)
-                rows = range(row_before(group, place) + 1)
+                rows = range(last_row_before(group, place) + 1)
                 reasons = wanted.reasons(self._partition, group, rows)
             for end in range(len(rows), 0, -_PAGE):
                 some = rows[max(0, end - _PAGE) : end]
@@ -329,13 +332,13 @@ class SealedRows:
 
 
 def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:
-    """Yield rows with why they are left out, so many as are decoded at once."""
+    """Yield rows and their reasons in pages of `_PAGE`, which are decoded at once."""
     for start in range(0, len(rows), _PAGE):
         yield rows[start : start + _PAGE], reasons[start : start + _PAGE]
 
 
-def _may_pass(segment: Segment, wanted: RowFilter) -> bool:
-    """Say whether the manifest alone tells that nothing of a segment is wanted."""
+def _may_skip(segment: Segment, wanted: RowFilter) -> bool:
+    """Say whether the manifest alone tells that no row of a segment is wanted."""
     query = wanted.plan.query
     if query.sessions and not bloom.may_hold(segment.sessions, query.sessions):
         return True
@@ -347,16 +350,16 @@ def _may_pass(segment: Segment, wanted: RowFilter) -> bool:
 def _lacks_types(segment: Segment, types: Sequence[str]) -> bool:
     """Say whether the manifest tells that a segment has none of some types."""
     if not types or UnknownEvent.__name__ in types or not segment.types:
-        return False  # which types are unknown to this release, no manifest tells
+        return False  # the manifest does not tell which types this release does not know
     return segment.types.keys().isdisjoint(types)
 
 
-def _names(wanted: RowFilter) -> tuple[str, ...]:
-    """Return the columns to read first: those that decide, or, if nothing does, the content."""
-    return wanted.reads if wanted.filters else CONTENT
+def _first_columns(wanted: RowFilter) -> tuple[str, ...]:
+    """Return the columns to read first: those that the filter needs, or the content without one."""
+    return wanted.columns_to_read if wanted.may_omit else CONTENT
 
 
-def _is_untimely(segment: Segment, times: Times) -> bool:
+def _is_outside(segment: Segment, times: Times) -> bool:
     since, until = times
     early = since is not None and segment.until < since
     return early or (until is not None and segment.since >= until)

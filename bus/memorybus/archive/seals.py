@@ -1,6 +1,6 @@
-"""What of the log is sealed: what archivers say of their work.
+"""The reports of archivers, which they write to Redis: what is sealed, and what hinders them.
 
-Whoever wants to know how the archive stands need not reach it: archivers write it down in Redis.
+So the state of the archive is known also where the archive itself cannot be reached.
 """
 
 import logging
@@ -16,7 +16,7 @@ from memorybus.redis.keys import Keys, lane_name
 _log = logging.getLogger("memorybus")
 
 ALIVE = 60.0
-"""Seconds after its last report in which an archiver counts as there."""
+"""Seconds after its last report for which an archiver counts as alive."""
 
 _RETENTION = "@retention"
 
@@ -28,9 +28,9 @@ class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the archive has of a partition.
 
     Attributes:
-        segments: how many.
-        events: rows in them.
-        bytes: their size.
+        segments: the number of segments.
+        events: the rows in them.
+        bytes: the size of their files.
         first_at: when its first event entered the log (wall time, milliseconds); 0 for none.
     """
 
@@ -41,10 +41,10 @@ class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker says of its archiving.
+    """A worker's report about its archiving.
 
     Attributes:
-        at: when (the server's wall time, milliseconds).
+        at: when it was written (the server's wall time, milliseconds).
         place: where it archives, without credentials.
         error: what keeps it from archiving; "" if nothing does.
         elsewhere: whether another host has the archive, so that this worker leaves it alone.
@@ -58,12 +58,12 @@ class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
     damaged: bool = False
 
 
-class Reports(msgspec.Struct, frozen=True):
-    """What was said: by partition, and by the workers that are there.
+class ArchiverReports(msgspec.Struct, frozen=True):
+    """All reports that are written down.
 
     Attributes:
-        parts: what the archive has.
-        workers: what keeps each of them, by id.
+        parts: what the archive has, by partition.
+        workers: the reports of the workers that are alive, by worker id.
     """
 
     parts: Mapping[int, ArchivedPart]
@@ -71,29 +71,29 @@ class Reports(msgspec.Struct, frozen=True):
 
     @property
     def working(self) -> bool:
-        """Whether some worker archives, as far as anybody knows."""
+        """Whether some worker archives, according to its last report."""
         return any(not one.error and not one.elsewhere for one in self.workers.values())
 
     @property
     def error(self) -> str:
-        """What keeps those that should archive from doing so; "" if one works, or none is there."""
+        """What keeps the workers from archiving; "" if one of them archives, or none is alive."""
         said = dict.fromkeys(one.error for one in self.workers.values() if one.error)
         return "" if self.working else "; ".join(said)
 
     @property
     def place(self) -> str:
-        """Where it is; "" if no worker says so."""
+        """Where the archive is; "" if no worker says so."""
         named = [one.place for one in self.workers.values() if one.place]
         return named[0] if named else ""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _RetentionNote(msgspec.Struct, frozen=True):
     ages: dict[str, float]
     since: int
 
 
 class SealReports:
-    """The hash of what archivers say. Every method raises what redis-py raises."""
+    """The hash in Redis with the reports. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         """Use the log's Redis."""
@@ -105,49 +105,49 @@ class SealReports:
         seconds, micros = self._redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
-    def say(self, worker: str, said: ArchiverReport) -> None:
-        """Write down how a worker fares."""
+    def write_report(self, worker: str, said: ArchiverReport) -> None:
+        """Write a worker's report."""
         self._note(worker, said)
 
-    def count(self, partition: int, part: ArchivedPart) -> None:
-        """Write down what the archive has of a partition."""
+    def write_part(self, partition: int, part: ArchivedPart) -> None:
+        """Write what the archive has of a partition."""
         self._note(lane_name(partition), part)
 
-    def leave(self, worker: str) -> None:
-        """Forget a worker that ends."""
+    def remove_worker(self, worker: str) -> None:
+        """Delete the report of a worker that ends."""
         self._redis.hdel(self._key, worker)
 
-    def kept_since(self, ages: Mapping[str, float], now_ms: int) -> int:
-        """Return since when the setting `retention` is as it is; it is noted if it is news."""
+    def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
+        """Return since when the setting `retention` has these values; a change is written down."""
         body: Any = self._redis.hget(self._key, _RETENTION)
-        known = _decoded(body, _Kept) if body else None
+        known = _decode(body, _RetentionNote) if body else None
         if known is None or known.ages != dict(ages):
-            self._note(_RETENTION, _Kept(dict(ages), now_ms))
+            self._note(_RETENTION, _RetentionNote(dict(ages), now_ms))
             return now_ms
         return int(known.since)
 
-    def read(self, now_ms: int, partitions: int) -> Reports:
-        """Return what is written down; workers that have fallen silent are left out.
+    def read(self, now_ms: int, partitions: int) -> ArchiverReports:
+        """Return all reports, without those of workers that are silent for longer than `ALIVE`.
 
         Args:
-            now_ms: the server's wall time.
-            partitions: how many the log has.
+            now_ms: the server's wall time in milliseconds.
+            partitions: how many partitions the log has.
         """
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
-        parts = {names[k]: _decoded(body, ArchivedPart) for k, body in bodies.items() if k in names}
+        parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}
         said = {
-            k.decode("utf-8", "replace"): _decoded(body, ArchiverReport)
+            k.decode("utf-8", "replace"): _decode(body, ArchiverReport)
             for k, body in bodies.items()
             if k not in names
         }
-        return Reports(
+        return ArchiverReports(
             {p: part for p, part in parts.items() if part},
             {k: one for k, one in said.items() if one and now_ms - one.at <= ALIVE * 1000},
         )
 
-    def sweep(self, now_ms: int, partitions: int) -> None:
-        """Remove workers that have fallen silent."""
+    def remove_silent_workers(self, now_ms: int, partitions: int) -> None:
+        """Delete the reports of workers that are silent for longer than `ALIVE`."""
         alive = self.read(now_ms, partitions).workers
         names = {lane_name(partition).encode() for partition in range(partitions)}
         known: list[bytes] = self._redis.hkeys(self._key)  # type: ignore[assignment]
@@ -165,7 +165,7 @@ class SealReports:
         )
 
 
-def _decoded(body: bytes, kind: type[_T]) -> _T | None:
+def _decode(body: bytes, kind: type[_T]) -> _T | None:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:

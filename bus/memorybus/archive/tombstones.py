@@ -1,6 +1,7 @@
-"""Tombstones: what nobody shall read any more, as small files that every reader honours.
+"""Tombstones: small files that name events which nobody may read any more.
 
-A tombstone hides at once; a later compaction takes the bytes out of the segments.
+A tombstone hides its events from every reader at once. A later compaction removes their bytes from
+the segments.
 """
 
 import msgspec
@@ -16,11 +17,11 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     """What is forgotten, and why.
 
     Attributes:
-        id: its own.
-        query: the events.
-        reason: in the operator's words.
-        at: since when (wall time, milliseconds).
-        by: who, as ``user@host``.
+        id: the tombstone's id.
+        query: the events that it hides.
+        reason: the operator's words.
+        at: when it was written (wall time, milliseconds).
+        by: who wrote it, as ``user@host``.
     """
 
     id: str
@@ -39,7 +40,7 @@ def read_all(objects: Objects, known: dict[str, Tombstone]) -> dict[str, Tombsto
 
     Raises:
         ArchiveUnavailable: the store does not answer.
-        ArchiveDamaged: one cannot be read: nothing may be, until it is restored.
+        ArchiveDamaged: a tombstone cannot be read; until it is restored, no event may be read.
     """
     names = [one.name for one in objects.list(FOLDER) if one.name.endswith(".json")]
     return {name: known.get(name) or _read(objects, name) for name in names}
@@ -56,7 +57,7 @@ def _read(objects: Objects, name: str) -> Tombstone:
         ) from error
 
 
-def put(objects: Objects, tombstone: Tombstone) -> bool:
+def write(objects: Objects, tombstone: Tombstone) -> bool:
     """Write a tombstone; False if there is another of its id.
 
     Raises:

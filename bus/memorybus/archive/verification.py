@@ -1,4 +1,4 @@
-"""Checking a partition's archive: every line of the manifest, every byte of the segments."""
+"""Checks a partition's archive: every line of the manifest, every byte of the segments."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -14,7 +14,7 @@ from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
 
-Found = Literal["sound", "damaged", "unlisted", "gap"]
+FileState = Literal["sound", "damaged", "unlisted", "gap"]
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,32 +33,32 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     partition: int
     file: str
-    found: Found
+    found: FileState
     why: str = ""
     events: int = 0
     bytes: int = 0
 
 
-def check(part: SealedPartition) -> Iterator[FileReport]:
+def check_partition(part: SealedPartition) -> Iterator[FileReport]:
     """Yield a report for each file, the manifest first."""
     part.shared.sound.clear()
     part.close()
-    manifest = part.refreshed()
-    yield from _manifest(part, manifest)
+    manifest = part.newest_manifest()
+    yield from _check_manifest(part, manifest)
     for index, segment in enumerate(manifest.segments):
-        yield _segment(part, segment)
-        yield from _gap(part, manifest, index)
-    yield from _unlisted(part, manifest)
+        yield _check_segment(part, segment)
+        yield from _report_gap(part, manifest, index)
+    yield from _report_unlisted(part, manifest)
     part.close()
 
 
-def behind(partition: int, view: PartitionView, held: int) -> FileReport | None:
-    """Return what is the matter if Redis knows of more that is sealed than the archive; pure.
+def report_missing_manifest(partition: int, view: PartitionView, held: int) -> FileReport | None:
+    """Return a report if Redis knows of sealed events that no manifest names; else None. Pure.
 
     Args:
-        partition: which.
-        view: it in Redis, seen before the archive was.
-        held: the number up to which the archive has it; 0 for nothing.
+        partition: the partition.
+        view: the partition in Redis, read before the archive.
+        held: the number up to which the archive has the partition; 0 for nothing.
     """
     if view.sealed <= held:
         return None
@@ -73,7 +73,7 @@ def behind(partition: int, view: PartitionView, held: int) -> FileReport | None:
     )
 
 
-def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
+def _check_manifest(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     partition = part.of.partition
     for damage in manifest.damage:
         why = f"line {damage.line}: {damage.why}" if damage.line else damage.why
@@ -84,10 +84,10 @@ def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]
         yield FileReport(partition=partition, file=name, found="sound")
 
 
-def _segment(part: SealedPartition, segment: Segment) -> FileReport:
+def _check_segment(part: SealedPartition, segment: Segment) -> FileReport:
     why = ""
     try:
-        rows = sum(1 for _ in rows_of(part.opened(segment)))
+        rows = sum(1 for _ in rows_of(part.open_segment(segment)))
         if rows != segment.count:
             why = f"has {rows} rows, the manifest says {segment.count}"
     except ArchiveDamaged as error:
@@ -102,8 +102,8 @@ def _segment(part: SealedPartition, segment: Segment) -> FileReport:
     )
 
 
-def _gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[FileReport]:
-    """Report numbers that are missing though the chain is whole: Redis had lost them."""
+def _report_gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[FileReport]:
+    """Report numbers that are missing although no manifest line is: Redis had lost them."""
     segment = manifest.segments[index]
     before = manifest.segments[index - 1].last.n if index else 0
     if segment.first.n > before + 1 and not manifest.gap_before(index):
@@ -111,7 +111,7 @@ def _gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[File
         yield FileReport(partition=part.of.partition, file=segment.file, found="gap", why=why)
 
 
-def _unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
+def _report_unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     named = {f"{part.folder}/{segment.file}" for segment in manifest.segments}
     for one in part.objects.list(f"{part.folder}/segments"):
         if one.name not in named:

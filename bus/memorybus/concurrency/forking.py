@@ -38,7 +38,7 @@ class ForkGuard:
     """
 
     def __init__(self, patience: float) -> None:
-        """Let every fork begin; see `heed_forks`."""
+        """Hold no fork back yet; `heed_forks` begins that."""
         self.patience = patience
         self._inside: set[int] = set()
         self._forks: list[None] = []
@@ -73,7 +73,9 @@ class ForkGuard:
             after_in_parent=self._forks.pop,
             after_in_child=self._forks.clear,
         )
-        os.register_at_fork(after_in_child=self._inside.clear)  # they were threads of the parent
+        os.register_at_fork(
+            after_in_child=self._inside.clear
+        )  # the marks belong to threads of the parent
 
     def _await_users(self) -> None:
         self._forking = me = threading.get_ident()
@@ -84,13 +86,13 @@ class ForkGuard:
 
 @cache
 def sqlite_guard() -> ForkGuard:
-    """Return the one of this process for SQLite, which its forks heed from now on."""
+    """Return this process's guard for SQLite; from now on its forks wait for it."""
     return _make_guard(_PATIENCE)
 
 
 @cache
 def import_guard() -> ForkGuard:
-    """Return the one of this process for imports, which its forks heed from now on."""
+    """Return this process's guard for imports; from now on its forks wait for it."""
     return _make_guard(_IMPORT)
 
 
@@ -108,5 +110,5 @@ class ProcessLock:
         self._locks: dict[int, threading.Lock] = {}
 
     def here(self) -> threading.Lock:
-        """Return this process's, the same one to every thread."""
+        """Return the lock of this process; every thread gets the same one."""
         return self._locks.setdefault(os.getpid(), threading.Lock())

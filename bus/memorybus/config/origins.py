@@ -1,4 +1,4 @@
-"""Each setting with its value and where that comes from, for people who ask why it is so."""
+"""Each setting with its value and where the value comes from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

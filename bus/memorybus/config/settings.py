@@ -229,7 +229,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def secrets(self) -> frozenset[str]:
         """The credentials in these settings, and the values of `secret_variables`.
 
-        Those of URLs, and options with such a name; the address of the webhook.
+        Credentials are passwords in URLs, options with names such as ``token``, and the webhook's
+        address.
         """
         variables = (*self.secret_variables, *self.notify.variables)
         named = (self.notify.url, *(os.environ.get(name, "").strip() for name in variables))
@@ -414,7 +415,7 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _check_tables(values: Mapping[str, Any], source: str) -> None:
-    """Refuse unknown names in a table whose names are known."""
+    """Refuse unknown names in the table ``notify``."""
     notify = values.get("notify")
     if isinstance(notify, Mapping):
         check_names(notify, f"{source}, notify", NOTIFY_FIELDS)

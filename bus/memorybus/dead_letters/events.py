@@ -34,7 +34,7 @@ class LetterEvent(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def published(
+def published_event(
     history: History, partition: int, letter: DeadLetter, *, shown: bool = False
 ) -> LetterEvent:
     """Return the event of a dead letter; what is forgotten stays gone.
@@ -50,25 +50,27 @@ def published(
         LogUnavailable: no answer.
     """
     try:
-        return _found(history, partition, letter, shown=shown)
+        return _find_event(history, partition, letter, shown=shown)
     except ArchiveError as error:
         return LetterEvent(None, f"the event cannot be read now: {error}")
 
 
-def _found(history: History, partition: int, letter: DeadLetter, *, shown: bool) -> LetterEvent:
+def _find_event(
+    history: History, partition: int, letter: DeadLetter, *, shown: bool
+) -> LetterEvent:
     if not letter.n:
         return LetterEvent(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
-        history.forgotten()  # from here on, `read` knows it
+        history.forgotten_queries()  # from here on, `read` knows it
     for event in history.read(
         partition, previous_entry_id(letter.entry), 1, after_n=letter.n - 1
     ).events:
         if event.position.entry == letter.entry:
-            return _whole(event, letter)
+            return _check_event(event, letter)
     return LetterEvent(None, GONE)
 
 
-def _whole(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
+def _check_event(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
     what = event.envelope.event
     if isinstance(what, Omitted):
         return LetterEvent(None, _LEFT_OUT[what.why])

@@ -7,9 +7,9 @@ import msgspec
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import LetterEvent, published
-from memorybus.dead_letters.records import PAGE, Box, StoredLetter, group_of
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.events import LetterEvent, published_event
+from memorybus.dead_letters.records import PAGE, LetterBox, StoredLetter, group_of
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import ask_redis, connect_redis
@@ -20,7 +20,7 @@ Lane = tuple[str, int]
 """A provider's name and a partition."""
 
 
-class Dead(msgspec.Struct, frozen=True):
+class LocatedLetter(msgspec.Struct, frozen=True):
     """A dead letter and where it lies.
 
     Attributes:
@@ -39,7 +39,7 @@ class Dead(msgspec.Struct, frozen=True):
         return self.provider, self.partition
 
     @property
-    def under(self) -> tuple[str, int, str]:
+    def lane_and_key(self) -> tuple[str, int, str]:
         """Its lane and order key: what is kept in order."""
         return self.provider, self.partition, self.stored.letter.key
 
@@ -62,7 +62,7 @@ class DeadLetters:
         self._keys = Keys(settings.namespace)
         self._redis = connect_redis(settings)
         self._where = redacted(settings.redis_url)
-        self._history = History.of(self._redis, settings)
+        self._history = History.from_settings(self._redis, settings)
 
     def close(self) -> None:
         """Close the connection, and what is open of the archive."""
@@ -82,63 +82,63 @@ class DeadLetters:
         registered = list(Roster(self._redis, self._keys).instances())
         return registered + [p for p in self._settings.providers if p not in registered]
 
-    def letters(self, providers: Iterable[str]) -> list[Dead]:
+    def letters(self, providers: Iterable[str]) -> list[LocatedLetter]:
         """Return every dead letter of some providers, in the order they were put aside by lane."""
-        return [dead for provider in providers for dead in self._of(provider)]
+        return [dead for provider in providers for dead in self._letters_of(provider)]
 
-    def first(self, provider: str, each: int) -> list[Dead]:
+    def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
         """Return the first dead letters of each of a provider's lanes, so many at most of one."""
         lanes = range(self._settings.partitions)
         boxes = [self._box(provider, partition) for partition in lanes]
         found = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
         return [
-            Dead(provider, partition, stored)
+            LocatedLetter(provider, partition, stored)
             for partition, page in zip(lanes, found, strict=True)
             for stored in page
         ]
 
-    def _of(self, provider: str) -> list[Dead]:
+    def _letters_of(self, provider: str) -> list[LocatedLetter]:
         return [
-            Dead(provider, partition, stored)
+            LocatedLetter(provider, partition, stored)
             for partition in range(self._settings.partitions)
-            for stored in self._in(self._box(provider, partition))
+            for stored in self._read_box(self._box(provider, partition))
         ]
 
-    def _in(self, box: Box) -> list[StoredLetter]:
+    def _read_box(self, box: LetterBox) -> list[StoredLetter]:
         found: list[StoredLetter] = ask_redis(lambda: list(box.all()), self._where)
         return found
 
-    def event(self, dead: Dead, *, shown: bool = True) -> LetterEvent:
+    def event(self, dead: LocatedLetter, *, shown: bool = True) -> LetterEvent:
         """Return a letter's event as it was published, from wherever the history has it.
 
         Args:
             dead: the letter.
-            shown: its text is shown to people (see `dead_events.published`).
+            shown: its text is shown to people (see `published_event`).
         """
-        return published(self._history, dead.partition, dead.stored.letter, shown=shown)
+        return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
-    def letter(self, lane: Lane, letter_id: str) -> Dead | None:
+    def letter(self, lane: Lane, letter_id: str) -> LocatedLetter | None:
         """Return a dead letter by its id in its lane's stream; None if it is gone."""
         name, partition = lane
-        found = ask_redis(lambda: self._box(name, partition).one(letter_id), self._where)
-        return Dead(name, partition, found) if found else None
+        found = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
+        return LocatedLetter(name, partition, found) if found else None
 
-    def at(self, lane: Lane, entry: str) -> Dead | None:
+    def letter_at(self, lane: Lane, entry: str) -> LocatedLetter | None:
         """Return a lane's dead letter by its event's place in the log; None if it is none."""
         name, partition = lane
-        found = ask_redis(lambda: self._box(name, partition).of(entry), self._where)
-        return Dead(name, partition, found) if found else None
+        found = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
+        return LocatedLetter(name, partition, found) if found else None
 
-    def behind(self, dead: Dead, count: int = PAGE) -> list[Dead]:
+    def later_of_key(self, dead: LocatedLetter, count: int = PAGE) -> list[LocatedLetter]:
         """Return the letters of the same key among the next `count` of a letter's lane."""
         box = self._box(*dead.lane)
         following = [
-            Dead(dead.provider, dead.partition, one)
+            LocatedLetter(dead.provider, dead.partition, one)
             for one in self._page(box, dead.stored.id, count)
         ]
-        return [one for one in following if one.under == dead.under]
+        return [one for one in following if one.lane_and_key == dead.lane_and_key]
 
-    def _page(self, box: Box, after: str, count: int) -> list[StoredLetter]:
+    def _page(self, box: LetterBox, after: str, count: int) -> list[StoredLetter]:
         found: list[StoredLetter] = ask_redis(lambda: box.page(after, count), self._where)
         return found
 
@@ -150,25 +150,25 @@ class DeadLetters:
         """
         ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
-    def waiting(self, provider: str) -> Collection[str]:
+    def waiting_requests(self, provider: str) -> Collection[str]:
         """Return the requests of a provider that wait, by their fields."""
         found: Mapping[str, int]
-        found = ask_redis(lambda: self._requests(provider).waiting(), self._where)
+        found = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
         return found.keys()
 
     def count(self, lanes: Iterable[Lane]) -> int:
         """Return how many dead letters some lanes have."""
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
 
-    def owned(self, lanes: Iterable[Lane]) -> int:
+    def count_owned(self, lanes: Iterable[Lane]) -> int:
         """Return how many of some lanes have an owner."""
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 
     def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:
         return int(ask_redis(lambda: sum(int(command(key)) for key in keys), self._where))
 
-    def _box(self, provider: str, partition: int) -> Box:
-        return Box(self._redis, self._keys, partition, provider)
+    def _box(self, provider: str, partition: int) -> LetterBox:
+        return LetterBox(self._redis, self._keys, partition, provider)
 
-    def _requests(self, provider: str) -> Requests:
-        return Requests(self._redis, self._keys, provider)
+    def _requests(self, provider: str) -> LetterRequests:
+        return LetterRequests(self._redis, self._keys, provider)

@@ -21,7 +21,7 @@ from memorybus.redis.keys import Keys
 START = "0-0"
 PAGE = 500
 
-STRANGE = (
+UNREADABLE = (
     "what became of it since it was put aside is written in a form that this release cannot read: "
     "retry it with the release that wrote it, edit it, or discard it"
 )
@@ -98,7 +98,7 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str = ""
 
 
-def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
+def apply_amendment(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
     """Return a dead letter with what became of it since."""
     if not amendment.attempts:
         return letter
@@ -112,7 +112,7 @@ def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
     )
 
 
-def bounded(scope: Scope) -> Scope:
+def bound_scope(scope: Scope) -> Scope:
     """Return a scope whose names are at most `NAME_CHARS` long."""
     names = (scope.agent, scope.user, scope.workspace, scope.platform)
     return Scope(*(name[:NAME_CHARS] for name in names))
@@ -124,15 +124,15 @@ _VARIABLE = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b(?=\w*\d)[\w-]+\b")
 
 def group_of(provider: str, reason: str) -> str:
     """Return the short id of an error group: the provider, and what its reasons have in common."""
-    return text_digest(f"{provider}\x00{normalised(reason)}")[:8]
+    return text_digest(f"{provider}\x00{normalise_reason(reason)}")[:8]
 
 
-def normalised(reason: str) -> str:
+def normalise_reason(reason: str) -> str:
     """Return a reason without what names one event: ``key 'a7' is taken`` is ``key … is taken``."""
     return _VARIABLE.sub("…", reason)
 
 
-def replaced(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
+def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
     """Return an event of the same type made of other fields; what is left out has its default.
 
     Raises:
@@ -169,7 +169,7 @@ class StoredLetter(msgspec.Struct, frozen=True):
     strange: bool = False
 
 
-class Box:
+class LetterBox:
     """The dead letters of one lane, as they stand in Redis. Raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str) -> None:
@@ -182,38 +182,38 @@ class Box:
 
     def page(self, after: str = START, count: int = PAGE) -> list[StoredLetter]:
         """Return up to `count` dead letters after one, in the order they were put aside."""
-        return self._stored(read_entries(self._redis, self._dead, f"({after}", count=count))
+        return self._load_letters(read_entries(self._redis, self._dead, f"({after}", count=count))
 
-    def one(self, letter_id: str) -> StoredLetter | None:
+    def letter(self, letter_id: str) -> StoredLetter | None:
         """Return a dead letter by its id in the lane's stream; None if it is not there."""
         found = read_entries(self._redis, self._dead, letter_id, letter_id)
-        return next(iter(self._stored(found)), None)
+        return next(iter(self._load_letters(found)), None)
 
-    def of(self, entry: str) -> StoredLetter | None:
+    def letter_at(self, entry: str) -> StoredLetter | None:
         """Return the dead letter of an event by its place in the log; None if it is none.
 
         A letter is put aside after its event came, so those from before that are read last: they
         matter only where a server's clock went back.
         """
         since = f"{parse_entry_id(entry)[0]}-0"
-        return self._between(entry, f"({since}", "+") or self._between(entry, "-", since)
+        return self._find_between(entry, f"({since}", "+") or self._find_between(entry, "-", since)
 
-    def _between(self, entry: str, first: str, last: str) -> StoredLetter | None:
+    def _find_between(self, entry: str, first: str, last: str) -> StoredLetter | None:
         named = entry.encode()
         while page := read_entries(self._redis, self._dead, first, last, count=PAGE):
             likely = [one for one in page if any(named in value for value in one[1])]
-            for stored in self._stored(likely):
+            for stored in self._load_letters(likely):
                 if stored.letter.entry == entry:
                     return stored
             first = f"({page[-1][0].decode()}"
         return None
 
-    def _stored(self, found: Sequence[tuple[bytes, list[bytes]]]) -> list[StoredLetter]:
-        records = [(name.decode(), _record(name.decode(), fields)) for name, fields in found]
+    def _load_letters(self, found: Sequence[tuple[bytes, list[bytes]]]) -> list[StoredLetter]:
+        records = [(name.decode(), _decode_record(name.decode(), fields)) for name, fields in found]
         entries = [letter.entry for _, letter in records]
         bodies: Any = self._redis.hmget(self._amended, entries) if entries else []
         return [
-            _stored(name, letter, body)
+            _stored_letter(name, letter, body)
             for (name, letter), body in zip(records, bodies, strict=True)
         ]
 
@@ -225,17 +225,17 @@ class Box:
             after = page[-1].id
 
 
-def _stored(name: str, letter: DeadLetter, body: bytes | None) -> StoredLetter:
+def _stored_letter(name: str, letter: DeadLetter, body: bytes | None) -> StoredLetter:
     if body is None:
         return StoredLetter(name, letter)
     try:
         amendment = msgspec.json.decode(body, type=Amendment)
     except msgspec.MsgspecError:
-        return StoredLetter(name, msgspec.structs.replace(letter, reason=STRANGE), strange=True)
-    return StoredLetter(name, amended(letter, amendment), amendment)
+        return StoredLetter(name, msgspec.structs.replace(letter, reason=UNREADABLE), strange=True)
+    return StoredLetter(name, apply_amendment(letter, amendment), amendment)
 
 
-def _record(name: str, fields: Sequence[bytes]) -> DeadLetter:
+def _decode_record(name: str, fields: Sequence[bytes]) -> DeadLetter:
     """Read a record; one that is not ours has a key of its own, which nobody asks for."""
     try:
         body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]

@@ -19,7 +19,7 @@ MAX_REQUESTS = 256
 """So many requests may wait for one provider (G10); more are refused."""
 
 MAX_ITEMS = 500
-"""So many keys or letters go into one request; `split` makes several."""
+"""So many keys or letters go into one request; `split_items` makes several."""
 
 _FIELD = re.compile(rb"p(\d{2,6}):[0-9a-f]{32}")
 
@@ -63,7 +63,7 @@ class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{lane_name(self.partition)}:{self.id}"
 
 
-class Requests:
+class LetterRequests:
     """The requests of one provider that wait. Raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
@@ -71,7 +71,7 @@ class Requests:
         self._redis = redis
         self._key = keys.redo(provider)
 
-    def waiting(self) -> dict[str, int]:
+    def waiting_fields(self) -> dict[str, int]:
         """Return the partition of every request that waits, by its field; one round trip."""
         fields: Any = self._redis.hkeys(self._key)
         found = ((field, _FIELD.fullmatch(field)) for field in fields)
@@ -98,12 +98,12 @@ class Requests:
             bodies: Any = {request.field: msgspec.json.encode(request) for request in requests}
             self._redis.hset(self._key, mapping=bodies)
 
-    def carried_out(self, fields: Iterable[str]) -> None:
+    def remove(self, fields: Iterable[str]) -> None:
         """Remove requests."""
         self._redis.hdel(self._key, *fields)
 
 
-def split(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
+def split_items(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
     """Part items into what fits a request each."""
     return (tuple(items[i : i + MAX_ITEMS]) for i in range(0, len(items), MAX_ITEMS))
 

@@ -76,7 +76,7 @@ def check_data_format(directory: Path, binary: ServerBinary) -> None:
 
 
 def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
-    """Return why a server ended: the end of its log and, if there is one, the remedy.
+    """Return why a server ended: the end of its log and, if one is known, the remedy.
 
     Args:
         log_lines: the end of its log since this start; empty if it could not write any.

@@ -66,7 +66,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str = "ok"
 
 
-def of_gaps(gaps: list[Gap]) -> Iterator[Finding]:
+def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
     """Yield an alarm for each gap in the log."""
     for gap in gaps:
         # A gap may grow, and is still the same one.
@@ -74,7 +74,7 @@ def of_gaps(gaps: list[Gap]) -> Iterator[Finding]:
         yield Finding("data_loss", "critical", subject, str(gap), _RESTORE)
 
 
-def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
+def loss_alarms(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
     """Yield an alarm for each recorded loss; it lasts until an operator deletes the record."""
     for loss in losses:
         said = "; ".join(map(str, loss.gaps)) or "it held no event when last looked at"
@@ -86,7 +86,7 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
         yield Finding("data_loss", "critical", loss.name, f"{how}: {said}", remedy, loss.found_at)
 
 
-def of_numbering(
+def numbering_alarms(
     views: Mapping[int, PartitionView], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
     """Yield an alarm for each partition whose numbers repeat, or will, or where others write."""
@@ -120,7 +120,7 @@ def of_numbering(
             )
 
 
-def of_server(facts: ServerState) -> Iterator[Finding]:
+def server_alarms(facts: ServerState) -> Iterator[Finding]:
     """Yield what is wrong with how the server keeps what it was given (G1)."""
     if facts.policy != SAFE_POLICY:
         yield Finding(
@@ -154,7 +154,7 @@ def _failed_writes(facts: ServerState) -> Iterator[Finding]:
         yield Finding("persistence", "critical", "snapshot", text, remedy)
 
 
-def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
+def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
     """Yield an alarm if the memory will not last three days; critical within one.
 
     Args:
@@ -168,7 +168,7 @@ def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
         yield Finding("memory", found, found, text, f"{why}; or {_FULL}")
 
 
-def of_archive(
+def archive_alarms(
     archive: ArchiveStatus, views: Mapping[int, PartitionView], late: float | None
 ) -> Iterator[Finding]:
     """Yield what is wrong with the archive (G7).
@@ -191,7 +191,7 @@ def of_archive(
             yield Finding("archive_ahead", "warning", name, f"{text}archive has them", _AHEAD)
 
 
-def of_disk(disk: Disk | None) -> Iterator[Finding]:
+def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
     """Yield an alarm if the embedded server's disk will not last three days."""
     found = "ok" if disk is None else fill_level(disk.seconds_left, disk.aof, disk.aof + disk.free)
     if disk is not None and found != "ok":
@@ -199,7 +199,7 @@ def of_disk(disk: Disk | None) -> Iterator[Finding]:
         yield Finding("disk", found, found, f"disk of Redis: {describe_disk(disk)}", remedy)
 
 
-def of_halted(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:
+def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:
     """Yield an alarm for each lane that has stopped, by provider: archive away, or turns fail."""
     for name, of_provider in lanes.items():
         for partition, lane in enumerate(of_provider):

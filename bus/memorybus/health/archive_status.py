@@ -9,7 +9,7 @@ from memorybus.log.forecast import format_size
 from memorybus.text.display import iso
 
 if TYPE_CHECKING:
-    from memorybus.archive.seals import Reports
+    from memorybus.archive.seals import ArchiverReports
     from memorybus.log.inspection import PartitionSight
 
 _NOBODY = "no worker archives"
@@ -50,8 +50,8 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.working else self.error
 
 
-def status_of(
-    sights: Mapping[int, "PartitionSight"], reports: "Reports", home: str | None
+def build_archive_status(
+    sights: Mapping[int, "PartitionSight"], reports: "ArchiverReports", home: str | None
 ) -> ArchiveStatus:
     """Return the status of the archive.
 
@@ -77,7 +77,7 @@ def status_of(
     )
 
 
-def _error(reports: "Reports", home: str | None) -> str:
+def _error(reports: "ArchiverReports", home: str | None) -> str:
     if reports.working or reports.error:
         return reports.error
     where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""

@@ -75,7 +75,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "found", masked(self.found))
 
     @classmethod
-    def of(cls, name: str, findings: Iterable[Finding], well: str) -> "Check":
+    def from_findings(cls, name: str, findings: Iterable[Finding], well: str) -> "Check":
         """Return the check of a topic: it fails if a finding is critical.
 
         Args:

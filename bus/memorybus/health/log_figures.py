@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from redis import Redis
 
-from memorybus.health.providers import number
+from memorybus.health.providers import reply_number
 from memorybus.log.inspection import PartitionSight
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
@@ -49,6 +49,6 @@ def read_figures(redis: Redis, keys: Keys, sights: Mapping[int, PartitionSight])
         entries=sum(view.length for view in views),
         bytes=sum(sight.size for sight in sights.values()),
         oldest_at=iso(min(firsts, default=None)),
-        duplicates=sum(number(pair[0]) for pair in pairs),
-        conflicts=sum(number(pair[1]) for pair in pairs),
+        duplicates=sum(reply_number(pair[0]) for pair in pairs),
+        conflicts=sum(reply_number(pair[1]) for pair in pairs),
     )

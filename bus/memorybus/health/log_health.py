@@ -21,9 +21,9 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
 from memorybus.health.alarms import ServerState
-from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
+from memorybus.health.archive_status import ArchiveStatus, build_archive_status, oldest_unsealed
 from memorybus.health.finding import Finding
-from memorybus.health.memory import available, bounded, load
+from memorybus.health.memory import available_bytes, bounded_load, memory_load
 from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory, first_to_fill, forecast_disk, forecast_memory
@@ -114,16 +114,16 @@ class Examiner:
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
         now = max((sight.now_ms for sight in self.sights.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
-        archive = status_of(self.sights, reports, self._home())
+        archive = build_archive_status(self.sights, reports, self._home())
         servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
         memory = first_to_fill([server.memory for server in servers])
         disk = self._disk(servers[0].info, memory)
         found = chain(
-            self._of_log(continuity),
-            *(alarms.of_server(state_of(server.info)) for server in servers),
-            alarms.of_memory(memory, archive.obstacle),
-            alarms.of_disk(disk),
-            alarms.of_archive(archive, self._views(), self._late(now)),
+            self._log_alarms(continuity),
+            *(alarms.server_alarms(state_of(server.info)) for server in servers),
+            alarms.memory_alarms(memory, archive.obstacle),
+            alarms.disk_alarms(disk),
+            alarms.archive_alarms(archive, self._views(), self._overdue_seconds(now)),
         )
         return LogHealth(
             list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
@@ -132,7 +132,7 @@ class Examiner:
     def _views(self) -> dict[int, PartitionView]:
         return {partition: sight.view for partition, sight in self.sights.items()}
 
-    def _late(self, now: int) -> float | None:
+    def _overdue_seconds(self, now: int) -> float | None:
         """Return the seconds by which sealing is overdue; None if all events are sealed."""
         oldest = oldest_unsealed(self.sights)
         due = self._settings.seal_after + self._settings.segment_age
@@ -144,10 +144,10 @@ class Examiner:
         held = self._homes.all().get(ARCHIVE_LANE)
         return f"{held.host} in {held.path}" if held else None
 
-    def _of_log(self, continuity: Continuity) -> Iterator[Finding]:
-        yield from alarms.of_gaps(continuity.gaps)
-        yield from alarms.of_losses(continuity.losses, self._keys)
-        yield from alarms.of_numbering(self._views(), self._numbers, self._keys)
+    def _log_alarms(self, continuity: Continuity) -> Iterator[Finding]:
+        yield from alarms.gap_alarms(continuity.gaps)
+        yield from alarms.loss_alarms(continuity.losses, self._keys)
+        yield from alarms.numbering_alarms(self._views(), self._numbers, self._keys)
 
     def _gaps(self) -> list[Gap]:
         return [
@@ -163,16 +163,16 @@ class Examiner:
     def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
         here = [s for p, s in self.sights.items() if self._keys.log(p) in shard.keys]
-        found = load(info, here, self._available())
+        found = memory_load(info, here, self._available())
         return _Server(
-            info, forecast_memory(bounded(found, here, self._settings) if trimmed else found)
+            info, forecast_memory(bounded_load(found, here, self._settings) if trimmed else found)
         )
 
     def _available(self) -> int | None:
         """Return what memory is left, if Redis runs on this machine (a unix socket says so)."""
         if self._settings.redis_url.startswith("unix:"):
             with suppress(OSError):
-                return available(_MEMINFO.read_text())
+                return available_bytes(_MEMINFO.read_text())
         return None
 
     def _disk(self, info: Mapping[str, Any], memory: Memory) -> Disk | None:

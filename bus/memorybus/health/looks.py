@@ -10,9 +10,15 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Finding
-from memorybus.health.monitor import Sight, SpoolStatus, Status, read_sight, spool_status
+from memorybus.health.monitor import (
+    SpoolStatus,
+    Status,
+    StatusWithLanes,
+    read_with_lanes,
+    spool_status,
+)
 from memorybus.health.providers import LaneFigures
-from memorybus.health.verdict import Verdict, unknown, unreachable, verdict
+from memorybus.health.verdict import Verdict, judge_status, unknown_verdict, unreachable_verdict
 
 KEPT = 1.0
 """Seconds for which a look serves all who ask."""
@@ -39,7 +45,7 @@ class Look(msgspec.Struct, frozen=True):
         return self.verdict.findings
 
 
-class Looks:
+class LookCache:
     """Looks for all who ask; any thread may.
 
     Args:
@@ -49,7 +55,10 @@ class Looks:
     """
 
     def __init__(
-        self, settings: Settings, clock: Clock, read: Callable[[Settings], Sight] = read_sight
+        self,
+        settings: Settings,
+        clock: Clock,
+        read: Callable[[Settings], StatusWithLanes] = read_with_lanes,
     ) -> None:
         """Look at nothing yet."""
         self._settings = settings
@@ -63,7 +72,7 @@ class Looks:
         """Return a look that is no older than a second; Redis may be away."""
         with self._lock:
             if self._look is None or self._clock.monotonic() >= self._until:
-                self._look = self._taken()
+                self._look = self._take_look()
                 self._until = self._clock.monotonic() + KEPT
             return self._look
 
@@ -72,15 +81,15 @@ class Looks:
         with self._lock:
             self._look = None
 
-    def _taken(self) -> Look:
+    def _take_look(self) -> Look:
         now_ms = self._clock.now_ms()
         try:
             sight = self._read(self._settings)
         except LogUnavailable as error:
-            return Look(now_ms, None, unreachable(error, self._spool()))
+            return Look(now_ms, None, unreachable_verdict(error, self._spool()))
         except MemoryBusError as error:
-            return Look(now_ms, None, unknown(error))
-        found = verdict(sight.status, self._settings.providers, now_ms)
+            return Look(now_ms, None, unknown_verdict(error))
+        found = judge_status(sight.status, self._settings.providers, now_ms)
         return Look(now_ms, sight.status, found, sight.lanes)
 
     def _spool(self) -> SpoolStatus:

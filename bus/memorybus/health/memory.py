@@ -11,7 +11,9 @@ from memorybus.log.forecast import LimitFrom, MemoryLoad, PartitionGrowth, growt
 from memorybus.log.inspection import PartitionSight
 
 
-def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None) -> MemoryLoad:
+def memory_load(
+    info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None
+) -> MemoryLoad:
     """Return what the forecast is made from.
 
     Args:
@@ -28,7 +30,7 @@ def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | 
         limit_from=limit_from,
         bytes_per_event=bytes_per_event(seen),
         growths=growth_of(
-            [g for g in map(_grown, seen) if g], max((s.now_ms for s in seen), default=0)
+            [g for g in map(_growth, seen) if g], max((s.now_ms for s in seen), default=0)
         ),
     )
 
@@ -52,19 +54,21 @@ def bytes_per_event(sights: Iterable[PartitionSight]) -> float:
     return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
 
 
-def bounded(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings) -> MemoryLoad:
+def bounded_load(
+    load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings
+) -> MemoryLoad:
     """Return a load of which the archive takes what has left the hot window."""
     events = sum(sight.view.length for sight in sights)
     log = sum(sight.size + 2 * sight.ids_size for sight in sights)
     return msgspec.structs.replace(
         load,
         kept_for=max(settings.hot_window, settings.seal_after + settings.segment_age),
-        fixed=max(0, load.used - log) + _remembered(load, sights, settings),
+        fixed=max(0, load.used - log) + _bytes_of_ids(load, sights, settings),
         bytes_per_event=sum(sight.size for sight in sights) / events if events else 0.0,
     )
 
 
-def _remembered(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings) -> int:
+def _bytes_of_ids(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings) -> int:
     """Return the bytes that two full windows of event ids will take at the present rate."""
     ids = sum(sight.ids for sight in sights)
     rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
@@ -72,13 +76,13 @@ def _remembered(load: MemoryLoad, sights: Sequence[PartitionSight], settings: Se
     return round(2 * most * sum(sight.ids_size for sight in sights) / ids) if ids else 0
 
 
-def available(meminfo: str) -> int | None:
+def available_bytes(meminfo: str) -> int | None:
     """Return the bytes that Linux says programs can still get."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
     return int(found[1]) * 1024 if found else None
 
 
-def _grown(sight: PartitionSight) -> PartitionGrowth | None:
+def _growth(sight: PartitionSight) -> PartitionGrowth | None:
     """Return how a partition grew; None if it never held an event."""
     view = sight.view
     if view.first is None:

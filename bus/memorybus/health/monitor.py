@@ -20,8 +20,8 @@ from memorybus.health.providers import (
     FIELDS,
     LaneFigures,
     ProviderStatus,
-    lane_of,
-    number,
+    lane_figures,
+    reply_number,
     waiting_since,
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
@@ -98,7 +98,7 @@ class Status(msgspec.Struct, frozen=True):
     published_rate: float | None = None
 
 
-class Sight(msgspec.Struct, frozen=True):
+class StatusWithLanes(msgspec.Struct, frozen=True):
     """One look: the status, and the lanes of each instance that it sums up, by partition."""
 
     status: Status
@@ -111,17 +111,17 @@ def read_status(settings: Settings) -> Status:
     Raises:
         LogUnavailable: Redis does not answer; `spool_status` still does.
     """
-    return read_sight(settings).status
+    return read_with_lanes(settings).status
 
 
-def read_sight(settings: Settings) -> Sight:
+def read_with_lanes(settings: Settings) -> StatusWithLanes:
     """Read the whole status with its lanes; raises what `read_status` raises."""
-    with watching(settings) as monitor:
+    with open_monitor(settings) as monitor:
         return monitor.look()
 
 
 @contextmanager
-def watching(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
+def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
     """Open a monitor; an error of Redis within becomes one of the bus.
 
     Args:
@@ -162,70 +162,74 @@ class Monitor:
         """Read everything once."""
         return self.look().status
 
-    def look(self) -> Sight:
+    def look(self) -> StatusWithLanes:
         """Read everything once, and keep the lanes."""
         server = self.log.server()
         self.log.check_partitions()
-        names, sight = self.names(), Instances(self._redis, self._keys).look()
-        serving = {name: live_name(name, sight.live) for name in names}
+        provider_names, sight = self.provider_names(), Instances(self._redis, self._keys).look()
+        serving = {name: live_name(name, sight.live) for name in provider_names}
         made = [name for name, one in sight.all.items() if one.is_copy]
-        lanes = self.lanes(list(dict.fromkeys([*names, *serving.values(), *made])))
+        read_lanes = self.read_lanes(
+            list(dict.fromkeys([*provider_names, *serving.values(), *made]))
+        )
         # An instance that does not serve is shown if it is a copy, or has ever had an event.
-        others = [name for name in [*names, *made] if name not in serving.values()]
-        others = [name for name in others if name in made or any(one.n for one in lanes[name])]
+        others = [name for name in [*provider_names, *made] if name not in serving.values()]
+        others = [name for name in others if name in made or any(one.n for one in read_lanes[name])]
         workers = self.roster.alive()
         examiner = Examiner(self._redis, self._settings)
         health = examiner.look()
-        work = read_work(self._redis, self._keys, names)
+        work = read_work(self._redis, self._keys, provider_names)
         self._parts = health.parts
         url = redacted(self._settings.redis_url)
-        halted = alarms.of_halted({live: lanes[live] for live in serving.values()})
-        spool = self.spool()
+        halted = alarms.halted_lane_alarms({live: read_lanes[live] for live in serving.values()})
+        read_spool = self.read_spool()
         status = Status(
             redis=RedisStatus(url, server.version, server.durability),
-            spool=spool,
+            spool=read_spool,
             partitions=self._settings.partitions,
             providers=[
-                self._serving(self._provider(live, lanes[live], workers, sight), name, work[name])
+                self._serving_status(
+                    self._provider_status(live, read_lanes[live], workers, sight), name, work[name]
+                )
                 for name, live in serving.items()
             ],
-            workers=[_worker(one) for one in workers],
-            jobs=self._jobs(names),
+            workers=[_worker_status(one) for one in workers],
+            jobs=self._jobs(provider_names),
             alarms=[*health.alarms, *halted],
             continuity=health.continuity,
             memory=health.memory,
             disk=health.disk,
             archive=health.archive,
-            copies=[self._copy(name, lanes[name], workers, sight) for name in others],
+            copies=[self._copy_status(name, read_lanes[name], workers, sight) for name in others],
             log=read_figures(self._redis, self._keys, examiner.sights),
-            canary_at=iso(number(self._redis.get(self._keys.canary)) or None),
-            spools=host_spools(workers, socket.gethostname(), spool),
+            canary_at=iso(reply_number(self._redis.get(self._keys.canary)) or None),
+            spools=host_spools(workers, socket.gethostname(), read_spool),
         )
-        return Sight(status, lanes)
+        return StatusWithLanes(status, read_lanes)
 
-    def short_of(self, place: Head) -> list[str]:
+    def providers_before(self, place: Head) -> list[str]:
         """Return the providers whose lane has not passed a partition's end.
 
         Those that are paused are left out, and those without an owner while others have one.
         """
         sight = Instances(self._redis, self._keys).look()
-        serving = {name: live_name(name, sight.live) for name in self.names()}
+        serving = {name: live_name(name, sight.live) for name in self.provider_names()}
         moving = {name: live for name, live in serving.items() if live not in sight.pauses}
-        lanes = self.lanes(list(dict.fromkeys(moving.values())))
-        found = {name: lanes[live][place.partition] for name, live in moving.items()}
+        read_lanes = self.read_lanes(list(dict.fromkeys(moving.values())))
+        found = {name: read_lanes[live][place.partition] for name, live in moving.items()}
         owned = {name: lane for name, lane in found.items() if lane.owned}
         return [name for name, lane in (owned or found).items() if lane.n < place.n]
 
-    def names(self) -> list[str]:
+    def provider_names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""
         registered = list(self.roster.providers())
         return registered + [name for name in self._settings.providers if name not in registered]
 
-    def spool(self) -> SpoolStatus:
+    def read_spool(self) -> SpoolStatus:
         """Count what the spools of this host hold that Redis has not taken."""
-        return _spool(count_unsent(self._settings, self._redis))
+        return _spool_status(count_unsent(self._settings, self._redis))
 
-    def lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
+    def read_lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
         """Read all lanes of these providers in one round trip, in the order of partitions."""
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
@@ -238,12 +242,12 @@ class Monitor:
             replies = iter(pipe.execute(raise_on_error=False))
         lanes: dict[str, list[LaneFigures]] = {name: [] for name in names}
         for _ in self._partitions:
-            head = number(next(replies))
+            head = reply_number(next(replies))
             for name in names:
-                lanes[name].append(lane_of(head, *(next(replies) for _ in range(4))))
+                lanes[name].append(lane_figures(head, *(next(replies) for _ in range(4))))
         return lanes
 
-    def _copy(
+    def _copy_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
         """Return the status of an instance that serves nobody: it lacks only what its plan has."""
@@ -253,17 +257,17 @@ class Monitor:
             lane if end is None else msgspec.structs.replace(lane, head=min(lane.head, end))
             for lane, end in zip(lanes, ends, strict=True)
         ]
-        found = self._provider(name, cut, workers, sight)
+        found = self._provider_status(name, cut, workers, sight)
         return msgspec.structs.replace(
             found, copy_of=known.provider, rate=None, seconds_left=None
         )  # workers count what they do for who serves
 
-    def _serving(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
+    def _serving_status(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
         """Return the status of a provider, by the figures of the instance that serves it."""
         generation = "" if live.name == name else live.name
         return msgspec.structs.replace(live, name=name, live=generation, work=work)
 
-    def _provider(
+    def _provider_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
         hold = sight.pauses.get(name)
@@ -313,7 +317,7 @@ class Monitor:
             jobs.close()
 
 
-def _worker(info: WorkerInfo) -> WorkerStatus:
+def _worker_status(info: WorkerInfo) -> WorkerStatus:
     beat = iso(info.heartbeat_at) or ""
     return WorkerStatus(info.id, info.host, info.pid, info.lanes, beat, info.version)
 
@@ -324,7 +328,7 @@ def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
     return sum(rates.get(provider, 0.0) for rates in told) if told else None
 
 
-def published_since(before: Status, now: Status, seconds: float) -> Status:
+def with_published_rate(before: Status, now: Status, seconds: float) -> Status:
     """Return a look with the rate at which events were published since the one before.
 
     Args:
@@ -344,15 +348,15 @@ def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) ->
         here: this host.
         spool: what we see here ourselves.
     """
-    told = {worker.host: _spool(worker.spool) for worker in workers if worker.spool}
+    told = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
     told[here] = spool
     return [HostSpool(host, told[host]) for host in sorted(told)]
 
 
 def spool_status(settings: Settings) -> SpoolStatus:
     """Count all rows of this host's spools without asking Redis, which may be away."""
-    return _spool(count_unsent(settings))
+    return _spool_status(count_unsent(settings))
 
 
-def _spool(stats: SpoolStats) -> SpoolStatus:
+def _spool_status(stats: SpoolStats) -> SpoolStatus:
     return SpoolStatus(stats.events, stats.size, iso(stats.oldest_at))

@@ -62,7 +62,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
 
 FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)
-"""The fields that `lane_of` reads of a lane's hash."""
+"""The fields that `lane_figures` reads of a lane's hash."""
 
 
 class LaneFigures(msgspec.Struct, frozen=True):
@@ -98,21 +98,23 @@ class LaneFigures(msgspec.Struct, frozen=True):
         return max(0, self.head - self.n - self.done_above)
 
 
-def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
-    """Return a lane from the replies that `Monitor.lanes` gets."""
+def lane_figures(
+    head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any
+) -> LaneFigures:
+    """Return a lane from the replies that `Monitor.read_lanes` gets."""
     known = checkpoint if isinstance(checkpoint, list) else [None] * len(FIELDS)
     entry, n, done, parked, discarded, halted = known
     return LaneFigures(
         entry=entry.decode() if entry else START,
-        n=number(n),
-        done_above=decode_done_above(done or b"", number(n)).bit_count(),
-        not_applied=number(parked) + number(discarded),
-        owned=bool(number(owned)),
-        parked_keys=number(parked_keys),
-        dead=number(dead),
+        n=reply_number(n),
+        done_above=decode_done_above(done or b"", reply_number(n)).bit_count(),
+        not_applied=reply_number(parked) + reply_number(discarded),
+        owned=bool(reply_number(owned)),
+        parked_keys=reply_number(parked_keys),
+        dead=reply_number(dead),
         head=head,
         halted=halted.decode("utf-8", "replace") if halted else "",
-        discarded=number(discarded),
+        discarded=reply_number(discarded),
     )
 
 
@@ -135,6 +137,6 @@ def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | N
     return int(entry.split(b"-")[0])
 
 
-def number(reply: Any) -> int:
+def reply_number(reply: Any) -> int:
     """Return a reply as a number: 0 for none, and for the error that a foreign key gives."""
     return 0 if reply is None or isinstance(reply, Exception) else int(reply)

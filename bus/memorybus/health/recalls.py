@@ -74,10 +74,10 @@ def read_jobs(
             pipe.zcard(f"rq:wip:{queue}")
         replies = iter(pipe.execute())
     return [
-        _status(
+        _jobs_status(
             settings.namespace,
             name,
-            _asked_at(jobs, next(replies)),
+            _enqueued_times(jobs, next(replies)),
             next(replies),
             health[name],
             prompts[name],
@@ -86,7 +86,7 @@ def read_jobs(
     ]
 
 
-def _asked_at(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
+def _enqueued_times(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
     """Return when each waiting job was asked (milliseconds); expired jobs are left out."""
     with jobs.pipeline(transaction=False) as pipe:
         for job_id in ids:
@@ -103,7 +103,7 @@ def _ms(at: bytes) -> int:
         return 0
 
 
-def _status(
+def _jobs_status(
     namespace: str,
     provider: str,
     asked_at: list[int],

@@ -12,7 +12,7 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.recall.breaker import ENDURED
+from memorybus.recall.breaker import FAILURES_BEFORE_PAUSE
 from memorybus.recall.queue import LIFE, LONGEST
 
 START = "run: memorybus up"
@@ -44,19 +44,19 @@ def findings_of(status: Status, now_ms: int) -> list[Finding]:
     """
     return [
         *status.alarms,
-        *no_worker(status),
-        *dead_letters(status),
-        *failing(status),
-        *paused(status),
-        *recalls(status.jobs, now_ms),
-        *behind(status, now_ms),
-        *hot_lanes(status),
-        *spools(status, now_ms),
-        *versions(status),
+        *find_no_worker(status),
+        *find_dead_letters(status),
+        *find_failing(status),
+        *find_paused(status),
+        *find_recall_trouble(status.jobs, now_ms),
+        *find_behind(status, now_ms),
+        *find_hot_lanes(status),
+        *find_waiting_spools(status, now_ms),
+        *find_mixed_versions(status),
     ]
 
 
-def everything(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
+def all_findings(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
     """Return what `findings_of` returns, and who is not served, and whether nothing is trimmed.
 
     Args:
@@ -64,13 +64,13 @@ def everything(status: Status, configured: Sequence[str], now_ms: int) -> list[F
         configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
-    served = unserved(status, configured) if status.workers else ()
+    served = find_unserved(status, configured) if status.workers else ()
     damaged = any(one.code == "archive" for one in status.alarms)
-    trimmed = () if damaged else untrimmed(status.archive)
+    trimmed = () if damaged else find_untrimmed(status.archive)
     return [*findings_of(status, now_ms), *served, *trimmed]
 
 
-def redis_away(error: Exception, spooled: int) -> Finding:
+def redis_away_finding(error: Exception, spooled: int) -> Finding:
     """Return the finding that nothing else can be found, because Redis does not answer (G9).
 
     Args:
@@ -82,13 +82,13 @@ def redis_away(error: Exception, spooled: int) -> Finding:
     return Finding("redis_away", "critical", "redis", text, remedy)
 
 
-def no_worker(status: Status) -> Iterator[Finding]:
+def find_no_worker(status: Status) -> Iterator[Finding]:
     """Yield a finding if no worker is alive."""
     if not status.workers:
         yield Finding("no_worker", "critical", "workers", "no worker is alive", START)
 
 
-def unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
+def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
     """Yield a finding for each provider that has lanes without an owner.
 
     A provider that fails or is paused has findings of its own.
@@ -111,7 +111,7 @@ def unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
         yield Finding("unserved", "critical", one.name, text, remedy)
 
 
-def failing(status: Status) -> Iterator[Finding]:
+def find_failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
     remedy = (
         "mend the backend or its options; lanes wait, nothing is parked, and they go on by "
@@ -125,7 +125,7 @@ def failing(status: Status) -> Iterator[Finding]:
             yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
 
 
-def paused(status: Status) -> Iterator[Finding]:
+def find_paused(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance that somebody paused: a forgotten pause costs much.
 
     An instance that is kept for a rollback is paused for good, and no finding.
@@ -138,7 +138,7 @@ def paused(status: Status) -> Iterator[Finding]:
             yield Finding("paused", "warning", name, text, remedy)
 
 
-def dead_letters(status: Status) -> Iterator[Finding]:
+def find_dead_letters(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance that refused events for good (G6)."""
     remedy = "see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard"
     for one in _instances(status):
@@ -148,7 +148,7 @@ def dead_letters(status: Status) -> Iterator[Finding]:
             yield Finding("dead_letters", "critical", one.name, text, remedy)
 
 
-def behind(status: Status, now_ms: int) -> Iterator[Finding]:
+def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each provider that is late although it could work.
 
     It is critical if nothing moves. A backend that is down and a pause have findings of their own.
@@ -174,7 +174,7 @@ def behind(status: Status, now_ms: int) -> Iterator[Finding]:
             yield Finding("behind", "warning", one.name, f"{waits}{pace}", remedy, since)
 
 
-def hot_lanes(status: Status) -> Iterator[Finding]:
+def find_hot_lanes(status: Status) -> Iterator[Finding]:
     """Yield a finding for each provider whose backlog is nearly all in one of its lanes.
 
     Of one key nothing runs side by side, so that more workers do not help.
@@ -190,7 +190,7 @@ def hot_lanes(status: Status) -> Iterator[Finding]:
             yield Finding("hot_lane", "warning", one.name, text, remedy, one.oldest_unapplied_at)
 
 
-def spools(status: Status, now_ms: int) -> Iterator[Finding]:
+def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each host where events wait for Redis for long.
 
     Args:
@@ -206,7 +206,7 @@ def spools(status: Status, now_ms: int) -> Iterator[Finding]:
             yield Finding("spool", "warning", one.host, text, remedy, since)
 
 
-def versions(status: Status) -> Iterator[Finding]:
+def find_mixed_versions(status: Status) -> Iterator[Finding]:
     """Yield a finding if workers of several releases are alive: an upgrade was not finished."""
     found = Counter(one.version or "an older one" for one in status.workers)
     if len(found) > 1:
@@ -215,7 +215,7 @@ def versions(status: Status) -> Iterator[Finding]:
         yield Finding("versions", "warning", "workers", f"workers differ: {told}", remedy)
 
 
-def recalls(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
+def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each queue whose recalls fail or pile up.
 
     Args:
@@ -226,7 +226,7 @@ def recalls(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
         if one.failing:
             yield Finding(
                 "recalls",
-                "critical" if one.failing >= ENDURED else "warning",
+                "critical" if one.failing >= FAILURES_BEFORE_PAUSE else "warning",
                 one.queue,
                 f"{one.queue}: {one.failing} failed in a row"
                 f"{', asking pauses' if one.paused else ''}, the last with: {one.error}",
@@ -244,7 +244,7 @@ def recalls(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
             )
 
 
-def untrimmed(archive: ArchiveStatus) -> Iterator[Finding]:
+def find_untrimmed(archive: ArchiveStatus) -> Iterator[Finding]:
     """Yield a finding if nothing is trimmed: Redis fills up, however long that takes (G7).
 
     It is critical if an error keeps all workers from archiving: that does not end by itself.

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import SpoolStatus, Status
-from memorybus.health.services import everything, redis_away
+from memorybus.health.services import all_findings, redis_away_finding
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -33,7 +33,7 @@ class Verdict(msgspec.Struct, frozen=True):
     findings: list[Finding] = []
 
 
-def verdict(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
+def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
     """Return the verdict on a status.
 
     Args:
@@ -41,30 +41,30 @@ def verdict(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
         configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
-    found = sorted(everything(status, configured, now_ms), key=lambda one: one.severity)
+    found = sorted(all_findings(status, configured, now_ms), key=lambda one: one.severity)
     worst = {one.severity for one in found}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
-    said = "; ".join(one.text for one in found) or _well(status)
-    return _verdict(state, said, _figures(status), found)
+    said = "; ".join(one.text for one in found) or _describe_well(status)
+    return _build_verdict(state, said, _figures(status), found)
 
 
-def unreachable(error: Exception, spool: SpoolStatus) -> Verdict:
+def unreachable_verdict(error: Exception, spool: SpoolStatus) -> Verdict:
     """Return the verdict where Redis does not answer.
 
     Args:
         error: why.
         spool: what waits for it on this host.
     """
-    away = redis_away(error, spool.events)
-    return _verdict("CRITICAL", away.text, "", [away])
+    away = redis_away_finding(error, spool.events)
+    return _build_verdict("CRITICAL", away.text, "", [away])
 
 
-def unknown(error: Exception) -> Verdict:
+def unknown_verdict(error: Exception) -> Verdict:
     """Return the verdict where nothing could be looked at."""
-    return _verdict("UNKNOWN", str(error), "", [])
+    return _build_verdict("UNKNOWN", str(error), "", [])
 
 
-def _well(status: Status) -> str:
+def _describe_well(status: Status) -> str:
     workers = "1 worker" if len(status.workers) == 1 else f"{len(status.workers)} workers"
     return f"{workers}, {len(status.providers)} providers, {status.log.published} events"
 
@@ -80,7 +80,7 @@ def _figures(status: Status) -> str:
     return " ".join(f"{name}={value}" for name, value in figures.items())
 
 
-def _verdict(state: State, said: str, figures: str, found: list[Finding]) -> Verdict:
+def _build_verdict(state: State, said: str, figures: str, found: list[Finding]) -> Verdict:
     """Put the line together: what was found is hostile text, and a bar would begin the figures."""
     text = "".join(char if char.isprintable() else " " for char in masked(said))
     text = text.replace("|", "/")[:_LONGEST]

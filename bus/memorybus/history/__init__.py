@@ -1,5 +1,5 @@
-"""Archive and log read as one ordered sequence, forward and backward.
+"""Reads archive and log as one ordered sequence, forward and backward.
 
-What is sealed comes from the archive and the rest from Redis; a reader cannot tell the difference.
-Lanes that fell behind and every command of history read it.
+Sealed events come from the archive and the others from Redis; a reader cannot tell the difference.
+Lanes that fell behind read here, and so does every command about the past.
 """

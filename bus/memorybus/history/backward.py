@@ -1,7 +1,8 @@
-"""The history backward: the log from its end, then the archive, over all partitions.
+"""Reads the history backward: first the log from its end, then the archive, in all partitions.
 
-What the newest events cost does not grow with the history. What is left out comes as a placeholder,
-so that none is read back further in time than the others, and the reader knows how far it came.
+Reading the newest events costs the same however long the history is. An event that is left out
+comes as a placeholder. So no partition is read further back in time than the others, and the reader
+knows how far it came.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,40 +11,43 @@ from itertools import chain, islice
 
 import msgspec
 
-from memorybus.archive.damage import of_partition, tell
+from memorybus.archive.damage import add_or_raise, partition_damage
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.history.forgotten import EventFilters
-from memorybus.history.forward import newest_first
-from memorybus.history.log_reader import sifted
-from memorybus.history.sources import END, SealedPast, Sources
+from memorybus.history.forward import merge_newest_first
+from memorybus.history.log_reader import filter_event
+from memorybus.history.sources import END, ReadableArchive, Sources
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
 _FIRST, _MOST = 32, 512
-"""Entries of a partition that are read at once: at first, and at most."""
+"""Entries of a partition that one command reads: at first, and at most."""
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """A place in the order of all partitions, where reading back stopped and may go on.
+class BackwardMark(msgspec.Struct, frozen=True):
+    """The place in the order of all partitions at which reading backward stopped and may go on.
 
     Attributes:
-        partition: of the event that was read last.
-        entry: its entry.
+        partition: the partition of the event that was read last.
+        entry: its entry id.
     """
 
     partition: int
     entry: str
 
     def bound(self, partition: int) -> str:
-        """Return the id before which a partition is read: at one time they go in their order."""
+        """Return the entry id before which a partition is read.
+
+        Events of the same time are ordered by their partitions.
+        """
         ms, sequence = parse_entry_id(self.entry)
         return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
 
-class Back:
+class BackwardReader:
     """Reads a history backward. Use from one thread; raises what `History` raises."""
 
     def __init__(
@@ -52,74 +56,75 @@ class Back:
         query: Query,
         sealed: Callable[[], Query],
         damage: list[str] | None,
-        before: Mark | None = None,
+        before: BackwardMark | None = None,
     ) -> None:
-        """Read nothing yet.
+        """Create the reader; nothing is read yet.
 
         Args:
             sources: archive and log.
-            query: asked of the log.
-            sealed: returns what is asked of the archive, when that is first needed.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            query: which events of the log are wanted.
+            sealed: returns the query for the archive; called when the archive is first needed.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
             before: where an earlier reader stopped; None for the end.
         """
         self._sources = sources
-        self._sieves = EventFilters(Plan(query=query), sources.forgotten)
+        self._filters = EventFilters(Plan(query=query), sources.forgotten_queries)
         self._sealed_query = sealed
         self._damage = damage
         self._before = before
 
     def events(self, heads: Sequence[Head]) -> Iterator[LoggedEvent]:
-        """Yield the events up to the ends of partitions, newest first, with placeholders."""
-        return newest_first(map(self._partition, heads))
+        """Yield the events up to the given ends of partitions, newest first, with placeholders."""
+        return merge_newest_first(map(self._partition, heads))
 
     def _partition(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield one partition; nothing if it is not known what is forgotten."""
+        """Yield a partition's events; stop with damage if the tombstones cannot be read."""
         try:
-            yield from self._joined(head)
+            yield from self._read_partition(head)
         except ArchiveError as error:
-            tell(error, self._damage)
+            add_or_raise(error, self._damage)
 
-    def _joined(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield what the log has, and what it lacks from the archive."""
+    def _read_partition(self, head: Head) -> Iterator[LoggedEvent]:
+        """Yield the log's events, and from the archive those that the log lacks."""
         partition = head.partition
         place, n = self._end(head)
-        for event in self._logged(head, place):
+        for event in self._read_log(head, place):
             own = event.position
-            yield from self._sealed(partition, place, own.entry, own.n, n - 1)
-            yield sifted(event, self._sieves.of(partition))
+            yield from self._read_sealed(partition, place, own.entry, own.n, n - 1)
+            yield filter_event(event, self._filters.for_partition(partition))
             place, n = own.entry, own.n
-        yield from self._sealed(partition, place, START, 0, n - 1)
+        yield from self._read_sealed(partition, place, START, 0, n - 1)
 
     # -- the log ----------------------------------------------------------------------------------
 
     def _end(self, head: Head) -> tuple[str, int]:
-        """Return the entry before which a partition is read, and a number that is not before it."""
+        """Return the entry before which a partition is read, and a number above all before it."""
         if self._before is None:
             return END, self._last(head) + 1
         bound = self._before.bound(head.partition)
-        following = self._sources.reader.first(head.partition, bound)
+        following = self._sources.reader.first_place(head.partition, bound)
         return bound, following.n if following else self._last(head) + 1
 
     def _last(self, head: Head) -> int:
-        """Return the last number that was given, also where the log lost its tail since."""
-        sealed = self._sources.reader.sealed(head.partition)
+        """Return the last number that was given, even if the log has lost its tail since."""
+        sealed = self._sources.reader.sealed_number(head.partition)
         if sealed > head.n and self._sources.log.last_entry(head.partition) == head.entry:
             return sealed
         return head.n
 
-    def _logged(self, head: Head, end: str) -> Iterator[LoggedEvent]:
-        """Yield the log's events, newest first; entries that somebody else wrote are dropped."""
+    def _read_log(self, head: Head, end: str) -> Iterator[LoggedEvent]:
+        """Yield the log's events, newest first, without entries that another program wrote."""
         if head.entry == START:
             return
         reader, partition, count = self._sources.reader, head.partition, _FIRST
         last = "+" if head.entry == FOREIGN else head.entry
         if end != END:
             last = f"({end}"
-        while found := reader.back(partition, last, count):
-            sieve = self._sieves.of(partition)
+        while found := reader.read_backward(partition, last, count):
+            event_filter = self._filters.for_partition(partition)
             for entry, fields in found:
-                event = reader.sifted(partition, entry, fields, sieve)
+                event = reader.filter_entry(partition, entry, fields, event_filter)
                 if event is not None:
                     yield event
             last = f"({found[-1][0].decode()}"
@@ -127,43 +132,45 @@ class Back:
 
     # -- the archive ------------------------------------------------------------------------------
 
-    def _sealed(
+    def _read_sealed(
         self, partition: int, before: str, after: str, after_n: int, upto: int
     ) -> Iterator[LoggedEvent]:
-        """Yield what is sealed between two entries, newest first, if numbers are missing there."""
+        """Yield the sealed events between two entries, newest first, if the log lacks numbers."""
         if upto <= after_n:
             return
-        sealed = self._sources.reader.sealed(partition)
+        sealed = self._sources.reader.sealed_number(partition)
         if sealed <= after_n:
             return
-        damage = of_partition(self._damage)
+        damage = partition_damage(self._damage)
         try:
-            for event in self._archived(partition, before, min(upto, sealed), damage):
+            for event in self._read_archive(partition, before, min(upto, sealed), damage):
                 if parse_entry_id(event.position.entry) <= parse_entry_id(after):
                     return
-                if event.position.n <= sealed:  # behind that may stand another log's
+                if event.position.n <= sealed:  # a later one may be another log's event
                     yield event
         except ArchiveError as error:
-            tell(error, damage)
+            add_or_raise(error, damage)
 
-    def _archived(
+    def _read_archive(
         self, partition: int, before: str, wanted: int, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
-        """Yield what is sealed before an entry, after it is known that the archive has its end."""
+        """Yield the sealed events before an entry, once it is checked that none is missing."""
         archive = self._sources.archive()
-        found = archive.back(partition, before, self._plan, damage) if archive else iter(())
+        found = (
+            archive.read_backward(partition, before, self._plan, damage) if archive else iter(())
+        )
         newest = list(islice(found, 1))
-        if not damage:  # else it is known why it ends where it does
+        if not damage:  # otherwise the damage explains where the archive ends
             self._check_reaches(archive, partition, wanted, damage)
         yield from chain(newest, found)
 
     def _check_reaches(
-        self, archive: SealedPast | None, partition: int, wanted: int, damage: list[str] | None
+        self, archive: ReadableArchive | None, partition: int, wanted: int, damage: list[str] | None
     ) -> None:
         try:
             check_reaches(archive, partition, wanted)
         except ArchiveError as error:
-            tell(error, damage)
+            add_or_raise(error, damage)
 
     @cached_property
     def _plan(self) -> Plan:

@@ -1,4 +1,4 @@
-"""What nobody shall read any more, as one reader of the history knows it."""
+"""The tombstones as one reader of the history knows them: which events nobody may read any more."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -11,44 +11,47 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
 TOMBSTONE_AGE = 5.0
-"""Seconds after which is looked for new tombstones."""
+"""Seconds after which a reader looks for new tombstones."""
 
 
-class Tombs(Protocol):
-    """What this needs of the archive."""
+class TombstoneSource(Protocol):
+    """The part of the archive that has the tombstones."""
 
     def tombstones(self) -> Sequence[Tombstone]:
         """Return the tombstones."""
         ...
 
 
-class Forgotten:
-    """Knows the tombstones, and looks for new ones every `TOMBSTONE_AGE` seconds, in vain too."""
+class KnownTombstones:
+    """The tombstones that were read last; looks for new ones every `TOMBSTONE_AGE` seconds.
+
+    After a failure it waits as long as after a success.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        """Know nothing yet."""
+        """Start without tombstones; the first call reads them."""
         self._clock = clock
         self._queries: tuple[Query, ...] = ()
         self._error: ArchiveError | None = None
         self._looked_at = float("-inf")
 
-    def known(self, archive: Tombs) -> tuple[Query, ...]:
-        """Return what they hid when they could last be read."""
-        self._look(archive)
+    def last_known(self, archive: TombstoneSource) -> tuple[Query, ...]:
+        """Return the queries of the tombstones when these could last be read."""
+        self._refresh(archive)
         return self._queries
 
-    def sure(self, archive: Tombs) -> tuple[Query, ...]:
-        """Return what they hide.
+    def require_current(self, archive: TombstoneSource) -> tuple[Query, ...]:
+        """Return the queries of the tombstones.
 
         Raises:
-            ArchiveError: they cannot be read, so nothing may be shown.
+            ArchiveError: the tombstones cannot be read, so no event may be shown.
         """
-        self._look(archive)
+        self._refresh(archive)
         if self._error is not None:
             raise self._error
         return self._queries
 
-    def _look(self, archive: Tombs) -> None:
+    def _refresh(self, archive: TombstoneSource) -> None:
         if self._clock.monotonic() - self._looked_at < TOMBSTONE_AGE:
             return
         try:
@@ -60,29 +63,29 @@ class Forgotten:
 
 
 class EventFilters:
-    """What passes of each partition where text is shown; made anew when more is forgotten."""
+    """The filter of each partition for readers that show text; rebuilt for new tombstones."""
 
     def __init__(self, plan: Plan, forgotten: Callable[[], tuple[Query, ...]]) -> None:
-        """Ask nothing yet.
+        """Build no filter yet.
 
         Args:
-            plan: what is wanted.
-            forgotten: returns what nobody shall read any more, or raises `ArchiveError`.
+            plan: which events are wanted.
+            forgotten: returns the queries of the tombstones, or raises `ArchiveError`.
         """
         self._plan = plan
-        self._ask = forgotten
+        self._read_forgotten = forgotten
         self._forgotten: tuple[Query, ...] = ()
-        self._made: dict[int, EventFilter] = {}
+        self._filters: dict[int, EventFilter] = {}
 
-    def of(self, partition: int) -> EventFilter:
-        """Return what passes now.
+    def for_partition(self, partition: int) -> EventFilter:
+        """Return the filter of a partition, with the present tombstones.
 
         Raises:
-            ArchiveError: nobody knows what is forgotten.
+            ArchiveError: the tombstones cannot be read.
         """
-        forgotten = self._ask()
+        forgotten = self._read_forgotten()
         if forgotten != self._forgotten:
-            self._forgotten, self._made = forgotten, {}
-        if partition not in self._made:
-            self._made[partition] = EventFilter(self._plan, partition, forgotten)
-        return self._made[partition]
+            self._forgotten, self._filters = forgotten, {}
+        if partition not in self._filters:
+            self._filters[partition] = EventFilter(self._plan, partition, forgotten)
+        return self._filters[partition]

@@ -1,15 +1,15 @@
-"""The history of all partitions in one order, lazily."""
+"""Reads the history forward and lazily, all partitions in one order."""
 
 import heapq
 from collections.abc import Iterable, Iterator
 
-from memorybus.archive.damage import of_partition, tell
+from memorybus.archive.damage import add_or_raise, partition_damage
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
-from memorybus.history.log_reader import EventPage, sifted
-from memorybus.history.sources import END, SealedPast, Sources
+from memorybus.history.log_reader import EventPage, filter_event
+from memorybus.history.sources import END, ReadableArchive, Sources
 from memorybus.log.entry import LoggedEvent, Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
@@ -20,7 +20,7 @@ _ENDLESS = 1 << 63
 
 
 class Scan:
-    """What is wanted of each partition, in order: the log, and what it lacks from the archive."""
+    """Yields the wanted events of each partition in order, from the log and from the archive."""
 
     def __init__(
         self,
@@ -30,72 +30,74 @@ class Scan:
         until: int | None,
         damage: list[str] | None,
     ) -> None:
-        """Read nothing yet; see `History.scan`."""
+        """Create the scan; nothing is read yet. See `History.scan`."""
         self._sources = sources
         self._plan = plan
-        self._sieves = EventFilters(plan, sources.forgotten)
+        self._filters = EventFilters(plan, sources.forgotten_queries)
         self._since = since
         self._until = until
         self._damage = damage
 
     def partition(self, partition: int) -> Iterator[LoggedEvent]:
-        """Yield the wanted events of one partition; none if it is not known what is forgotten."""
+        """Yield a partition's wanted events; stop with damage if tombstones cannot be read."""
         try:
-            yield from self._joined(partition)
+            yield from self._read_partition(partition)
         except ArchiveError as error:
-            tell(error, self._damage)
+            add_or_raise(error, self._damage)
 
-    def _joined(self, partition: int) -> Iterator[LoggedEvent]:
+    def _read_partition(self, partition: int) -> Iterator[LoggedEvent]:
         at = Place(START, 0)
-        while (page := self._page(partition, at)).events:  # the log may be trimmed meanwhile
+        while (page := self._read_page(partition, at)).events:  # the log may be trimmed meanwhile
             if page.follows(at.n):
                 yield from filter(self._is_wanted, page.events)
             else:
                 yield from self._with_holes(partition, at, page)
             last = page.events[-1].position
             at = Place(last.entry, last.n)
-        yield from self._sealed(partition, at, END, _ENDLESS)
+        yield from self._read_sealed(partition, at, END, _ENDLESS)
 
-    def _page(self, partition: int, at: Place) -> EventPage:
-        return self._sources.reader.read(partition, at.entry, PAGE, self._sieves.of(partition))
+    def _read_page(self, partition: int, at: Place) -> EventPage:
+        return self._sources.reader.read(
+            partition, at.entry, PAGE, self._filters.for_partition(partition)
+        )
 
     def _with_holes(self, partition: int, at: Place, page: EventPage) -> Iterator[LoggedEvent]:
-        """Yield a page whose numbers do not follow, with what is sealed where some are missing."""
+        """Yield a page whose numbers have gaps, and fill the gaps from the archive."""
         for event in page.events:
             entry, n = event.position.entry, event.position.n
-            yield from self._sealed(partition, at, entry, n - 1)
-            # Judged again: reading the archive may take hours.
-            seen = sifted(event, self._sieves.of(partition))
+            yield from self._read_sealed(partition, at, entry, n - 1)
+            # The event is filtered again, because reading the archive may have taken hours.
+            seen = filter_event(event, self._filters.for_partition(partition))
             if self._is_wanted(seen):
                 yield seen
             at = Place(entry, n)
 
     # -- the archive ------------------------------------------------------------------------------
 
-    def _sealed(self, partition: int, at: Place, end: str, upto: int) -> Iterator[LoggedEvent]:
-        """Yield what is sealed between a place and an entry, if numbers up to one are missing."""
+    def _read_sealed(self, partition: int, at: Place, end: str, upto: int) -> Iterator[LoggedEvent]:
+        """Yield the sealed events between a place and an entry, if the log lacks numbers there."""
         if upto <= at.n:
             return
-        sealed = self._sources.reader.sealed(partition)
+        sealed = self._sources.reader.sealed_number(partition)
         if sealed <= at.n:
             return
-        damage = of_partition(self._damage)
+        damage = partition_damage(self._damage)
         try:
             archive = self._sources.archive()
-            for event in self._archived(archive, partition, at, damage):
+            for event in self._read_archive(archive, partition, at, damage):
                 if (
                     parse_entry_id(event.position.entry) >= parse_entry_id(end)
                     or event.position.n > sealed
                 ):
-                    return  # behind what is sealed may stand another log's
+                    return  # behind the sealed ones there may be another log's events
                 yield event
-            if not damage:  # else it is known why it ends where it does
+            if not damage:  # otherwise the damage explains where the archive ends
                 check_reaches(archive, partition, min(upto, sealed))
         except ArchiveError as error:
-            tell(error, damage)
+            add_or_raise(error, damage)
 
-    def _archived(
-        self, archive: SealedPast | None, partition: int, at: Place, damage: list[str] | None
+    def _read_archive(
+        self, archive: ReadableArchive | None, partition: int, at: Place, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
         if archive is None:
             return iter(())
@@ -111,13 +113,13 @@ class Scan:
         )
 
 
-def in_order(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
+def merge_in_order(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
     """Merge partitions by the time of their entries."""
     return heapq.merge(*partitions, key=_moment)
 
 
-def newest_first(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
-    """Merge partitions that are read backward: the reverse of `in_order`."""
+def merge_newest_first(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
+    """Merge partitions that are read backward: the reverse of `merge_in_order`."""
     return heapq.merge(*partitions, key=_moment, reverse=True)
 
 

@@ -1,7 +1,8 @@
-"""History: archive and log read as one ordered sequence, by partition and over all of them.
+"""Reads archive and log as one ordered sequence, of one partition or of all partitions.
 
-The log is the end of the history, the archive its beginning; where they overlap they hold the same,
-and the log is read. Live lanes, replays, rebuilds and the commands that show the past read here.
+The archive is the beginning of the history, and the log is its end. Where they overlap they hold
+the same events, and the log is read. Live lanes, replays, rebuilds and the commands that show the
+past read here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +14,13 @@ from memorybus.archive.location import archive_of, check_reaches
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Omitted, Position
-from memorybus.history.backward import Back, Mark
-from memorybus.history.forward import Scan, in_order
-from memorybus.history.lineages import descendants
+from memorybus.history.backward import BackwardMark, BackwardReader
+from memorybus.history.forward import Scan, merge_in_order
+from memorybus.history.lineages import expand_lineages
 from memorybus.history.log_reader import EventPage
-from memorybus.history.positions import Finder
-from memorybus.history.sources import SealedPast, Sources
-from memorybus.history.whereabouts import Whereabouts, whereabouts
+from memorybus.history.positions import PositionFinder
+from memorybus.history.sources import ReadableArchive, Sources
+from memorybus.history.whereabouts import Whereabouts, find_whereabouts
 from memorybus.log.entry import LoggedEvent, Place, parse_entry_id, previous_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
@@ -27,7 +28,7 @@ from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 
 LINEAGE = Query(types=("SessionStarted", "SessionSwitched", "Delegated"))
-"""The events that tell where sessions came from."""
+"""The events that tell which session another one came from."""
 
 _NO_END = (1 << 63, 0)
 
@@ -38,29 +39,31 @@ Moment = tuple[int, int]
 class History:
     """Reads the whole past. Use from one thread; reading changes nothing (G5).
 
-    What is read is continuous by the dense numbers `n`; where events are missing, the next number
-    does not follow. The archive is opened when it is first needed: an event that the log still has
-    costs one round trip to Redis and nothing else. Every method raises `LogUnavailable` without
-    Redis, `ForeignKey` if a partition's key is not ours, and where the archive is needed
-    `ArchiveUnavailable` without it, and `ArchiveDamaged`, which names the damage: nothing behind it
-    is read as if it followed.
+    The dense numbers `n` of the events are continuous; a gap in the numbers means that events are
+    missing. The archive is opened when it is first needed, so an event that the log still has costs
+    one round trip to Redis and nothing else.
+
+    Every method raises `LogUnavailable` if Redis is away, and `ForeignKey` if a partition's key is
+    not ours. A method that needs the archive raises `ArchiveUnavailable` if it cannot be reached,
+    and `ArchiveDamaged`, which names the damage; events after the damage are not read as if they
+    followed the ones before.
 
     Attributes:
-        log: the end of it.
+        log: the end of the history.
     """
 
     def __init__(
         self,
         log: EventLog,
-        archive: SealedPast | None = None,
-        find: Callable[[], SealedPast | None] | None = None,
+        archive: ReadableArchive | None = None,
+        find: Callable[[], ReadableArchive | None] | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Join the two.
+        """Combine log and archive.
 
         Args:
             log: the log.
-            archive: what was sealed of it.
+            archive: its archive.
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """
@@ -71,13 +74,13 @@ class History:
         self._log_from: dict[int, Moment] = {}
 
     @classmethod
-    def of(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
-        """Return the history that the settings name; no I/O yet."""
+    def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
+        """Return the history that the settings name; nothing is read yet."""
         log = EventLog(redis, settings, clock)
         return cls(log, find=lambda: archive_of(redis, settings, clock), clock=clock)
 
     def close(self) -> None:
-        """Close what is open of the archive."""
+        """Close the archive's open files."""
         self._sources.close()
 
     # -- one partition, page by page --------------------------------------------------------------
@@ -91,56 +94,61 @@ class History:
         after_n: int = 0,
         plan: Plan = WHOLE,
     ) -> EventPage:
-        """Return up to `count` events after a place, in order; none at the end.
+        """Return up to `count` events after an entry, in order; none at the end.
 
-        What the plan does not take comes as an `Omitted`, so that numbers stay dense.
+        An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
 
         Args:
-            partition: which one.
+            partition: the partition to read.
             after: entry id, exclusive.
-            count: at most so many.
-            after_n: the dense number at `after`; one that does not follow it has the archive asked.
-            plan: what is taken.
+            count: the most events to return.
+            after_n: the dense number at `after`. If the log's next number does not follow it, the
+                archive is read.
+            plan: which events are wanted.
         """
-        older = self._known_older(partition, after, count, plan)
+        older = self._read_known_older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
-        page = self._reader.read(partition, after, count, self._sources.passing(plan, partition))
-        if self._goes_on(partition, after, after_n, page):
-            return page.upto_a_hole()
-        sealed = self._sealed_behind(partition, after_n, page)
+        page = self._reader.read(
+            partition, after, count, self._sources.build_filter(plan, partition)
+        )
+        if self._continues(partition, after, after_n, page):
+            return page.upto_gap()
+        sealed = self._sealed_after(partition, after_n, page)
         if not sealed:
             return page
         first = page.events[0].position if page.events else None
         self._log_from[partition] = parse_entry_id(first.entry) if first else _NO_END
-        older = self._older(partition, after, count, plan)
+        older = self._read_older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
         missing = first.n - 1 if first and first.n > after_n else sealed
         check_reaches(self._sources.archive(), partition, min(sealed, missing))
-        return page.upto_a_hole()
+        return page.upto_gap()
 
-    def _goes_on(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
-        """Say whether a page is what follows a place; a counter that was lost numbers anew."""
+    def _continues(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
+        """Say whether a page follows a place; after the loss of a counter, numbers start again."""
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
         return 0 < first <= after_n and self.log.has_entry(partition, after)
 
-    def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """Read the archive at once where the log is known to begin later."""
+    def _read_known_older(
+        self, partition: int, after: str, count: int, plan: Plan
+    ) -> list[LoggedEvent]:
+        """Read only the archive if the log is known to begin after this place."""
         start = self._log_from.get(partition)
         if start is None or parse_entry_id(after) >= start:
             return []
-        found = self._older(partition, after, count, plan)
+        found = self._read_older(partition, after, count, plan)
         if not found:
             del self._log_from[partition]
         return found
 
-    def _older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """Return what the archive has after a place and before the log begins.
+    def _read_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
+        """Return the archive's events after a place and before the log begins.
 
-        Only what this log knows to be sealed: behind that another's events may stand there.
+        Events behind the last one that this log sealed are left out: they may be another log's.
         """
         archive = self._sources.archive()
         if archive is None:
@@ -153,47 +161,47 @@ class History:
             found.pop()
         return found
 
-    def _sealed_behind(self, partition: int, after_n: int, page: EventPage) -> int:
-        """Return up to which number events behind one were sealed, as Redis knows; 0 for none."""
+    def _sealed_after(self, partition: int, after_n: int, page: EventPage) -> int:
+        """Return the last sealed number that Redis knows if it is above `after_n`, else 0."""
         known = self._known_sealed.get(partition)
         if page.events or known is None:
-            known = self._known_sealed[partition] = self._reader.sealed(partition)
+            known = self._known_sealed[partition] = self._reader.sealed_number(partition)
         return known if known > after_n else 0
 
     # -- one partition, by place ------------------------------------------------------------------
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the history; ids are made of time and never come again."""
+        """Say whether an entry is in the history. Ids are made of time and are never reused."""
         if self.log.has_entry(partition, entry):
             return True
-        archive = self._sources.archive() if self._reader.sealed(partition) else None
+        archive = self._sources.archive() if self._reader.sealed_number(partition) else None
         if archive is not None and archive.has(partition, entry):
             return True
         check_reaches(archive, partition, self._sealed_before(partition, entry))
         return False
 
-    def at(self, partition: int, entry: str) -> LoggedEvent | None:
+    def event_at(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the event of an entry, or its placeholder (`OMITTED`); None if there is none.
 
-        What is forgotten is not shown, also if only the log has it: while nobody knows what that
-        is, `ArchiveError` is raised.
+        A forgotten event is not shown, even if only the log has it. If the tombstones cannot be
+        read, `ArchiveError` is raised.
         """
-        sieve = EventFilter(WHOLE, partition, self.forgotten())
-        found = self._reader.read(partition, previous_entry_id(entry), 1, sieve).events
+        event_filter = EventFilter(WHOLE, partition, self.forgotten_queries())
+        found = self._reader.read(partition, previous_entry_id(entry), 1, event_filter).events
         if not found or found[0].position.entry != entry:
-            archive = self._sources.archive() if self._reader.sealed(partition) else None
+            archive = self._sources.archive() if self._reader.sealed_number(partition) else None
             found = archive.read(partition, previous_entry_id(entry), 1) if archive else []
         return found[0] if found and found[0].position.entry == entry else None
 
     def whereabouts(self, position: Position) -> Whereabouts:
-        """Return where an event of the history lies."""
-        return whereabouts(self._sources, position)
+        """Return whether the event at a position lies in the log, in the archive, or in both."""
+        return find_whereabouts(self._sources, position)
 
-    def before(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the last event before an entry, None if there is none."""
+    def last_before(self, partition: int, entry: str) -> Place | None:
+        """Return the place of the last event before an entry; None if there is none."""
         if entry == START:
             return None
-        found = self._reader.last(partition, f"({entry}")
+        found = self._reader.last_place(partition, f"({entry}")
         wanted = self._sealed_before(partition, entry)
         if wanted <= (found.n if found else 0):
             return found
@@ -205,14 +213,14 @@ class History:
         return max(known, key=lambda place: parse_entry_id(place.entry), default=None)
 
     def _sealed_before(self, partition: int, entry: str) -> int:
-        """Return the last number that was sealed and may stand before an entry; 0 for none."""
-        following = self._reader.first(partition, entry)
-        sealed = self._reader.sealed(partition)
+        """Return the last sealed number that may lie before an entry; 0 for none."""
+        following = self._reader.first_place(partition, entry)
+        sealed = self._reader.sealed_number(partition)
         return min(sealed, following.n - 1) if following else sealed
 
-    def following(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the log's first event behind an entry, None if there is none."""
-        return self._reader.first(partition, f"({entry}")
+    def next_in_log(self, partition: int, entry: str) -> Place | None:
+        """Return the place of the log's first event after an entry; None if there is none."""
+        return self._reader.first_place(partition, f"({entry}")
 
     # -- all partitions ---------------------------------------------------------------------------
 
@@ -227,22 +235,23 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions in the order in which Redis took them.
 
-        Memory does not grow with the history. What came while this reads may be there, or not.
-        What a tombstone hides is not shown, also if only the log has it; while nobody knows what
-        that is (`ArchiveError`), nothing is.
+        The memory that this needs does not grow with the history. Events that are published while
+        it reads may be among them or not. Events that a tombstone hides are not shown, even if only
+        the log has them. If the tombstones cannot be read (`ArchiveError`), no event is shown.
 
         Args:
-            query: which events; lineages are resolved.
+            query: which events are wanted; its lineages are resolved.
             since: the earliest time of an event (milliseconds).
             until: the time before which events are wanted (milliseconds).
-            plan: which numbers, too; its query is not looked at.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            plan: also limits the numbers; its query is ignored.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self._sources, wanted, since, until, damage)
-        return in_order([scan.partition(p) for p in range(self.log.partitions)])
+        return merge_in_order([scan.partition(p) for p in range(self.log.partitions)])
 
-    def newest(
+    def scan_backward(
         self,
         query: Query = EVERYTHING,
         heads: Sequence[Head] | None = None,
@@ -251,77 +260,83 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions, newest first: the reverse of `scan`.
 
-        It reads back only as far as it is asked for events. Lineages are looked up, which reads
-        their beginnings in the whole history, when the archive is first needed; until then events
-        of every lineage come, and the caller has to choose. Tombstones: as for `scan`.
+        It reads back only as far as the caller takes events. Lineages are resolved when the archive
+        is first needed, which reads their beginnings in the whole history. Until then events of
+        every lineage come, and the caller has to choose. Tombstones count as in `scan`.
 
         Args:
-            query: which events.
+            query: which events are wanted.
             heads: the ends from which it reads back; the present ones if None.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
         everywhere = msgspec.structs.replace(query, lineages=())
-        back = Back(self._sources, everywhere, lambda: self.resolve(query), damage)
+        back = BackwardReader(self._sources, everywhere, lambda: self.resolve(query), damage)
         events = back.events(self.log.heads() if heads is None else heads)
         return (event for event in events if type(event.envelope.event) is not Omitted)
 
-    def back(
-        self, query: Query, before: Mark | None = None, *, damage: list[str] | None = None
+    def read_backward(
+        self, query: Query, before: BackwardMark | None = None, *, damage: list[str] | None = None
     ) -> Iterator[LoggedEvent]:
-        """Yield the events of all partitions, newest first, those not wanted as placeholders.
+        """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
-        So its caller knows how far it came, and can stop and go on later. Segments that hold
-        nothing wanted are passed over. Tombstones: as for `scan`.
+        So the caller knows how far it came, and can stop and go on later. Segments without wanted
+        events are skipped. Tombstones count as in `scan`.
 
         Args:
-            query: which events, without lineages.
+            query: which events are wanted; it may not name lineages.
             before: where an earlier reader stopped; None for the end.
-            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+            damage: if given, messages about unreadable parts of the archive are added here, and
+                the rest is read.
         """
-        return Back(self._sources, query, lambda: query, damage, before).events(self.log.heads())
+        return BackwardReader(self._sources, query, lambda: query, damage, before).events(
+            self.log.heads()
+        )
 
-    def forgotten(self) -> tuple[Query, ...]:
-        """Return what nobody shall read any more; from then on `read` knows it, too.
+    def forgotten_queries(self) -> tuple[Query, ...]:
+        """Return the queries of the tombstones; from then on `read` honours them, too.
 
         Raises:
-            ArchiveError: it is not known, so nothing may be shown.
+            ArchiveError: the tombstones cannot be read, so no event may be shown.
         """
-        return self._sources.forgotten()
+        return self._sources.forgotten_queries()
 
     def resolve(self, query: Query) -> Query:
-        """Return a query with its lineages as sessions: each named one, and all that came from it.
+        """Return a query that names sessions instead of lineages.
 
-        A session that a branch, a compression or a delegation began came from its parent; one that
-        was resumed or reset did not. Reads the beginnings and switches of the whole history.
+        The sessions are those that the query names as lineages, and all that came from them. A
+        session that began with a branch, a compression or a delegation came from its parent; one
+        that was resumed or reset did not. This reads the beginnings and switches of the whole
+        history.
         """
         if not query.lineages:
             return query
-        return descendants(query, (one.envelope for one in self.scan(LINEAGE)))
+        return expand_lineages(query, (one.envelope for one in self.scan(LINEAGE)))
 
     def place(self, partition: int, n: int) -> Place | None:
         """Return the place of a dense number, or the last one before it; None if there is none."""
-        return Finder(self, self._sources).place(partition, n)
+        return PositionFinder(self, self._sources).place(partition, n)
 
     def places(self, moment: int | str, *, inclusive: bool = True) -> dict[int, int]:
-        """Return for each partition the last number of a moment, in the log's own time.
+        """Return for each partition the last number up to a moment, in the log's own time.
 
         Args:
             moment: a time (milliseconds), a position (``p07:1234``) or an event's id.
-            inclusive: with what is at that very moment; without it, what came before.
+            inclusive: whether events at that very moment count as well.
 
         Raises:
-            ConfigError: no moment of this history.
+            ConfigError: the text names no moment of this history.
         """
-        return Finder(self, self._sources).places(moment, inclusive=inclusive)
+        return PositionFinder(self, self._sources).places(moment, inclusive=inclusive)
 
 
-def _last_sealed(archive: SealedPast, partition: int, entry: str, upto: int) -> Place | None:
-    """Return the place of the last sealed event before an entry, of those up to a number.
+def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int) -> Place | None:
+    """Return the place of the last sealed event before an entry, with a number up to `upto`.
 
-    Behind what this log knows to be sealed another's events may stand.
+    Events behind the last one that this log sealed may be another log's.
     """
-    found = archive.before(partition, entry)
+    found = archive.last_before(partition, entry)
     if found is not None and found.position.n > upto:
-        older = archive.back(partition, found.position.entry)
+        older = archive.read_backward(partition, found.position.entry)
         found = next((event for event in older if event.position.n <= upto), None)
     return Place(found.position.entry, found.position.n) if found else None

@@ -1,4 +1,4 @@
-"""Lineages as sessions: which ones came from which; pure."""
+"""Resolves lineages into sessions: which session came from which; pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,16 +10,17 @@ from memorybus.lineage.identity import Identity, identity_of
 from memorybus.query.query import Query, row_of
 
 _LINKING = frozenset({"resume", "reset", "rewind"})
-"""Such a switch names where the conversation came from, which is no parent."""
+"""Reasons of switches that name an earlier session which is not the parent."""
 
 
-def descendants(query: Query, envelopes: Iterable[Envelope]) -> Query:
-    """Return a query whose lineages stand as sessions.
+def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
+    """Return a query that names sessions instead of lineages.
 
-    A named session is meant in every scope that the query wants; what came from it has its scope.
+    A session that the query names is meant in every scope that the query wants. Its descendants
+    have the same scope as it has.
 
     Args:
-        query: what is wanted.
+        query: the query with lineages.
         envelopes: the beginnings, switches and delegations of the history, in any order.
     """
     children: defaultdict[Identity, set[Identity]] = defaultdict(set)
@@ -37,7 +38,7 @@ def descendants(query: Query, envelopes: Iterable[Envelope]) -> Query:
 def closure(
     roots: Iterable[Identity], children: Mapping[Identity, Iterable[Identity]]
 ) -> set[Identity]:
-    """Return some sessions and all that came from them; a circle is walked once."""
+    """Return some sessions and all their descendants; a cycle is walked once."""
     found: set[Identity] = set()
     todo = list(roots)
     while todo:

@@ -1,4 +1,4 @@
-"""The part of the history that Redis still holds, read as a plan wants it."""
+"""Reads the part of the history that Redis still holds, through the filter of a plan."""
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
@@ -19,36 +19,36 @@ from memorybus.wire.codec import PACKED, Decoder, are_plausible
 from memorybus.wire.header import HeaderReader
 
 _RESENT = {b"e": False, b"r": True}
-"""How a body is named, and whether Redis may have had the event before."""
+"""The name of a body field, and whether Redis may have had the event before."""
 
 _MANY = 512
-"""Entries that are looked at together where the first one is not ours."""
+"""Entries that are read together if the first one is not ours."""
 
 _XREVRANGE = b"XREVRANGE"
-"""As bytes, redis-py leaves the reply as it comes (see `memorybus.log.stream`)."""
+"""The command as bytes: redis-py then does not parse the reply (see `memorybus.log.stream`)."""
 
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """Some events in a row.
+    """Some successive events.
 
     Attributes:
-        events: in order; what the reader did not want comes as an `Omitted`, so that numbers stay
-            dense. None means that nothing follows.
-        cut_short: whether there may be more behind the last of them.
+        events: the events in order; unwanted ones come as an `Omitted`, so that numbers stay
+            dense. An empty list means that nothing follows.
+        cut_short: whether more events may follow the last one.
     """
 
     events: list[LoggedEvent]
     cut_short: bool = False
 
     def follows(self, after_n: int) -> bool:
-        """Say whether the events' numbers follow a number, and each other."""
+        """Say whether the events' numbers follow `after_n` and each other without a gap."""
         dense = range(after_n + 1, after_n + 1 + len(self.events))
         return [event.position.n for event in self.events] == list(dense)
 
-    def upto_a_hole(self) -> "EventPage":
-        """Return the events whose numbers follow each other."""
+    def upto_gap(self) -> "EventPage":
+        """Return the page up to its first gap in the numbers."""
         if not self.events or self.follows(self.events[0].position.n - 1):
             return self
         first = self.events[0].position.n
@@ -57,10 +57,10 @@ class EventPage(msgspec.Struct, frozen=True):
 
 
 class LogReader:
-    """Reads the log as a filter lets it pass. Use from one thread.
+    """Reads the log through a filter. Use from one thread.
 
-    Entries that somebody else wrote into a stream are dropped here: they are no events. Every
-    method raises `LogUnavailable` without Redis, and `ForeignKey` if the key is not ours.
+    Entries that another program wrote into a stream are dropped here: they are no events. Every
+    method raises `LogUnavailable` if Redis is away, and `ForeignKey` if the key is not ours.
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
@@ -70,23 +70,23 @@ class LogReader:
         self._decoder = Decoder()
         self._headers = HeaderReader(self._decoder)
 
-    def read(self, partition: int, after: str, count: int, sieve: EventFilter) -> EventPage:
-        """Return up to `count` events after a place; what does not pass is left out in place."""
-        read = self._whole if sieve.takes_all else self._sifted
+    def read(self, partition: int, after: str, count: int, event_filter: EventFilter) -> EventPage:
+        """Return up to `count` events after an entry; unwanted ones come as placeholders."""
+        read = self._decode_all if event_filter.takes_all else self._filter_all
         events, more = list[LoggedEvent](), True
         while more and not events:
-            found = self._up(partition, f"({after}", count)
-            events, more = read(partition, found, sieve), len(found) == count
+            found = self._read_up(partition, f"({after}", count)
+            events, more = read(partition, found, event_filter), len(found) == count
             after = found[-1][0].decode() if found else after
         return EventPage(events, more)
 
-    def back(self, partition: int, bound: str, count: int) -> list[Entry]:
-        """Return up to `count` entries as they stand, newest first, from a bound down.
+    def read_backward(self, partition: int, bound: str, count: int) -> list[Entry]:
+        """Return up to `count` raw entries, newest first, from a bound downwards.
 
         Args:
-            partition: which one.
-            bound: an entry's id, ``(`` before it leaves it out, or ``+``.
-            count: at most so many.
+            partition: the partition to read.
+            bound: an entry's id, with a ``(`` before it to exclude it, or ``+`` for the end.
+            count: the most entries to return.
         """
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
@@ -94,37 +94,37 @@ class LogReader:
         found: list[Entry] = ask_redis(lambda: ask(*words), key)
         return found
 
-    def last(self, partition: int, bound: str) -> Place | None:
-        """Return the place of the last event down from a bound (see `back`); None if none is."""
-        return _first_own(bound, lambda at, count: self.back(partition, at, count))
+    def last_place(self, partition: int, bound: str) -> Place | None:
+        """Return the place of the last event up to a bound (see `read_backward`); None for none."""
+        return _find_own(bound, lambda at, count: self.read_backward(partition, at, count))
 
-    def first(self, partition: int, bound: str) -> Place | None:
-        """Return the place of the first event up from a bound; None if there is none."""
-        return _first_own(bound, lambda at, count: self._up(partition, at, count))
+    def first_place(self, partition: int, bound: str) -> Place | None:
+        """Return the place of the first event from a bound upwards; None if there is none."""
+        return _find_own(bound, lambda at, count: self._read_up(partition, at, count))
 
-    def _up(self, partition: int, bound: str, count: int) -> list[Entry]:
+    def _read_up(self, partition: int, bound: str, count: int) -> list[Entry]:
         key = self._keys.log(partition)
         found: list[Entry]
         found = ask_redis(lambda: read_entries(self._redis, key, bound, count=count), key)
         return found
 
-    def _whole(
-        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    def _decode_all(
+        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
-        """Decode all entries at once, which takes half the time of one by one."""
-        columns = _columns(found)
+        """Decode all entries at once, which takes half the time of decoding one by one."""
+        columns = _split_columns(found)
         if columns is None:
-            return self._sifted(partition, found, sieve)
+            return self._filter_all(partition, found, event_filter)
         numbers, resent, bodies = columns
-        envelopes = self._decoded(bodies)
+        envelopes = self._decode_envelopes(bodies)
         if envelopes is None:
-            return self._sifted(partition, found, sieve)
+            return self._filter_all(partition, found, event_filter)
         entries = [entry.decode() for entry, _ in found]
         places = map(Position, repeat(partition), entries, numbers)
         return list(map(LoggedEvent, places, envelopes, resent))
 
-    def _decoded(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
-        """Return the envelopes, None if any of them has to be looked at by itself."""
+    def _decode_envelopes(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
+        """Return the envelopes; None if one of them has to be decoded on its own."""
         unpacked = self._decoder.unpacked
         try:
             plain = [unpacked(body) if body[:1] == PACKED else body for body in bodies]
@@ -133,53 +133,61 @@ class LogReader:
         envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
-    def _sifted(
-        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    def _filter_all(
+        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
-        seen = (self.sifted(partition, entry, fields, sieve) for entry, fields in found)
+        seen = (
+            self.filter_entry(partition, entry, fields, event_filter) for entry, fields in found
+        )
         return [event for event in seen if event is not None]
 
-    def sifted(
-        self, partition: int, entry: bytes, fields: Sequence[bytes], sieve: EventFilter
+    def filter_entry(
+        self, partition: int, entry: bytes, fields: Sequence[bytes], event_filter: EventFilter
     ) -> LoggedEvent | None:
-        """Return an entry as an event, or its place with the content left out.
+        """Return an entry as an event, or as a placeholder if the filter leaves it out.
 
-        None for an entry that somebody else wrote. What is left out is decoded no further than it
-        takes to know that.
+        Returns None for an entry that another program wrote. An event that is left out is decoded
+        only as far as the filter needs.
         """
         n = number_of(fields)
-        return self._seen(Position(partition, entry.decode(), n), fields, sieve) if n else None
+        return (
+            self._decode_filtered(Position(partition, entry.decode(), n), fields, event_filter)
+            if n
+            else None
+        )
 
-    def _seen(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
-        """Decode an entry of ours; one that is left out no further than it takes to know that."""
-        if not sieve.passes(place.n):
+    def _decode_filtered(
+        self, place: Position, fields: Sequence[bytes], event_filter: EventFilter
+    ) -> LoggedEvent:
+        """Decode an entry of ours; if it is left out, only as far as the filter needs."""
+        if not event_filter.passes(place.n):
             return LoggedEvent(place, OMITTED["filtered"])
-        row = self._headers.row(fields[3]) if sieve.needs_row else None
-        why = sieve.omission(row) if row is not None else None
+        row = self._headers.row(fields[3]) if event_filter.needs_row else None
+        why = event_filter.omission(row) if row is not None else None
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
-        # Judged again when it is decoded whole: damaged bytes may make another row then.
+        # The decoded event is filtered again: damaged bytes may give another row than the header.
         event = decode_entry(place.partition, place.entry, fields, self._decoder)
-        return sifted(cast("LoggedEvent", event), sieve)
+        return filter_event(cast("LoggedEvent", event), event_filter)
 
-    def sealed(self, partition: int) -> int:
-        """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
+    def sealed_number(self, partition: int) -> int:
+        """Return the number up to which events are sealed, as Redis has it; 0 for none."""
         key = self._keys.state(partition)
         found = ask_redis(lambda: self._redis.hget(key, "sealed"), key)
         return int(found) if found and found.isdigit() else 0
 
 
-def sifted(event: LoggedEvent, sieve: EventFilter) -> LoggedEvent:
-    """Return an event, or its place with the content left out; pure."""
+def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
+    """Return an event, or its placeholder if the filter leaves it out; pure."""
     position = event.position
-    if not sieve.passes(position.n):
+    if not event_filter.passes(position.n):
         return LoggedEvent(position, OMITTED["filtered"])
-    why = sieve.omission(row_of(event.envelope)) if sieve.needs_row else None
+    why = event_filter.omission(row_of(event.envelope)) if event_filter.needs_row else None
     return event if why is None else LoggedEvent(position, OMITTED[why])
 
 
-def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
-    """Return the numbers, marks and bodies of entries that are ours and follow each other."""
+def _split_columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
+    """Return numbers, marks and bodies of entries; None unless all are ours and without gaps."""
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
         resent = [_RESENT[kind] for kind in kinds]
@@ -191,8 +199,8 @@ def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]
     return (numbers, resent, bodies) if ours else None
 
 
-def _first_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
-    """Return the first entry of ours of what is asked for: one, and where that is not, many."""
+def _find_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
+    """Return the first entry of ours from a bound on; reads one entry, then many at a time."""
     count = 1
     while found := ask(bound, count):
         for entry, fields in found:

@@ -1,4 +1,4 @@
-"""Moments of the history as numbers: a time, a position or an event, in the log's own order."""
+"""Turns moments of the history into numbers: a time, a position or an event, in log order."""
 
 import re
 from itertools import islice
@@ -17,13 +17,13 @@ _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
 
 _NEAR = 1_000
-"""Numbers between two known places that are read one by one."""
+"""If two known places are at most this many numbers apart, the events between them are read."""
 
 _LAST = (1 << 64) - 1
 
 
-class Readable(Protocol):
-    """What finding places needs of a `History`."""
+class PagedHistory(Protocol):
+    """The part of a `History` that finding positions needs."""
 
     def read(
         self,
@@ -37,16 +37,16 @@ class Readable(Protocol):
         """Return up to `count` events after a place."""
         ...
 
-    def before(self, partition: int, entry: str) -> Place | None:
+    def last_before(self, partition: int, entry: str) -> Place | None:
         """Return the place of the last event before an entry."""
         ...
 
 
-class Finder:
-    """Finds places. Raises what `History` raises."""
+class PositionFinder:
+    """Finds places in a history. Raises what `History` raises."""
 
-    def __init__(self, history: Readable, sources: Sources) -> None:
-        """Look in one history."""
+    def __init__(self, history: PagedHistory, sources: Sources) -> None:
+        """Take the history to look in."""
         self._history = history
         self._sources = sources
         self._partitions = sources.log.partitions
@@ -55,37 +55,37 @@ class Finder:
 
     def places(self, when: int | str, *, inclusive: bool) -> dict[int, int]:
         """See `History.places`."""
-        entry, partition, n = self._moment(when)
+        entry, partition, n = self._resolve_moment(when)
         found: dict[int, int] = {}
         for p in range(self._partitions):
             if p == partition:
                 found[p] = n if inclusive else n - 1
-            else:  # at the same time, partitions go in their order
+            else:  # events of the same time are ordered by their partitions
                 whole = inclusive if partition is None else p < partition
-                found[p] = self._upto(p, entry, inclusive=whole)
+                found[p] = self._number_before(p, entry, inclusive=whole)
         return found
 
-    def _moment(self, when: int | str) -> tuple[str, int | None, int]:
-        """Return the entry, the partition and the number of a moment; None for a mere time."""
+    def _resolve_moment(self, when: int | str) -> tuple[str, int | None, int]:
+        """Return the entry, the partition (None for a time) and the number of a moment."""
         if isinstance(when, int):
             return f"{when}-{_LAST}", None, 0
         if match := _POSITION.fullmatch(when):
-            return self._position(int(match[1]), int(match[2]))
+            return self._resolve_position(int(match[1]), int(match[2]))
         if _ID.fullmatch(when):
-            return self._event(when)
+            return self._resolve_event(when)
         raise ConfigError(f"{when!r} is no moment: give a time, a position (p07:1234) or an id")
 
-    def _position(self, partition: int, n: int) -> tuple[str, int, int]:
+    def _resolve_position(self, partition: int, n: int) -> tuple[str, int, int]:
         if partition >= self._partitions:
             raise ConfigError(f"there is no partition p{partition:02d}; see: memorybus status")
         place = self.place(partition, n)
         if place is None:
             return START, partition, 0
-        if place.n < n:  # behind the end: behind all that came with the last one
+        if place.n < n:  # beyond the end: after all events of the last one's time
             return place.entry, self._partitions, 0
         return place.entry, partition, place.n
 
-    def _event(self, event_id: str) -> tuple[str, int, int]:
+    def _resolve_event(self, event_id: str) -> tuple[str, int, int]:
         plan = Plan(query=Query(ids=(event_id,)))
         scan = Scan(self._sources, plan, None, None, None)
         for partition in range(self._partitions):
@@ -93,14 +93,14 @@ class Finder:
                 return event.position.entry, partition, event.position.n
         raise ConfigError(f"no event {event_id} in the history; see: memorybus events ls")
 
-    def _upto(self, partition: int, entry: str, *, inclusive: bool) -> int:
+    def _number_before(self, partition: int, entry: str, *, inclusive: bool) -> int:
         """Return the last number before an entry, or up to it."""
         ms, sequence = parse_entry_id(entry)
-        if sequence == _LAST:  # a time: of the whole millisecond, or before it
+        if sequence == _LAST:  # a time: the end of its millisecond, or the beginning
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
             before = f"{ms}-{sequence + 1}" if inclusive else entry
-        found = self._history.before(partition, before)
+        found = self._history.last_before(partition, before)
         return found.n if found else 0
 
     # -- a number, in one partition ---------------------------------------------------------------
@@ -109,24 +109,24 @@ class Finder:
         """See `History.place`."""
         if n < 1:
             return None
-        low, high = Place(START, 0), self._history.before(partition, END)
+        low, high = Place(START, 0), self._history.last_before(partition, END)
         if high is None or high.n <= n:
             return high
-        while high.n - low.n > _NEAR and (middle := self._between(partition, low, high)):
+        while high.n - low.n > _NEAR and (middle := self._place_between(partition, low, high)):
             if middle.n <= n:
                 low = middle
             else:
                 high = middle
-        return self._forward(partition, low, n)
+        return self._read_forward(partition, low, n)
 
-    def _between(self, partition: int, low: Place, high: Place) -> Place | None:
-        """Return a place between two, by time; None if there is none to be found so."""
+    def _place_between(self, partition: int, low: Place, high: Place) -> Place | None:
+        """Return a place between two others, searched by time; None if time finds none."""
         first, last = parse_entry_id(low.entry)[0], parse_entry_id(high.entry)[0]
         if low.entry == START:
             first = self._first_ms(partition, last)
         while last - first > 1:
             middle = (first + last) // 2
-            found = self._history.before(partition, f"{middle}-0")
+            found = self._history.last_before(partition, f"{middle}-0")
             if found is not None and found.n > low.n:
                 return found
             first = middle
@@ -136,8 +136,8 @@ class Finder:
         first = self._history.read(partition, START, 1).events
         return parse_entry_id(first[0].position.entry)[0] if first else last
 
-    def _forward(self, partition: int, place: Place, n: int) -> Place | None:
-        """Read on from a place up to a number."""
+    def _read_forward(self, partition: int, place: Place, n: int) -> Place | None:
+        """Read forward from a place, and return the place of the last number up to `n`."""
         nothing = Plan(spans={partition: (Span(1, 0),)})
         while place.n < n:
             after = (place.entry, _NEAR)

@@ -1,11 +1,11 @@
-"""The two sources of the history: the log, and the archive, which is opened when it is needed."""
+"""The two sources of the history: the log, and the archive, which is opened only when needed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
-from memorybus.history.forgotten import Forgotten
+from memorybus.history.forgotten import KnownTombstones
 from memorybus.history.log_reader import LogReader
 from memorybus.log.entry import LoggedEvent, Place
 from memorybus.log.stream import START, EventLog
@@ -14,15 +14,15 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
 
 END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
-"""The id behind every entry."""
+"""An id greater than that of any entry."""
 
 
-class SealedPast(Protocol):
-    """What the history needs of the archive (`memorybus.archive.archive.Archive`)."""
+class ReadableArchive(Protocol):
+    """The part of `memorybus.archive.archive.Archive` that the history needs."""
 
     @property
     def where(self) -> str:
-        """Where it is."""
+        """Where the archive is."""
         ...
 
     def read(self, partition: int, after: str, count: int, plan: Plan = WHOLE) -> list[LoggedEvent]:
@@ -42,21 +42,21 @@ class SealedPast(Protocol):
         """Yield the wanted events."""
         ...
 
-    def back(
+    def read_backward(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
     ) -> Iterator[LoggedEvent]:
-        """Yield what is before a place, newest first."""
+        """Yield the events before a place, newest first."""
         ...
 
     def tombstones(self) -> Sequence[Tombstone]:
-        """Return what nobody shall read any more."""
+        """Return the tombstones."""
         ...
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
         ...
 
-    def before(self, partition: int, entry: str) -> LoggedEvent | None:
+    def last_before(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the last event before a place."""
         ...
 
@@ -74,25 +74,25 @@ class SealedPast(Protocol):
 
 
 class Sources:
-    """Where events are read from. Use from one thread.
+    """The log and the archive of one history. Use from one thread.
 
     Attributes:
         log: the end of the history.
-        reader: the same, read as a plan wants it.
+        reader: reads the log through a filter.
     """
 
     def __init__(
         self,
         log: EventLog,
-        archive: SealedPast | None,
-        find: Callable[[], SealedPast | None] | None,
+        archive: ReadableArchive | None,
+        find: Callable[[], ReadableArchive | None] | None,
         clock: Clock,
     ) -> None:
-        """Open nothing yet.
+        """Take the sources; nothing is opened yet.
 
         Args:
             log: the log.
-            archive: what was sealed of it.
+            archive: its archive.
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """
@@ -100,38 +100,38 @@ class Sources:
         self.reader = LogReader(log.redis, log.keys)
         self._find = find
         self._archive = archive
-        self._forgotten = Forgotten(clock)
+        self._forgotten = KnownTombstones(clock)
 
-    def archive(self) -> SealedPast | None:
-        """Return the archive, opened if need be; None if the log is not born.
+    def archive(self) -> ReadableArchive | None:
+        """Return the archive, and open it if necessary; None if the log does not exist yet.
 
         Raises:
-            ArchiveUnavailable: it lies on another host, or cannot be reached.
+            ArchiveUnavailable: the archive lies on another host, or cannot be reached.
         """
         if self._archive is None and self._find is not None:
             self._archive = self._find()
         return self._archive
 
-    def forgotten(self) -> tuple[Query, ...]:
-        """Return what nobody shall read any more, for a caller that shows text.
+    def forgotten_queries(self) -> tuple[Query, ...]:
+        """Return the queries of the tombstones, for a caller that shows text.
 
         Raises:
-            ArchiveError: it is not known, so nothing may be shown.
+            ArchiveError: the tombstones cannot be read, so no event may be shown.
         """
         archive = self.archive()
-        return self._forgotten.sure(archive) if archive else ()
+        return self._forgotten.require_current(archive) if archive else ()
 
-    def passing(self, plan: Plan, partition: int) -> EventFilter:
-        """Return what passes of the log.
+    def build_filter(self, plan: Plan, partition: int) -> EventFilter:
+        """Return the filter for reading the log.
 
-        Tombstones are honoured where the archive is open, and the last known ones while it is away.
-        A live lane that needs nothing of the archive does not ask for them: an event that is still
-        in the log is on its way to every provider.
+        It honours the tombstones if the archive is open, and the last known ones while the archive
+        is away. A live lane that does not need the archive ignores tombstones: an event that is
+        still in the log is on its way to every provider.
         """
-        known = self._forgotten.known(self._archive) if self._archive else ()
+        known = self._forgotten.last_known(self._archive) if self._archive else ()
         return EventFilter(plan, partition, known)
 
     def close(self) -> None:
-        """Close what is open of the archive."""
+        """Close the archive's open files."""
         if self._archive is not None:
             self._archive.close()

@@ -1,4 +1,4 @@
-"""Where an event lies: in the log, in a segment of the archive, or in both."""
+"""Tells where an event lies: in the log, in a segment of the archive, or in both."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         in_log: whether the log still holds it.
-        sealed: whether the archive has it, too, as Redis knows.
+        sealed: whether the archive has it, too, according to Redis.
         segment: the archive's file that holds it; "" if none does, or the archive cannot be asked.
     """
 
@@ -21,10 +21,10 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     segment: str = ""
 
 
-def whereabouts(sources: Sources, position: Position) -> Whereabouts:
-    """Return where the event of a position lies."""
+def find_whereabouts(sources: Sources, position: Position) -> Whereabouts:
+    """Return where the event at a position lies."""
     partition, entry = position.partition, position.entry
-    sealed = sources.reader.sealed(partition) >= position.n
+    sealed = sources.reader.sealed_number(partition) >= position.n
     in_log = sources.log.has_entry(partition, entry)
     segment = _segment(sources, partition, entry) if sealed else ""
     return Whereabouts(in_log=in_log, sealed=sealed, segment=segment)

@@ -1,4 +1,4 @@
-"""Looks into one instance of a provider: its digest, its recalls, what it holds.
+"""Asks one instance of a provider for its digest, its recalls and what it holds.
 
 Each question is one RQ job in the queue of the provider's recall processes, which run where its
 state is. A digest is read page by page, each within the time of a recall, so that a large state
@@ -18,7 +18,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
-from memorybus.recall.model import RecalledItem, Want
+from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
@@ -72,7 +72,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asks: Literal["digest", "recall", "known", "kept", "owners", "forget", "health"]
     after: str = ""
     keys: tuple[str, ...] = ()
-    want: Want | None = None
+    want: RecallRequest | None = None
     sent: tuple[SentEvent, ...] = ()
     skip: int = 0
     most: int = 0
@@ -101,7 +101,7 @@ class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
         there: how many it knows.
         missing: those it does not.
         unused: how many are of a type that it does nothing with.
-        unasked: how many of the last ones the time did not suffice for.
+        unasked: how many of the last ones it had no time for.
     """
 
     given: bool = True
@@ -126,7 +126,7 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page of those of whom an instance keeps something.
+    """A page of the people and agents of whom an instance keeps something.
 
     Attributes:
         given: whether the provider can say.
@@ -170,7 +170,7 @@ class InspectionFailed(MemoryBusError):
 
 
 class InstanceInspector:
-    """Asks, and waits for the answer. Belongs to one thread.
+    """Asks an instance and waits for its answer. Belongs to one thread.
 
     Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
 
@@ -200,7 +200,7 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=DigestPage)
 
-    def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
+    def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
@@ -218,7 +218,7 @@ class InstanceInspector:
         self,
         provider: str,
         instance: str,
-        whose: Want,
+        whose: RecallRequest,
         skip: int,
         *,
         most: int = 0,
@@ -247,7 +247,13 @@ class InstanceInspector:
         return msgspec.json.decode(self._answer(found), type=KeptPage)
 
     def owners(
-        self, provider: str, instance: str, after: Want | None, *, most: int, holding: str = ""
+        self,
+        provider: str,
+        instance: str,
+        after: RecallRequest | None,
+        *,
+        most: int,
+        holding: str = "",
     ) -> OwnersPage:
         """Return of whom an instance keeps something, by agent, person and workspace.
 
@@ -269,7 +275,7 @@ class InstanceInspector:
         )
         return msgspec.json.decode(self._answer(found), type=OwnersPage)
 
-    def forget(self, provider: str, instance: str, whose: Want) -> EraseReport:
+    def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose

@@ -1,4 +1,4 @@
-"""Replies: what a provider answers to an event whose publisher waits, or to a reading tool's call.
+"""Replies of providers to events whose publisher waits, and to calls of reading tools.
 
 A hash for each event or call, a field for each provider instance that answered. It lives for
 `LIFE` seconds, lies in the slot of the event's partition, and only the asker reads it.
@@ -68,7 +68,7 @@ def write_reply(redis: Redis, key: str, provider: str, reply: Reply) -> None:
 
 
 def read_replies(fields: Mapping[bytes, bytes]) -> dict[str, Reply]:
-    """Return the replies in a hash by provider; what cannot be read is told as an error."""
+    """Return the replies in a hash by provider; one that cannot be read becomes an error."""
     return {name.decode(errors="replace"): _decode_reply(body) for name, body in fields.items()}
 
 

@@ -1,8 +1,8 @@
 """Waits for replies, and never longer than the caller allows (G9).
 
 A separate thread asks and listens, and the caller waits for that thread: so no name server, no
-connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has got by
-then counts; the thread itself ends at its next time-out.
+connection and no half-dead Redis can hold an agent beyond its deadline. Replies that the
+thread has by then are returned; the thread itself ends at its next time-out.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class AwaitedReplies(msgspec.Struct, frozen=True):
     Attributes:
         partition: where the replies lie.
         ids: of the events, or of the call.
-        providers: those that shall answer each of them.
-        problem: why nobody will, or "".
+        providers: those that should answer each event or call.
+        problem: why nobody will answer; "" if somebody may.
     """
 
     partition: int
@@ -78,7 +78,7 @@ class Listener:
         self._keys = Keys(settings.namespace)
 
     def wait_for_replies(self, ask: Ask, timeout: float) -> ReceivedReplies:
-        """Return what is heard within `timeout` seconds; raises nothing that Redis may cause."""
+        """Return the replies of the next `timeout` seconds; no failure of Redis is raised."""
         heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout
         thread = threading.Thread(

@@ -1,4 +1,4 @@
-"""The graph of sessions: which one goes on in which, as pure functions and a fold of events.
+"""The graph of sessions: which one continues which, as pure functions and a fold over events.
 
 How a session comes from another, and what that does to its order key ``session:<root>``:
 
@@ -154,8 +154,9 @@ def claims(envelope: Envelope) -> Iterator[tuple[str, Claim]]:
 def _own_claim(envelope: Envelope) -> Claim:
     """Return what an event says of its own session's origin.
 
-    Ranks: 0: it began, and knows from where and how. 1: a parent says that it delegated to it. 2:
-    it began and knows no more, as a child whose parent did not say. 3: it went on. 4: it was seen.
+    Ranks: 0: the session began, and the event names its parent and the reason. 1: a parent says
+    that it delegated to the session. 2: it began, and the event says no more. 3: it went on. 4: the
+    event only happened in it.
     """
     ref, event = envelope.session, envelope.event
     rank, parent, reason = 4, ref.parent, ""
@@ -176,7 +177,7 @@ def previous_session(envelope: Envelope) -> str:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """What is known of one session. Times are milliseconds, 0 if unknown.
+    """Everything known of one session. Times are milliseconds, 0 if unknown.
 
     Attributes:
         identity: which session, and whose.

@@ -1,4 +1,4 @@
-"""Which session is meant: its id, and whose it is. Two people's sessions of one id are two."""
+"""Identifies a session by its id and its owner: two people may have sessions with the same id."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ class Identity(NamedTuple):
     The platform is no part of it: a person may go on with the same session elsewhere.
 
     Attributes:
-        agent: whose session it is: this agent's,
-        user: with this person,
-        workspace: in this workspace, empty for none.
-        session: its id.
+        agent: the agent that owns the session.
+        user: the person it talks with.
+        workspace: the workspace; empty for none.
+        session: the session's id.
     """
 
     agent: str
@@ -28,5 +28,5 @@ class Identity(NamedTuple):
 
 
 def identity_of(scope: Scope, session: str) -> Identity:
-    """Return which session an id means within a scope."""
+    """Return the identity of the session with this id in a scope."""
     return Identity(scope.agent, scope.user, scope.workspace, session)

@@ -23,10 +23,10 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
         sealed: the number up to which the log may be trimmed.
         first: our first entry; None if none was found.
         last: our last entry.
-        before: the last one up to a place asked for.
-        after: the first one behind it.
+        before: our last entry up to the place that the caller asked about.
+        after: our first entry behind that place.
         sealed_at: the entry of the number `sealed`; "" if it is not known.
-        unsealed: our first entry behind it.
+        unsealed: our first entry behind `sealed_at`.
     """
 
     length: int = 0
@@ -41,7 +41,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Numbers that are gone: `missing` of those from `first` to `last`, both included."""
+    """Lost numbers: `missing` of those from `first` to `last`, both included, are gone."""
 
     partition: int
     first: int
@@ -57,14 +57,14 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What the numbers of some entries in a row say.
+    """What a scan of consecutive entries found about their numbers.
 
     Attributes:
-        upto: where the row ends.
+        upto: where the scan ended.
         done: whether that is the end of the stream.
         read: how many entries it has.
         foreign: how many of them somebody else wrote.
-        breaks: pairs of neighbouring numbers of which the second is not the one after.
+        breaks: pairs of neighbouring numbers that do not follow each other.
     """
 
     upto: Place
@@ -74,7 +74,7 @@ class Numbers(msgspec.Struct, frozen=True):
     breaks: tuple[tuple[int, int], ...] = ()
 
     def join(self, other: "Numbers") -> "Numbers":
-        """Return this row and the one right behind it as one."""
+        """Return this scan and the one right behind it as one."""
         return Numbers(
             other.upto,
             other.done,
@@ -97,9 +97,9 @@ def count_mismatch(view: PartitionView) -> int:
 
 
 def unsealed_start(view: PartitionView) -> Place:
-    """Return the place behind which a partition's numbers have to be whole.
+    """Return the place behind which no number of a partition may be missing.
 
-    Up to there the archive has what is missing.
+    The archive has everything up to that place.
     """
     if view.first is not None and not (view.sealed_at and _overlaps(view)):
         return Place("0-0", view.first.n - 1)
@@ -115,7 +115,7 @@ def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = Non
         numbers: what stands behind `unsealed_start`, read where the counts do not agree.
     """
     if view.first is None or view.last is None:
-        # Where ours begin is not known if many entries of others are in front.
+        # If many foreign entries come first, nobody knows where our entries begin.
         return [] if view.length else _gap_between(partition, view.sealed + 1, view.n)
     return [
         *_gap_between(partition, view.sealed + 1, view.first.n - 1),
@@ -133,7 +133,7 @@ def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterat
         yield Gap(partition, holes[0][0], max(last for _, last in holes), missing)
     if numbers.done or numbers.restarted or _overlaps(view) or view.last is None:
         return
-    # Farther than was read, the counts say how many are gone.
+    # Behind the end of the scan, only the counts say how many are gone.
     left = count_mismatch(view) + numbers.foreign - missing
     if left > 0:
         yield Gap(partition, numbers.upto.n + 1, view.last.n - 1, left)
@@ -145,12 +145,12 @@ def _overlaps(view: PartitionView) -> bool:
 
 
 def count_foreign(view: PartitionView, numbers: Numbers | None) -> int:
-    """Return how many entries of others a partition has, as far as its numbers were read."""
+    """Return how many foreign entries a partition has, as far as its numbers were read."""
     return max(-count_mismatch(view), numbers.foreign if numbers else 0)
 
 
 def has_lost_counter(view: PartitionView) -> bool:
-    """Say whether numbers that have entries will be given again: the counter was lost."""
+    """Say whether the counter was lost, so that numbers in use would be given again."""
     return view.last is not None and view.n < view.last.n
 
 
@@ -179,10 +179,10 @@ def find_archived_only(partition: int, view: PartitionView) -> Gap | None:
 def find_lost_archive(
     partition: int, sealed: int, end: Place | None, first: Place | None
 ) -> Gap | None:
-    """Return what was sealed, and neither the archive nor the log has any more; None if nothing.
+    """Return the sealed numbers that both archive and log have lost; None if there are none.
 
-    An archive without anything is never begun anew where something was sealed: its disk may not be
-    mounted.
+    Where something was sealed, an empty archive counts as lost and is never begun anew: its disk
+    may not be mounted.
 
     Args:
         partition: which.

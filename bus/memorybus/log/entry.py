@@ -1,6 +1,6 @@
 """Entries of the log as events, including unreadable ones, so that they are parked (G6).
 
-An entry that somebody else wrote into the stream is no event: whoever decodes a page drops it.
+An entry that somebody else wrote into the stream is no event; readers drop it when they decode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _FIELDS = 4
 """``n``, a number, ``e`` or ``r``, a body."""
 
 DAMAGED = CorruptEnvelope.__name__
-"""The name of an event begins so if its entry has our form, but its bytes are no envelope."""
+"""Prefix of the name of an `UnknownEvent` whose entry has our form but holds no envelope."""
 
 _LAST = (1 << 64) - 1
 
@@ -46,7 +46,7 @@ def _omitted_envelope(why: Omission) -> Envelope:
 OMITTED: Mapping[Omission, Envelope] = {
     why: _omitted_envelope(why) for why in ("volatile", "filtered", "retention", "forgotten")
 }
-"""What stands for events that a reader leaves out: one envelope for each reason."""
+"""Placeholders for events that a reader leaves out: one envelope for each reason."""
 
 
 class Place(msgspec.Struct, frozen=True):

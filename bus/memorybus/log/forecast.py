@@ -29,7 +29,7 @@ FillLevel = Literal["ok", "warning", "critical"]
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """How many events came in so many seconds; None if the log does not reach back so far."""
+    """How many events came in the last `seconds`; None if the log does not reach back so far."""
 
     seconds: float
     events: int | None
@@ -134,7 +134,7 @@ def forecast_disk(free: int, aof: int, memory: Memory) -> Disk:
 def growth_of(parts: Sequence[PartitionGrowth], now_ms: int) -> tuple[Growth, ...]:
     """Return how much all partitions grew, over each of `AGES_MS`.
 
-    A time counts if some partition is older, and no partition lost what it held then.
+    A time counts only if some partition is older and no partition has lost entries of that time.
     """
     return tuple(
         Growth(age / 1000, _count_events_since(parts, now_ms - age, index))

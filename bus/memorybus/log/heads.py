@@ -1,4 +1,4 @@
-"""How far the log has come in some partitions: what a reader of its own writes waits for."""
+"""The last number of some partitions, for readers that wait for their own writes."""
 
 from collections.abc import Iterable
 

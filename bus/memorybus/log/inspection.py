@@ -1,4 +1,4 @@
-"""The log as it stands: what `continuity` and `forecast` judge, read in one round trip.
+"""Reads the state of the log for `continuity` and `forecast`, in one round trip.
 
 Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
 numbers are read one by one, a bounded number at each look.

@@ -1,8 +1,8 @@
-"""What workers saw the log lose and the log itself no longer shows.
+"""Losses that workers saw and the log itself no longer shows.
 
 A stream that was trimmed lacks numbers for ever; a log that was wiped, or went back to an older
-state, counts on as if nothing had been. Only who saw it before can tell, so it is written down, and
-stays until an operator deletes it.
+state, counts on as if nothing had happened. Only a worker that saw it before can tell, so it
+records the loss. The record stays until an operator deletes it.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """What Redis remembers of a producer: the last sequence that it took, by partition.
 
-A producer that rests, and is silent for longer than `dedupe_window`, is forgotten: it has said that
-it sends nothing again (see ``append.lua``).
+A producer rests when it has announced that it will send nothing again. Redis forgets a resting
+producer after `dedupe_window` of silence (see ``append.lua``).
 """
 
 import logging
@@ -107,7 +107,7 @@ def log_loss(partition: int, last: int, deleted: int, producer: str) -> None:
 
 
 def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
-    """Make a spool give only sequences that Redis has not seen, and check the rows it has.
+    """Let a spool use only sequences that Redis has not seen, and check the rows that it holds.
 
     A power cut may take the last rows of the file. If the clock was set back since, later rows have
     the same sequences, and Redis would take them for resends.

@@ -1,8 +1,8 @@
-"""Takes single entries out of the log, which nobody may read any more.
+"""Removes single entries from the log that nobody may read any more.
 
 Only what the archive has sealed may be missing from the log (G7): what is not sealed yet stays, and
 goes the next time. Redis only marks a deleted entry and frees some hundred neighbours at once, when
-the last of them goes. So where an entry went, all that is sealed goes with it, before its time.
+the last of them goes. So after a removal all sealed entries of the partition are trimmed, too.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _PAGE = 500
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What became of the entries that were to go.
+    """What became of the entries that should be removed.
 
     Attributes:
         gone: how many were taken out.
@@ -42,7 +42,7 @@ def remove_entries(
         goes: says which.
 
     Raises:
-        LogUnavailable: Redis is away; what went is gone, and the rest goes the next time.
+        LogUnavailable: Redis is away; some entries may be gone, and the next call removes the rest.
     """
     keys, gone, unsealed = Keys(settings.namespace), 0, 0
     for partition in range(settings.partitions):

@@ -17,11 +17,12 @@ _SYNC_MS = 2_000
 
 
 class Replication:
-    """Asks the servers of a log what their replicas or files have. Belongs to one thread.
+    """Asks the servers of a log what their replicas or files hold. Belongs to one thread.
 
     Redis answers for what the asking connection wrote, and for all that its server took before. So
-    each question is sent together with a write: a connection that was made in between would have
-    written nothing. `Sender.confirm` checks afterwards that the server still had everything.
+    each question is sent together with a write: a fresh connection would have written nothing, and
+    its answer would mean nothing. `Sender.confirm` checks afterwards that the server still had
+    everything.
 
     Args:
         redis: the client that writes the log.

@@ -1,4 +1,4 @@
-"""What the spools of this host hold that Redis has not taken."""
+"""Counts the events in the spools of this host that Redis has not taken."""
 
 from redis import Redis
 
@@ -10,7 +10,7 @@ from memorybus.spool.note import SpoolStats
 
 
 def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
-    """Count them, and say since when the oldest waits.
+    """Return how many events wait, their size, and when the oldest was spooled.
 
     Args:
         settings: where spools are.

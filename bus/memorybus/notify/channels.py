@@ -8,7 +8,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings, to_environ
 from memorybus.notify.notice import Notice, Sender
-from memorybus.notify.webhook import target
+from memorybus.notify.webhook import read_target
 from memorybus.processes.commands import module_command
 from memorybus.processes.fed import FedCommand
 from memorybus.text.redact import one_line
@@ -32,7 +32,7 @@ class Channel(msgspec.Struct, frozen=True):
     timeout: float
     secrets: frozenset[str]
 
-    def sending(self, notice: Notice, clock: Clock) -> FedCommand:
+    def start_sending(self, notice: Notice, clock: Clock) -> FedCommand:
         """Begin to send a notice.
 
         Raises:
@@ -42,7 +42,7 @@ class Channel(msgspec.Struct, frozen=True):
         text = msgspec.json.encode(notice)
         return FedCommand(self.command, self.environ, text, self.timeout, clock)
 
-    def explained(self, failure: str) -> str:
+    def describe_failure(self, failure: str) -> str:
         """Return why a notice did not get through, in one line without secrets."""
         return one_line(failure, self.secrets)
 
@@ -57,7 +57,7 @@ def channels_of(settings: Settings) -> dict[str, Channel]:
     found: dict[str, Channel] = {}
     environ, secrets = to_environ(settings), settings.secrets
     if "webhook" in rules.channels:
-        target(rules)
+        read_target(rules)
         post = module_command("memorybus.notify.webhook")
         found["webhook"] = Channel(post, environ, rules.timeout + _LONGER, secrets)
     if "command" in rules.channels:

@@ -29,7 +29,7 @@ class HostNote:
         Raises:
             OSError: the directory cannot be used.
         """
-        if not self._lock.is_locked and not self._acquired():
+        if not self._lock.is_locked and not self._acquire():
             return None
         return self._path.read_bytes() if self._path.exists() else b""
 
@@ -44,7 +44,7 @@ class HostNote:
         os.replace(made, self._path)
         return True
 
-    def _acquired(self) -> bool:
+    def _acquire(self) -> bool:
         private.directory(self._path.parent)
         try:
             self._lock.acquire(timeout=0)

@@ -60,7 +60,9 @@ class Due(msgspec.Struct, frozen=True):
         return bool(self.began or self.still or self.ended)
 
 
-def seen(known: Incidents, findings: Iterable[Finding], rules: Notify, now: int) -> Incidents:
+def update_incidents(
+    known: Incidents, findings: Iterable[Finding], rules: Notify, now: int
+) -> Incidents:
     """Return the incidents after a look.
 
     Args:
@@ -79,14 +81,14 @@ def seen(known: Incidents, findings: Iterable[Finding], rules: Notify, now: int)
         else Incident(one, now)
         for key, one in current.items()
     ]
-    absent = [_without(one, now) for key, one in before.items() if key not in current]
+    absent = [_mark_gone(one, now) for key, one in before.items() if key not in current]
     return (*present, *absent)
 
 
-def due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
+def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
     """Return what a channel has to be told now."""
-    began = tuple(one for one in known if _begins(one, channel, rules, now))
-    ended = tuple(one for one in known if channel in one.told and _ends(one, rules, now))
+    began = tuple(one for one in known if _is_news(one, channel, rules, now))
+    ended = tuple(one for one in known if channel in one.told and _has_ended(one, rules, now))
     standing = tuple(
         one for one in known if channel in one.told and not one.gone and one not in began
     )
@@ -94,14 +96,14 @@ def due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
     return Due(began, standing if late else (), ended)
 
 
-def confirmed(known: Incidents, channel: str, told: Due, now: int) -> Incidents:
+def confirm_told(known: Incidents, channel: str, told: Due, now: int) -> Incidents:
     """Return the incidents after a channel was told."""
     said = {one.id: one.finding.severity for one in (*told.began, *told.still)}
     over = {one.id for one in told.ended}
-    return tuple(_told(one, channel, said.get(one.id), one.id in over, now) for one in known)
+    return tuple(_note_told(one, channel, said.get(one.id), one.id in over, now) for one in known)
 
 
-def of_channels(known: Incidents, channels: Collection[str]) -> Incidents:
+def drop_other_channels(known: Incidents, channels: Collection[str]) -> Incidents:
     """Return the incidents without what was told to channels that there are no more."""
     return tuple(
         msgspec.structs.replace(
@@ -111,7 +113,7 @@ def of_channels(known: Incidents, channels: Collection[str]) -> Incidents:
     )
 
 
-def worst(known: Sequence[Incident]) -> str:
+def worst_state(known: Sequence[Incident]) -> str:
     """Return the state of it all, as `memorybus check` names it."""
     found = {one.finding.severity for one in known if not one.gone}
     return "CRITICAL" if "critical" in found else "WARNING" if found else "OK"
@@ -121,19 +123,19 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.code, finding.subject
 
 
-def _without(one: Incident, now: int) -> Incident:
+def _mark_gone(one: Incident, now: int) -> Incident:
     return msgspec.structs.replace(one, gone=one.gone or now)
 
 
-def _ends(one: Incident, rules: Notify, now: int) -> bool:
+def _has_ended(one: Incident, rules: Notify, now: int) -> bool:
     return bool(one.gone) and now - one.gone >= rules.after * 1000
 
 
 def _is_over(one: Incident, rules: Notify, now: int) -> bool:
-    return not one.told and _ends(one, rules, now)
+    return not one.told and _has_ended(one, rules, now)
 
 
-def _begins(one: Incident, channel: str, rules: Notify, now: int) -> bool:
+def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
     """Say whether it is news: untold for long enough, or worse than it was told."""
     if one.gone:
         return False
@@ -143,7 +145,9 @@ def _begins(one: Incident, channel: str, rules: Notify, now: int) -> bool:
     return last.severity == "warning" and one.finding.severity == "critical"
 
 
-def _told(one: Incident, channel: str, severity: Severity | None, over: bool, now: int) -> Incident:
+def _note_told(
+    one: Incident, channel: str, severity: Severity | None, over: bool, now: int
+) -> Incident:
     told = dict(one.told)
     if severity is not None:
         told[channel] = Telling(now, severity)

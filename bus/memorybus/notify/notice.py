@@ -83,7 +83,7 @@ class Sender(msgspec.Struct, frozen=True):
     secrets: frozenset[str] = frozenset()
 
 
-def notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
+def build_notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
     """Return what a channel is told.
 
     Args:
@@ -93,13 +93,14 @@ def notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
         now: milliseconds.
     """
     began, still, ended = (
-        [_alarm(one, sender.secrets) for one in part] for part in (due.began, due.still, due.ended)
+        [_build_alarm(one, sender.secrets) for one in part]
+        for part in (due.began, due.still, due.ended)
     )
-    title = f"memorybus {sender.namespace}: {_counted(began, still, ended)}"
+    title = f"memorybus {sender.namespace}: {_describe_counts(began, still, ended)}"
     return Notice(
         state=state,
         title=title,
-        text=_plain("\n".join([f"{title} ({sender.host})", *_lines(began, still, ended)])),
+        text=_strip_markup("\n".join([f"{title} ({sender.host})", *_lines(began, still, ended)])),
         namespace=sender.namespace,
         host=sender.host,
         at=iso(now) or "",
@@ -109,21 +110,21 @@ def notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
     )
 
 
-def trial(sender: Sender, now: int) -> Notice:
+def build_test_notice(sender: Sender, now: int) -> Notice:
     """Return what `memorybus notify test` sends."""
     title = f"memorybus {sender.namespace}: a test, nothing is wrong"
     return Notice(
         kind="test",
         state="OK",
         title=title,
-        text=_plain(f"{title} ({sender.host})"),
+        text=_strip_markup(f"{title} ({sender.host})"),
         namespace=sender.namespace,
         host=sender.host,
         at=iso(now) or "",
     )
 
 
-def _alarm(one: Incident, secrets: frozenset[str]) -> Alarm:
+def _build_alarm(one: Incident, secrets: frozenset[str]) -> Alarm:
     found: Finding = one.finding
     subject, text, remedy = (
         visible(one_line(said, secrets)) for said in (found.subject, found.text, found.remedy)
@@ -134,7 +135,7 @@ def _alarm(one: Incident, secrets: frozenset[str]) -> Alarm:
     )
 
 
-def _counted(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm]) -> str:
+def _describe_counts(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm]) -> str:
     """Return how many of each there are, in words."""
     told = (("new", began), ("still wrong", still), ("over", ended))
     return ", ".join(f"{len(part)} {word}" for word, part in told if part)
@@ -148,5 +149,5 @@ def _lines(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm
     return [*lines[:_LINES], f"and {more} more"] if more > 0 else lines
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return text.translate(_NO_MARKUP)

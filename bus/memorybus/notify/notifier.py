@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status, spool_status
-from memorybus.health.services import everything, redis_away
+from memorybus.health.services import all_findings, redis_away_finding
 from memorybus.ids import new_id, new_rng
 from memorybus.notify.channels import Channel, channels_of, sender_of
 from memorybus.notify.host_note import HostNote
@@ -111,7 +111,7 @@ class Notifier:
             with self._translated():
                 self._bus.look(self._findings)
         except LogUnavailable as error:
-            return [redis_away(error, spool_status(self._settings).events)]
+            return [redis_away_finding(error, spool_status(self._settings).events)]
         return []
 
     @contextmanager
@@ -123,11 +123,11 @@ class Notifier:
 
     def _findings(self) -> Sequence[Finding]:
         status = read_status(self._settings)
-        return everything(status, self._settings.providers, self._clock.now_ms())
+        return all_findings(status, self._settings.providers, self._clock.now_ms())
 
 
 @contextmanager
-def telling(settings: Settings) -> Iterator[None]:
+def run_notifier(settings: Settings) -> Iterator[None]:
     """Have people told from a thread of its own while the block runs; nobody if nobody is named.
 
     Raises:

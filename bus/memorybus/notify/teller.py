@@ -16,8 +16,16 @@ from memorybus.concurrency.backoff import backoff
 from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding
 from memorybus.notify.channels import Channel
-from memorybus.notify.incidents import Due, Incidents, confirmed, due, of_channels, seen, worst
-from memorybus.notify.notice import Sender, notice
+from memorybus.notify.incidents import (
+    Due,
+    Incidents,
+    confirm_told,
+    drop_other_channels,
+    find_due,
+    update_incidents,
+    worst_state,
+)
+from memorybus.notify.notice import Sender, build_notice
 from memorybus.processes.fed import FedCommand
 
 _log = logging.getLogger("memorybus")
@@ -27,7 +35,7 @@ _LONGEST: Final = 300.0
 """Seconds until a channel that failed is tried again: after the first failure, and at most."""
 
 
-class Note(Protocol):
+class ToldNote(Protocol):
     """What was told, kept where the next teller finds it."""
 
     def read(self) -> bytes | None:
@@ -43,7 +51,7 @@ class Note(Protocol):
         ...
 
 
-class _Line:
+class _ChannelQueue:
     """One channel at work: what is being sent, and when to try again.
 
     Args:
@@ -69,19 +77,19 @@ class _Line:
         return self._sending is not None
 
     @property
-    def free(self) -> bool:
+    def can_send(self) -> bool:
         """Whether something may be sent now."""
         return not self.busy and self._clock.monotonic() >= self._next
 
     def send(self, told: Due, state: str, sender: Sender) -> None:
         """Begin to send."""
-        said = notice(told, state, sender, self._clock.now_ms())
+        said = build_notice(told, state, sender, self._clock.now_ms())
         try:
-            self._sending = told, self._channel.sending(said, self._clock)
+            self._sending = told, self._channel.start_sending(said, self._clock)
         except (OSError, ValueError) as error:
-            self._failed(str(error))
+            self._note_failure(str(error))
 
-    def taken(self) -> Due | None:
+    def take_delivered(self) -> Due | None:
         """Return what the channel has just taken; None if that is nothing. Never waits."""
         if self._sending is None:
             return None
@@ -91,7 +99,7 @@ class _Line:
             return None
         self._sending = None
         if failure:
-            self._failed(failure)
+            self._note_failure(failure)
             return None
         self._failures = 0
         counts = tuple(map(len, (told.began, told.still, told.ended)))
@@ -108,11 +116,11 @@ class _Line:
             self._sending[1].kill()
             self._sending = None
 
-    def _failed(self, why: str) -> None:
+    def _note_failure(self, why: str) -> None:
         wait = backoff(self._failures, self._rng, first=_FIRST, cap=_LONGEST)
         self._failures += 1
         self._next = self._clock.monotonic() + wait
-        why = self._channel.explained(why)
+        why = self._channel.describe_failure(why)
         _log.warning("nobody is told by %s: %s; the next try is in %.0f s", self.name, why, wait)
 
 
@@ -133,7 +141,7 @@ class Teller:
         rules: Notify,
         channels: Mapping[str, Channel],
         sender: Sender,
-        note: Note,
+        note: ToldNote,
         clock: Clock,
         rng: random.Random,
     ) -> None:
@@ -142,7 +150,7 @@ class Teller:
         self._sender = sender
         self._note = note
         self._clock = clock
-        self._lines = [_Line(name, one, clock, rng) for name, one in channels.items()]
+        self._lines = [_ChannelQueue(name, one, clock, rng) for name, one in channels.items()]
 
     @property
     def busy(self) -> bool:
@@ -160,11 +168,11 @@ class Teller:
             self._drop()
             return
         found = findings()  # before anything is taken note of that could be lost if this fails
-        known = of_channels(_read(note), [line.name for line in self._lines])
+        known = drop_other_channels(_read(note), [line.name for line in self._lines])
         for line in self._lines:
-            if (told := line.taken()) is not None:
-                known = confirmed(known, line.name, told, self._clock.now_ms())
-        known = seen(known, found, self._rules, self._clock.now_ms())
+            if (told := line.take_delivered()) is not None:
+                known = confirm_told(known, line.name, told, self._clock.now_ms())
+        known = update_incidents(known, found, self._rules, self._clock.now_ms())
         text = msgspec.json.encode(known)
         # Noted before anything is sent: who repeats it after us uses the same ids.
         if text == note or self._note.write(text):
@@ -186,19 +194,23 @@ class Teller:
 
     def _finish(self) -> None:
         """Note what was taken since the last look."""
-        taken = [(line.name, told) for line in self._lines if (told := line.taken()) is not None]
+        taken = [
+            (line.name, told) for line in self._lines if (told := line.take_delivered()) is not None
+        ]
         note = self._note.read() if taken else None
         if note is None:
             return
         known = _read(note)
         for name, told in taken:
-            known = confirmed(known, name, told, self._clock.now_ms())
+            known = confirm_told(known, name, told, self._clock.now_ms())
         self._note.write(msgspec.json.encode(known))
 
     def _send(self, known: Incidents) -> None:
         for line in self._lines:
-            if line.free and (told := due(known, line.name, self._rules, self._clock.now_ms())):
-                line.send(told, worst(known), self._sender)
+            if line.can_send and (
+                told := find_due(known, line.name, self._rules, self._clock.now_ms())
+            ):
+                line.send(told, worst_state(known), self._sender)
 
     def _drop(self) -> None:
         for line in self._lines:

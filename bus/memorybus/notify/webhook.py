@@ -19,14 +19,14 @@ from memorybus.config.settings import load, read_variable
 from memorybus.errors import ConfigError, MemoryBusError
 
 
-class _Stay(HTTPRedirectHandler):
+class _RefuseRedirects(HTTPRedirectHandler):
     """Follows nobody."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Return no other request: the answer is an error then."""
 
 
-def target(rules: Notify) -> tuple[str, str]:
+def read_target(rules: Notify) -> tuple[str, str]:
     """Return the webhook's address, and its token or "".
 
     Raises:
@@ -53,11 +53,11 @@ def post(url: str, token: str, body: bytes, timeout: float) -> str:
         headers["Authorization"] = f"Bearer {token}"
     try:
         request = Request(url, body, headers, method="POST")  # noqa: S310  the scheme was checked
-        with build_opener(_Stay).open(request, timeout=timeout):
+        with build_opener(_RefuseRedirects).open(request, timeout=timeout):
             return ""
     except HTTPError as error:
         error.close()
-        return _refused(error.code)
+        return _describe_refusal(error.code)
     except URLError as error:
         return f"it cannot be reached: {error.reason}"
     except TimeoutError:
@@ -66,7 +66,7 @@ def post(url: str, token: str, body: bytes, timeout: float) -> str:
         return f"it cannot be asked: {type(error).__name__}"
 
 
-def _refused(status: int) -> str:
+def _describe_refusal(status: int) -> str:
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return f"it answers {status}, a redirect, which is not followed; name the final address"
     return f"it answers {status}"
@@ -77,7 +77,7 @@ def main() -> int:
     try:
         rules = load().notify
         signal.alarm(math.ceil(rules.timeout) + 1)  # whoever started us may be gone
-        url, token = target(rules)
+        url, token = read_target(rules)
     except MemoryBusError as error:
         sys.stderr.write(f"{error}\n")
         return 1

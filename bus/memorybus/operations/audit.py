@@ -4,7 +4,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.events import OperatorActed, Scope, SessionRef
-from memorybus.health.monitor import watching
+from memorybus.health.monitor import open_monitor
 from memorybus.redis.keys import session_key
 
 OPERATORS = Scope(agent="memorybus", user="operators")
@@ -28,7 +28,7 @@ def tell(settings: Settings, act: OperatorActed) -> None:
         OutdatedWorkers: see there.
         MemoryBusError: it cannot be spooled, or Redis is away: nobody knows who is alive.
     """
-    with watching(settings) as monitor:
+    with open_monitor(settings) as monitor:
         if any(not worker.version for worker in monitor.roster.alive()):
             raise OutdatedWorkers(
                 "workers of an earlier release are alive, and would park the record of this act; "

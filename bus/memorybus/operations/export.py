@@ -20,7 +20,7 @@ from memorybus.operations.copies.generations import provider_of
 from memorybus.operations.ingest.event_lines import EventLines
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 NAMED = 1_000
@@ -129,16 +129,16 @@ def memories(
             yield msgspec.json.encode(memory) + b"\n"
 
 
-def _everybody(query: Query) -> Iterator[Want]:
+def _everybody(query: Query) -> Iterator[RecallRequest]:
     """Yield each person with each agent in each workspace; None where a query names none."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
             for workspace in query.workspaces or (None,):
-                yield Want(query="", agent=agent, user=user, workspace=workspace)
+                yield RecallRequest(query="", agent=agent, user=user, workspace=workspace)
 
 
 def _kept(
-    inspector: InstanceInspector, provider: str, instance: str, whose: Want
+    inspector: InstanceInspector, provider: str, instance: str, whose: RecallRequest
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:

@@ -18,7 +18,7 @@ import msgspec
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
@@ -33,7 +33,7 @@ from memorybus.processes.child import running_child
 from memorybus.processes.commands import archive_command
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.recall.purge import purge_sessions
 from memorybus.registry.instances import InstancesView
 
@@ -113,7 +113,7 @@ class ErasurePlan(msgspec.Struct, frozen=True):
     whose: Whose
     found: Found
     instances: dict[str, str]
-    letters: list[Dead]
+    letters: list[LocatedLetter]
 
 
 class InstanceErasure(msgspec.Struct, frozen=True):
@@ -272,7 +272,9 @@ class Eraser:
     def _erase_in(self, whose: Whose, name: str, provider: str) -> InstanceErasure:
         """Let one instance erase; a long erasure goes on until the time is up."""
         self._step(name)
-        want = Want(query="", agent=whose.agent, user=whose.user, workspace=whose.workspace)
+        want = RecallRequest(
+            query="", agent=whose.agent, user=whose.user, workspace=whose.workspace
+        )
         until = self._clock.monotonic() + self._wait
         while True:
             try:
@@ -283,7 +285,7 @@ class Eraser:
                     return InstanceErasure(name, problem=str(error))
                 self._clock.sleep(LOOK)
 
-    def _discard(self, letters: Sequence[Dead], reason: str, by: str) -> None:
+    def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
         """Have dead letters discarded by their lanes' owners."""
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
@@ -323,7 +325,7 @@ class Eraser:
         """
         self._step("log")
         with Stores(self._settings) as stores:
-            hidden = [Matcher(query) for query in stores.history.forgotten()]
+            hidden = [Matcher(query) for query in stores.history.forgotten_queries()]
             return remove_entries(
                 stores.history.log,
                 self._settings,

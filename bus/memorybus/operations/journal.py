@@ -77,7 +77,7 @@ def checked_history(settings: Settings) -> History:
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    history = History.of(connect_redis(settings), settings)
+    history = History.from_settings(connect_redis(settings), settings)
     history.log.check_partitions()
     return history
 
@@ -112,7 +112,7 @@ def newest(
         heads: the ends from which it reads back; the present ones if None.
         unread: if given, what cannot be read is told here, and the rest is read.
     """
-    found = history.newest(wanted.query(), heads, damage=unread)
+    found = history.scan_backward(wanted.query(), heads, damage=unread)
     return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
@@ -128,7 +128,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
         MissingEvent: history holds none of this id.
     """
     wanted = Query(ids=(event_id,))
-    found = next(iter(history.newest(wanted, damage=unread)), None)
+    found = next(iter(history.scan_backward(wanted, damage=unread)), None)
     if found is None:
         raise MissingEvent(
             f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "

@@ -42,7 +42,7 @@ class Stores:
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
         self.steering = Steering(self._redis, keys)
-        self.history = History.of(self._redis, settings)
+        self.history = History.from_settings(self._redis, settings)
 
     def check(self) -> None:
         """Make sure that the log is the one the settings mean.

@@ -8,7 +8,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.notify.channels import channels_of, sender_of
-from memorybus.notify.notice import trial
+from memorybus.notify.notice import build_test_notice
 
 _NOBODY = (
     "nobody is told of findings: write `url`, `url_env` or `command` into the table [notify] of "
@@ -44,9 +44,9 @@ def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
     for name, channel in channels.items():
         begun = clock.monotonic()
         try:
-            notice = trial(sender_of(settings), clock.now_ms())
-            failure = channel.sending(notice, clock).wait()
+            notice = build_test_notice(sender_of(settings), clock.now_ms())
+            failure = channel.start_sending(notice, clock).wait()
         except (OSError, ValueError) as error:
             failure = str(error)
         took = round(clock.monotonic() - begun, 3)
-        yield Sent(name, not failure, channel.explained(failure), took)
+        yield Sent(name, not failure, channel.describe_failure(failure), took)

@@ -1,4 +1,4 @@
-"""A child process of ours: it is started with its environment, heard, and seen to its end."""
+"""A child process of ours: start it with its environment, read its reports, end it."""
 
 import os
 import select
@@ -41,8 +41,8 @@ class ChildProcess:
 
     Attributes:
         pid: its process id.
-        patience: seconds that it gets between SIGTERM and SIGKILL.
-        error: why it ends, if it has said so.
+        patience: seconds between SIGTERM and SIGKILL.
+        error: why it ends, if it has reported that.
 
     Args:
         command: what to run.
@@ -87,8 +87,8 @@ class ChildProcess:
     # -- what it says -----------------------------------------------------------------------------
 
     def listen(self) -> int | None:
-        """Take in what it has said; return its exit code, None while it runs. Never waits."""
-        code = self._process.poll()  # before reading: what it said before its end is not missed
+        """Read its new reports; return its exit code, None while it runs. Never waits."""
+        code = self._process.poll()  # before reading, so that its last words are not missed
         for _ in range(_MOST_CHUNKS):
             chunk = self._read()
             if not chunk:
@@ -100,7 +100,7 @@ class ChildProcess:
         return code
 
     def _read(self) -> bytes | None:
-        """Return what there is to read: None for nothing now, b"" for nothing any more."""
+        """Return the next bytes of its output: None if there are none now, b"" at the end."""
         if self._output is None:
             return b""
         try:
@@ -174,7 +174,7 @@ class ChildProcess:
         return code
 
     def stop(self, timeout: float | None = None) -> int:
-        """Tell it to end, and see to it; see `end`."""
+        """Send SIGTERM, then `end` it."""
         self.terminate()
         return self.end(timeout)
 
@@ -220,7 +220,7 @@ def wait_for_any(
     """
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(one for one in outputs if one is not None)]
-    if None in outputs:  # it is about to end, which no descriptor tells
+    if None in outputs:  # it is about to end, which no descriptor shows
         timeout = _LOOK if timeout is None else min(_LOOK, timeout)
     select.select(descriptors, [], [], timeout)
 

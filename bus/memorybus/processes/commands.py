@@ -74,7 +74,7 @@ def archive_command() -> list[str]:
 def describe_instance(
     settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
 ) -> InstanceDescription:
-    """Ask a child what an instance, or a copy of it called `name`, would be; nothing is opened.
+    """Let a child describe an instance, or a copy of it called `name`; nothing is opened.
 
     Raises:
         MissingProvider, ConfigError: it cannot be made here.
@@ -139,7 +139,7 @@ def try_instance(
 def erase_owner(
     settings: Settings, names: Sequence[str], agent: str, user: str
 ) -> dict[str, tuple[str, ...]]:
-    """Let a child erase what an owner has in some instances; return what is left, by instance."""
+    """Let a child erase an owner's memories in some instances; return what is left, by instance."""
     words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
     left = dict.fromkeys(names, ("nothing is known of what was written there",))
     with running_child(module_command(_WORKERS, "erase", *words), settings) as child:

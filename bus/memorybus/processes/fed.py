@@ -1,4 +1,4 @@
-"""A command that gets one text on its standard input, and a bounded time to deal with it."""
+"""Runs a command with one text on its standard input and a bounded time."""
 
 import os
 import signal
@@ -14,14 +14,14 @@ _HEARD: Final = 4_096
 """Bytes of its standard error, from the end on, that are looked at."""
 
 _LOOK: Final = 0.02
-"""Seconds between looks of who waits for it."""
+"""Seconds between looks of `wait`."""
 
 _REAP: Final = 1.0
-"""Seconds in which the kernel removes what was killed."""
+"""Seconds to wait for the kernel to remove a killed process."""
 
 
 class FedCommand:
-    """A running command. Nothing of it makes us wait: its input and its complaints are files.
+    """A running command. Its input and its standard error are files, so it never makes us wait.
 
     It leads a session of its own, which ends with it if it takes too long.
 

@@ -18,7 +18,7 @@ class Death(msgspec.Struct, frozen=True):
     """How a child ended, or why it could not be started.
 
     Attributes:
-        child: it, with what it has said; None if it could not be started.
+        child: the child with its reports; None if it could not be started.
         code: its exit code.
         why: the reason, as far as it is known.
         delay: seconds until another one is started.
@@ -30,7 +30,7 @@ class Death(msgspec.Struct, frozen=True):
     delay: float
 
     def __str__(self) -> str:
-        """Say it for people."""
+        """Describe it for people."""
         if self.child is None:
             return f"cannot be started: {self.why}"
         return f"ended (exit code {self.code})" + (f": {self.why}" if self.why else "")

@@ -13,7 +13,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def end_on_stop() -> None:
-    """Let SIGINT end this process at once and without a word, as SIGTERM does, until more is said.
+    """Let SIGINT end this process at once and silently, as SIGTERM does, until `unwind_on_stop`.
 
     For the time in which modules are loaded: there is nothing to unwind, and Python would print
     where in an import it was interrupted.
@@ -57,7 +57,7 @@ def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
     the main thread alone: on another there is nothing to hold back.
 
     Args:
-        hurry: called when one of them comes; may make the block shorter.
+        hurry: called for each signal; may make the block end sooner.
     """
     pending: list[int] = []
 

@@ -1,6 +1,6 @@
-"""What is remembered for a session: asked for ahead, kept warm, read in one round trip.
+"""Recall: what is remembered for a session is asked for ahead, kept warm, read in one round trip.
 
-Requests and results enter here; the providers' answers are made in the workers' jobs. Sessions
-read it, and the sending side puts its requests behind the events that they should see. Operators
-ask in a session's place (`live`, `asking`).
+This package writes requests and reads results; the workers' jobs make the providers' answers.
+Sessions read the results. The sending side sends a request only after the events that its answer
+should include. Operators ask in place of a session (`live`, `asking`).
 """

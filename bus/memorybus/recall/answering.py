@@ -1,4 +1,4 @@
-"""Which providers answer recalls now, looked up at most once a second."""
+"""Looks up which providers answer recalls now, at most once a second."""
 
 import threading
 
@@ -12,19 +12,20 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 _LOOK_EVERY = 1.0
-"""Seconds between two looks; heartbeats of workers come no more often."""
+"""Seconds between two look-ups; heartbeats of workers come no more often."""
 
 
-class Answering(msgspec.Struct, frozen=True):
-    """Who answers.
+class RecallProviders(msgspec.Struct, frozen=True):
+    """The providers, by what they can answer now.
 
     Attributes:
         known: all registered providers.
-        recalling: those whose recalls a live worker answers.
-        asked: those that are asked ahead: these, or while no worker lives the configured ones,
-            whose requests then wait for one.
-        prompting: those that add to system prompts.
-        paused: those that are left out of all of these, as several of their recalls failed.
+        recalling: the providers whose recalls a live worker answers.
+        asked: the providers that are asked ahead: those of `recalling`, or, if no worker is alive,
+            the configured ones; their requests then wait for a worker.
+        prompting: the providers that add to system prompts.
+        paused: the providers that `recalling`, `asked` and `prompting` leave out, because several
+            of their recalls failed.
     """
 
     known: frozenset[str] = frozenset()
@@ -34,16 +35,16 @@ class Answering(msgspec.Struct, frozen=True):
     paused: tuple[str, ...] = ()
 
 
-class AnsweringProviders:
+class RecallProviderLookup:
     """Looks up who answers. Thread-safe; raises what redis-py raises, and `LogError`.
 
     Attributes:
-        latest: what the last look found.
+        latest: the result of the last look-up.
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
-        """Look at nothing yet."""
-        self.latest = Answering()
+        """Prepare; the first call of `current` looks."""
+        self.latest = RecallProviders()
         self._roster = Roster(redis, Keys(settings.namespace))
         self._health = RecallHealth(redis, Keys(settings.namespace))
         self._configured = settings.providers
@@ -51,15 +52,15 @@ class AnsweringProviders:
         self._look_at = 0.0
         self._lock = threading.Lock()
 
-    def now(self) -> Answering:
-        """Return who answers, as of a second ago at most."""
+    def current(self) -> RecallProviders:
+        """Return who answers; the answer is at most a second old."""
         with self._lock:
             if self._clock.monotonic() >= self._look_at:
-                self.latest = self._looked()
+                self.latest = self._look_up()
                 self._look_at = self._clock.monotonic() + _LOOK_EVERY
             return self.latest
 
-    def _looked(self) -> Answering:
+    def _look_up(self) -> RecallProviders:
         served = self._roster.answering_providers()
         recalling = [name for name, info in served.items() if info.recall]
         asked = recalling or list(self._configured)
@@ -69,7 +70,7 @@ class AnsweringProviders:
         def able(names: list[str]) -> tuple[str, ...]:
             return tuple(name for name in names if not health[name].paused)
 
-        return Answering(
+        return RecallProviders(
             known=frozenset(self._roster.providers()),
             recalling=able(recalling),
             asked=able(asked),

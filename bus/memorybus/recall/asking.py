@@ -1,8 +1,8 @@
-"""What a prompt would be given now, for an operator: who says what, why, how soon; the very block.
+"""Shows an operator what a prompt would be given now: the block, and each provider's part in it.
 
 It asks as an agent's session does (`recall.prompt`), by the same lists and with the same patience,
-and hears for longer: so it is known who is late, and what the late ones would have said. Nothing is
-counted and nothing is kept warm for the session.
+but listens for longer. So the operator sees which providers are late, and what they would have
+said. Nothing is counted, and nothing is kept warm for the session.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,13 @@ from memorybus.recall.exchange import PromptExchange
 from memorybus.recall.fresh import FreshAnswers
 from memorybus.recall.model import (
     RecalledItem,
-    Want,
+    RecallRequest,
     WarmAsk,
     WarmResult,
     is_trivial,
     items_of,
     slot_of,
-    written_by,
+    written_partitions,
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.redis.connect import connect_redis, translate_redis_error
@@ -44,18 +44,19 @@ from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block, without_repeats
 
 Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
-"""How a provider answered: it stood ready, came in time, came too late or not at all, failed, is
-left out for a while after failures, or has no worker that answers its recalls."""
+"""How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
+came too late or not at all; ``failed``: the recall failed; ``paused``: after failures the provider
+is not asked for a while; ``unserved``: no worker answers its recalls."""
 
 
-class WhoAsks(msgspec.Struct, frozen=True):
-    """As whom a prompt is asked; None stands for everyone, which only an operator asks.
+class Asker(msgspec.Struct, frozen=True):
+    """For whom a prompt is asked. None stands for everyone, which only an operator may ask.
 
     Attributes:
         agent: the agent.
         user: the person.
-        workspace: the project, "" for none.
-        session: in which session, which may have warm answers; "" for a new one.
+        workspace: the project; "" for none.
+        session: the session, which may have warm answers; "" for a new one.
     """
 
     agent: str | None = "default"
@@ -65,20 +66,20 @@ class WhoAsks(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> Scope | None:
-        """The one scope that is meant; None if several are."""
+        """The scope of the asker; None if it asks for several scopes."""
         if self.agent is None or self.user is None or self.workspace is None:
             return None
         return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
 
 
 class ProviderAnswer(msgspec.Struct, frozen=True):
-    """One provider's part.
+    """One provider's part in the answer to a prompt.
 
     Attributes:
-        provider: whose.
+        provider: the provider.
         outcome: how it answered.
         ms: how long it took, in milliseconds; None if it was not asked, or did not answer.
-        memories: how many it said.
+        memories: how many memories it returned.
         given: how many of them stand in the block.
         why: why it did not answer; "" if it did.
     """
@@ -91,14 +92,15 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class AskedPrompt(msgspec.Struct, frozen=True):
+class PromptPreview(msgspec.Struct, frozen=True):
     """What a prompt would be given.
 
     Attributes:
-        block: the block, word for word; "" if it would be given none.
+        block: the memory block, word for word; "" if there is none.
         answers: each provider's part.
-        items: what they said, with why it was found, in the order of providers; also the late ones.
-        trivial: whether the prompt asks nothing, so that nobody was asked.
+        items: the memories that providers returned, each with why it was found, in the order of
+            providers; those that came late are included.
+        trivial: whether the prompt asks nothing, so that no provider was asked.
         waited_ms: how long the prompt would have waited.
         patience_ms: how long a prompt waits at most.
     """
@@ -111,21 +113,21 @@ class AskedPrompt(msgspec.Struct, frozen=True):
     patience_ms: float = 0.0
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """A reply: what was said, None for a failure; after how many seconds; whether in time."""
+class TimedReply(msgspec.Struct, frozen=True):
+    """A reply: the result (None for a failure), after how many seconds, and whether in time."""
 
     result: WarmResult | None
     after: float
     in_time: bool
 
 
-class PatientAsks:
-    """Asks as a prompt does (`recall.prompt.AsksNow`), and goes on listening.
+class PatientAsker:
+    """A `recall.prompt.PromptAsker` that goes on listening when the prompt would not wait any more.
 
     Attributes:
-        asked: whom it asked.
-        heard: who answered.
-        waited: seconds for which the prompt would have waited.
+        asked: the providers that it asked.
+        replies: the replies, by provider.
+        waited_seconds: seconds for which the prompt would have waited.
 
     Args:
         exchange: the connections.
@@ -134,79 +136,79 @@ class PatientAsks:
     """
 
     def __init__(self, exchange: PromptExchange, clock: Clock, timeout: float) -> None:
-        """Ask nobody yet."""
+        """Prepare; no provider is asked yet."""
         self.asked: frozenset[str] = frozenset()
-        self.heard: dict[str, Heard] = {}
-        self.waited = 0.0
+        self.replies: dict[str, TimedReply] = {}
+        self.waited_seconds = 0.0
         self._exchange = exchange
         self._clock = clock
         self._timeout = timeout
 
-    def answering(self) -> frozenset[str]:
-        """Return who answers recalls now."""
-        return frozenset(self._exchange.answering.now().recalling)
+    def recalling_providers(self) -> frozenset[str]:
+        """Return the providers that answer recalls now."""
+        return frozenset(self._exchange.answering.current().recalling)
 
     def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
-        """Ask everyone, listen until all have answered, and return who was in time."""
-        self.asked = self.answering() - there
+        """Ask all providers, listen until all have answered, and return the replies in time."""
+        self.asked = self.recalling_providers() - there
         if self.asked:
             self._listen(question, wait)
-        in_time = {name: one.result for name, one in self.heard.items() if one.in_time}
-        last = max((one.after for one in self.heard.values()), default=0.0)
-        self.waited = min(wait, last) if self.asked <= in_time.keys() else wait
+        in_time = {name: one.result for name, one in self.replies.items() if one.in_time}
+        last = max((one.after for one in self.replies.values()), default=0.0)
+        self.waited_seconds = min(wait, last) if self.asked <= in_time.keys() else wait
         return FreshAnswers(self.asked, in_time, ended=True)
 
     def _listen(self, question: WarmAsk, wait: float) -> None:
         began = self._clock.monotonic()
         ask = self._exchange.ask(question, self.asked, new_id(), self._timeout)
         until = began + self._timeout
-        while not self.asked <= self.heard.keys() and self._clock.monotonic() < until:
-            reply = self._exchange.reply(ask, until - self._clock.monotonic())
+        while not self.asked <= self.replies.keys() and self._clock.monotonic() < until:
+            reply = self._exchange.await_reply(ask, until - self._clock.monotonic())
             if reply is not None and reply.provider in self.asked:
                 after = self._clock.monotonic() - began
-                self.heard[reply.provider] = Heard(reply.result, after, after <= wait)
+                self.replies[reply.provider] = TimedReply(reply.result, after, after <= wait)
 
 
-def asked_prompt(
+def preview_prompt(
     settings: Settings,
     text: str,
-    who: WhoAsks,
+    who: Asker,
     *,
     budget: int | None = None,
     timeout: float = 10.0,
     clock: Clock = SYSTEM,
-) -> AskedPrompt:
+) -> PromptPreview:
     """Ask what a prompt would be given now.
 
     Args:
-        settings: which bus.
-        text: the prompt; a blank one asks for what matters most, as the first one of a session
-            that says no more than "hello".
-        who: as whom.
+        settings: the settings of the bus.
+        text: the prompt. A blank one asks for what matters most, as does the first prompt of a
+            session that only says "hello".
+        who: for whom it asks.
         budget: characters of the block; the setting `recall_budget` if None.
-        timeout: seconds for which late answers are waited for.
+        timeout: seconds for which it waits for late answers.
         clock: time.
 
     Raises:
-        ConfigError: a session is named, and no single scope.
+        ConfigError: a session is named, but not the one scope that it belongs to.
         LogUnavailable: Redis is away.
     """
     if who.session and who.scope is None:
         raise ConfigError("a session is one agent's with one person: name both")
     query = clean_text(text).strip()
     if query and is_trivial(query):
-        return AskedPrompt("", trivial=True)
+        return PromptPreview("", trivial=True)
     redis = connect_redis(settings)
     try:
-        return _Asking(redis, settings, clock).run(query, who, budget, timeout)
+        return _PromptPreviewer(redis, settings, clock).run(query, who, budget, timeout)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
 
-class _Asking:
-    """One question; belongs to one thread."""
+class _PromptPreviewer:
+    """Asks one question. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
         self._redis = redis
@@ -214,15 +216,15 @@ class _Asking:
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
-    def run(self, query: str, who: WhoAsks, budget: int | None, timeout: float) -> AskedPrompt:
+    def run(self, query: str, who: Asker, budget: int | None, timeout: float) -> PromptPreview:
         settings = self._settings
         room = settings.recall_budget if budget is None else budget
-        session = self._session(who)
-        warm, order = self._warm(who.scope, session)
-        slot = text_digest(new_id())  # of nobody: the session keeps its own answers
-        question = self._question(query, who, session, slot, room)
+        session = self._find_session(who)
+        warm, order = self._read_warm(who.scope, session)
+        slot = text_digest(new_id())  # a slot of our own: the session's answers stay as they are
+        question = self._build_question(query, who, session, slot, room)
         exchange = PromptExchange(settings, self._clock)
-        asks = PatientAsks(exchange, self._clock, timeout)
+        asks = PatientAsker(exchange, self._clock, timeout)
         try:
             prompt = Prompt(query, text_digest(query), lambda: question)
             answers = PromptAnswers(asks, PromptCounter(), self._clock)
@@ -231,37 +233,39 @@ class _Asking:
             self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
             exchange.close()
         ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
-        block = build_block(without_repeats(order.ordered(lines)), room)
-        shown = {name: _shown(block, said) for name, said in lines.items()}
-        parts = self._parts(asks, ready, shown)
-        return AskedPrompt(
+        block = build_block(without_repeats(order.in_provider_order(lines)), room)
+        shown = {name: _count_shown(block, said) for name, said in lines.items()}
+        parts = self._describe_providers(asks, ready, shown)
+        return PromptPreview(
             block=block,
             answers=parts,
             items=_items(asks, ready, [one.provider for one in parts]),
-            waited_ms=round(asks.waited * 1000, 1),
+            waited_ms=round(asks.waited_seconds * 1000, 1),
             patience_ms=round(settings.prefetch_wait * 1000, 1),
         )
 
-    def _question(
-        self, query: str, who: WhoAsks, session: SessionRef | None, slot: str, room: int
+    def _build_question(
+        self, query: str, who: Asker, session: SessionRef | None, slot: str, room: int
     ) -> WarmAsk:
-        want = Want(query, who.agent, who.user, who.workspace, session, room, detail=True)
+        want = RecallRequest(query, who.agent, who.user, who.workspace, session, room, detail=True)
         after: tuple[int, ...] = ()
         if session is not None and who.scope is not None:
-            after = written_by(who.scope, session, self._settings.partitions)
+            after = written_partitions(who.scope, session, self._settings.partitions)
         return WarmAsk(slot, 0, want, after)
 
-    def _session(self, who: WhoAsks) -> SessionRef | None:
-        """Return a session's newest place, as far back as an answer of its may still be warm."""
+    def _find_session(self, who: Asker) -> SessionRef | None:
+        """Return a session's newest place; look back only as long as its answers stay warm."""
         if not who.session:
             return None
         oldest = self._clock.now_ms() - round(self._settings.recall_ttl * 1000)
-        found = History.of(self._redis, self._settings).newest(Query(sessions=(who.session,)))
+        found = History.from_settings(self._redis, self._settings).scan_backward(
+            Query(sessions=(who.session,))
+        )
         recent = takewhile(lambda event: event.envelope.at >= oldest, found)
-        refs = (one.envelope.session for one in recent if _is_of(one.envelope.scope, who))
+        refs = (one.envelope.session for one in recent if _has_scope(one.envelope.scope, who))
         return next(refs, SessionRef(who.session, who.session))
 
-    def _warm(
+    def _read_warm(
         self, scope: Scope | None, session: SessionRef | None
     ) -> tuple[dict[str, WarmResult], WarmCache]:
         cache = WarmCache(self._settings, self._clock, lambda: "up")
@@ -273,8 +277,8 @@ class _Asking:
         finally:
             cache.close()
 
-    def _parts(
-        self, asks: PatientAsks, ready: Mapping[str, WarmResult], given: Mapping[str, int]
+    def _describe_providers(
+        self, asks: PatientAsker, ready: Mapping[str, WarmResult], given: Mapping[str, int]
     ) -> tuple[ProviderAnswer, ...]:
         """Return each provider's part, in the order of a block."""
         roster = Roster(self._redis, self._keys)
@@ -286,7 +290,7 @@ class _Asking:
             if name in ready:
                 return ProviderAnswer(name, "warm", 0.0, len(ready[name].lines), shown)
             if name in asks.asked:
-                return _answered(name, asks.heard.get(name), shown, error)
+                return _describe_answer(name, asks.replies.get(name), shown, error)
             if health[name].paused:
                 return ProviderAnswer(name, "paused", given=shown, why=error)
             why = "no live worker answers its recalls"
@@ -295,7 +299,7 @@ class _Asking:
         return tuple(map(part, names))
 
 
-def _answered(name: str, heard: Heard | None, given: int, error: str) -> ProviderAnswer:
+def _describe_answer(name: str, heard: TimedReply | None, given: int, error: str) -> ProviderAnswer:
     if heard is None:
         return ProviderAnswer(name, "late", None, 0, given, "no answer for as long as was waited")
     took = round(heard.after * 1000, 1)
@@ -306,16 +310,16 @@ def _answered(name: str, heard: Heard | None, given: int, error: str) -> Provide
 
 
 def _items(
-    asks: PatientAsks, ready: Mapping[str, WarmResult], names: Sequence[str]
+    asks: PatientAsker, ready: Mapping[str, WarmResult], names: Sequence[str]
 ) -> tuple[RecalledItem, ...]:
-    said = {name: one.result for name, one in asks.heard.items() if one.result is not None}
+    said = {name: one.result for name, one in asks.replies.items() if one.result is not None}
     return items_of(dict(ready) | said, names)
 
 
-def _shown(block: str, lines: Sequence[str]) -> int:
+def _count_shown(block: str, lines: Sequence[str]) -> int:
     """Return how many of some lines stand in a block."""
     return sum(f"\n{line}\n" in block for line in lines)
 
 
-def _is_of(scope: Scope, who: WhoAsks) -> bool:
+def _has_scope(scope: Scope, who: Asker) -> bool:
     return (scope.agent, scope.user, scope.workspace) == (who.agent, who.user, who.workspace)

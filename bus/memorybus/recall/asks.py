@@ -1,8 +1,9 @@
-"""A prompt's question to one provider, and its reply: two lists in the Redis of the jobs.
+"""A prompt's question to a provider, and the reply: two lists in the Redis of the jobs.
 
-RQ takes several milliseconds for a job, and nobody who waits for it is woken. A prompt cannot wait
-for that, so it goes by a list that a thread of the recall process blocks on, and the reply by a
-list that the asker blocks on. What is asked ahead of a turn stays a job of RQ (`queue`).
+RQ needs several milliseconds for a job, and does not wake whoever waits for the result. That is too
+slow for a prompt. So its question goes into a list on which a thread of the recall process blocks,
+and the reply into a list on which the asker blocks. Questions that are asked ahead of a turn stay
+jobs of RQ (`queue`).
 """
 
 from collections.abc import Collection
@@ -11,31 +12,31 @@ from typing import Any
 import msgspec
 from redis import Redis
 
-from memorybus.recall.model import Want, WarmResult
+from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
 
 LIFE = 30
-"""Seconds for which a question waits that nobody takes, and a reply that nobody reads."""
+"""Seconds after which a question that nobody takes, or a reply that nobody reads, expires."""
 
 LONGEST = 1_000
-"""Questions that may wait for one provider; the oldest are dropped beyond it (G10)."""
+"""How many questions may wait for one provider; beyond it the oldest are dropped (G10)."""
 
 
 class PromptAsk(msgspec.Struct, frozen=True):
-    """What a provider is asked now (stored as JSON).
+    """A prompt's question to a provider (stored as JSON).
 
     Attributes:
         id: 32 hex digits; names the list of the replies.
         slot: the session's slot, where the answer is kept warm.
-        generation: of the request in that slot.
+        generation: the generation of the request in that slot.
         want: the request.
-        until_ms: when its asker gives up, by the clock of the log's Redis.
+        until_ms: when the asker gives up, by the clock of the log's Redis.
     """
 
     id: str
     slot: str
     generation: int
-    want: Want
+    want: RecallRequest
     until_ms: int
 
 
@@ -50,10 +51,10 @@ _ask_decoder = msgspec.json.Decoder(PromptAsk)
 _reply_decoder = msgspec.msgpack.Decoder(PromptReply)
 
 
-def put(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> None:
-    """Ask some providers, in one round trip. The newest question is taken first.
+def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> None:
+    """Ask some providers, in one round trip. They take the newest question first.
 
-    So under a load that is too high some prompts have their answer in time, instead of none.
+    So when the load is too high, some prompts get their answer in time instead of none.
 
     Raises:
         redis.RedisError: Redis is away.
@@ -68,18 +69,18 @@ def put(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> 
         pipe.execute()
 
 
-def take(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
+def take_question(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
     """Wait for a question to a provider for at most `timeout` seconds.
 
     Raises:
         redis.RedisError: Redis is away.
-        msgspec.MsgspecError: what was there is no question.
+        msgspec.MsgspecError: the list held something that is not a question.
     """
     found: Any = jobs.blpop([keys.asks(provider)], timeout)
     return None if found is None else _ask_decoder.decode(found[1])
 
 
-def reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
+def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
     """Wake the asker with one provider's reply.
 
     Raises:
@@ -92,12 +93,12 @@ def reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
         pipe.execute()
 
 
-def reply_to(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
+def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
     """Wait for the next reply to a question for at most `timeout` seconds.
 
     Raises:
         redis.RedisError: Redis is away.
-        msgspec.MsgspecError: what was there is no reply.
+        msgspec.MsgspecError: the list held something that is not a reply.
     """
     found: Any = jobs.blpop([keys.answers(ask.id)], timeout)
     return None if found is None else _reply_decoder.decode(found[1])

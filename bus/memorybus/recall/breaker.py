@@ -1,8 +1,8 @@
-"""How each provider's recalls went lately: it decides when asking pauses, and people read it.
+"""Records how each provider's recalls went lately, for people, and pauses asking after failures.
 
 There is one hash per provider, kept for a day after the last failure. The pause is a key that
-expires by itself, so that no two clocks are compared. When it has expired, the next recall is the
-probe: if it fails too, the pause is twice as long.
+expires by itself, so that no two clocks have to be compared. After the pause, the next recall is a
+probe: if it fails too, the next pause is twice as long.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from redis import Redis
 from memorybus.redis.keys import Keys
 
 _DAY_MS = 86_400_000
-ENDURED = 3
-"""So many failures in a row pause the asking."""
+FAILURES_BEFORE_PAUSE = 3
+"""After this many failures in a row, the provider is not asked for a while."""
 
 _LONGEST = 30.0
 
@@ -26,10 +26,10 @@ class RecentRecalls(msgspec.Struct, frozen=True):
     Attributes:
         failing: failures in a row.
         failed: failures since the last day without one.
-        skipped: recalls not made, for the pause or the queue's bound, in the same time.
+        skipped: recalls not made, because of a pause or the queue's bound, in the same time.
         failed_at: when the last failure was, milliseconds since the Unix epoch, or None.
         error: the last failure in one bounded line, credentials masked, or "".
-        paused: whether asking pauses.
+        paused: whether the provider is not asked at present.
     """
 
     failing: int = 0
@@ -41,10 +41,10 @@ class RecentRecalls(msgspec.Struct, frozen=True):
 
 
 def pause_after(failing: int) -> float:
-    """Return the seconds to pause after so many failures in a row: none, then 1, 2, 4 up to 30."""
-    if failing < ENDURED:
+    """Return how long to pause after failures in a row: 0 s at first, then 1, 2, 4 up to 30 s."""
+    if failing < FAILURES_BEFORE_PAUSE:
         return 0.0
-    doublings = min(failing - ENDURED, 10)
+    doublings = min(failing - FAILURES_BEFORE_PAUSE, 10)
     return min(_LONGEST, 2.0**doublings)
 
 
@@ -63,15 +63,15 @@ class RecallHealth:
                 pipe.hgetall(self._keys.recalls(name))
                 pipe.exists(self._keys.paused(name))
             replies = iter(pipe.execute())
-        return {name: _health(next(replies), next(replies)) for name in providers}
+        return {name: _decode_health(next(replies), next(replies)) for name in providers}
 
-    def failed(self, provider: str, error: str, now_ms: int) -> None:
-        """Note a failure, and pause if there were several in a row.
+    def note_failure(self, provider: str, error: str, now_ms: int) -> None:
+        """Note a failure, and pause the provider if there were several in a row.
 
         Args:
-            provider: whose.
-            error: why, as `redact.describe_error` returns it.
-            now_ms: when, for people.
+            provider: the provider.
+            error: the reason, as `redact.describe_error` returns it.
+            now_ms: the time, for people.
         """
         key = self._keys.recalls(provider)
         with self._redis.pipeline(transaction=True) as pipe:
@@ -84,7 +84,7 @@ class RecallHealth:
         if pause:
             self._redis.set(self._keys.paused(provider), "1", px=round(pause * 1000))
 
-    def answered(self, provider: str) -> None:
+    def note_success(self, provider: str) -> None:
         """Note that a provider which had failed answers again."""
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.recalls(provider), "failing", 0)
@@ -92,8 +92,8 @@ class RecallHealth:
             pipe.delete(self._keys.paused(provider))
             pipe.execute()
 
-    def skipped(self, providers: Sequence[str]) -> None:
-        """Count a recall that is not made."""
+    def count_skipped(self, providers: Sequence[str]) -> None:
+        """Count for each provider a recall that is not made."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
                 pipe.hincrby(self._keys.recalls(name), "skipped", 1)
@@ -101,10 +101,10 @@ class RecallHealth:
             pipe.execute()
 
 
-def _health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
+def _decode_health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
     def count(name: bytes) -> int:
         text = fields.get(name, b"0")
-        return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known
+        return int(text) if text.isdigit() else 0  # another program wrote the field
 
     return RecentRecalls(
         failing=count(b"failing"),

@@ -1,7 +1,7 @@
-"""The warm cache: an agent's reads of what was recalled for its sessions.
+"""The warm cache: an agent reads here what was recalled for its sessions.
 
-No failure and no delay of Redis reaches the agent from here: a read answers within its deadline,
-if need be with nothing (G9).
+No failure and no delay of Redis reaches the agent: a read returns within its deadline, if necessary
+with nothing (G9).
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger("memorybus")
 
 _LOOK = 0.01
 _OTHERS = 0.05
-"""Seconds between looks for an answer, and for which the others have time after the first."""
+"""Seconds between looks for an answer; seconds that other providers get after the first answer."""
 
 _LEAST = 0.001
 _NEARLY = 0.95
@@ -57,26 +57,27 @@ class WarmCache:
         self.failures = 0
 
     def sections(self, owner: str, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return what is warm in a slot, or in that of the session it continues.
+        """Return the warm lines of a session's slot, or of the slot of the session it continues.
 
         Args:
-            owner: who asks (`keys.owner_slot`).
-            slot: the session's own.
+            owner: the owner who asks (`keys.owner_slot`).
+            slot: the session's slot.
             fallback: the slot of the session before, or "".
 
         Returns:
-            The providers in their order, with their lines.
+            The providers in the order of a memory block, with their lines.
         """
         results = self.read(owner, [slot, fallback] if fallback else [slot])
-        return self.ordered({name: result.lines for name, result in results.items()})
+        return self.in_provider_order({name: result.lines for name, result in results.items()})
 
     def await_results(self, owner: str, slot: str, until: float) -> None:
-        """Wait for the first result of a slot, and a moment for others (G9).
+        """Wait for the first result of a slot, and a moment longer for others (G9).
 
         Args:
-            owner: whose it is (`keys.owner_slot`).
-            slot: what was asked for.
-            until: monotonic time, at the latest; no wait while Redis is known to be away.
+            owner: the owner of the slot (`keys.owner_slot`).
+            slot: the slot.
+            until: the monotonic time at which to stop; while Redis is known to be away, it does
+                not wait.
         """
         answered = False
         while self._log_state() != "down" and self._clock.monotonic() < until:
@@ -87,8 +88,8 @@ class WarmCache:
     def read(self, owner: str, slots: Sequence[str]) -> dict[str, WarmResult]:
         """Return the warm results of the first slot that has any, by provider.
 
-        None that may hold what its owner took back since. Empty if there are none, or none in time
-        (counted in `failures`).
+        Results that may hold what their owner has taken back since are left out. The dict is empty
+        if there are none, or if Redis did not answer in time (counted in `failures`).
         """
         self._check_process()
         until = self._clock.monotonic() + self._settings.prefetch_deadline
@@ -99,9 +100,9 @@ class WarmCache:
                 self.failures += 1
                 return {}
             warm = [self._keys.warm(slot) for slot in slots]
-            marks, *found = self._fields([self._keys.retracted(owner), *warm], until)
+            marks, *found = self._read_hashes([self._keys.retracted(owner), *warm], until)
             fields = next((fields for fields in found if fields), [])
-            return _unmarked(warm_results(_pairs(fields)), dict(_pairs(marks)))
+            return _drop_retracted(warm_results(_pairs(fields)), dict(_pairs(marks)))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
             _log.debug("prefetch: %s", error)
@@ -109,14 +110,14 @@ class WarmCache:
         finally:
             try:  # noqa: SIM105 - `suppress` is Python: an interrupt would leave the lock held
                 self._lock.release()
-            except RuntimeError:  # it was not ours in time
+            except RuntimeError:  # we did not get the lock in time
                 pass
 
     def _is_connected(self) -> bool:
         return self._redis is not None  # the flusher connects
 
-    def _fields(self, keys: Sequence[str], until: float) -> list[list[bytes]]:
-        """Read some hashes in one round trip, by `until`: names and values by turns."""
+    def _read_hashes(self, keys: Sequence[str], until: float) -> list[list[bytes]]:
+        """Read some hashes in one round trip, until `until`; names and values alternate."""
         from redis.exceptions import RedisError
 
         from memorybus.redis.cluster import client_for_key
@@ -133,9 +134,9 @@ class WarmCache:
             connections: list[Any] = [client_for_key(redis, key).connection for key in keys]
             asked: dict[Any, list[bytes]] = {}
             for connection, key in zip(connections, keys, strict=True):
-                asked.setdefault(connection, []).append(_hgetall(key))
+                asked.setdefault(connection, []).append(_pack_hgetall(key))
             for connection, commands in asked.items():
-                self._limit(connection, until - self._clock.monotonic())
+                self._limit_socket(connection, until - self._clock.monotonic())
                 connection.send_packed_command(commands)
             return [connection.read_response() for connection in connections]
         except BaseException as error:  # an interrupt leaves a reply behind as well
@@ -147,8 +148,8 @@ class WarmCache:
         finally:
             self._is_asking = False
 
-    def _limit(self, connection: Any, left: float) -> None:
-        """Let the socket wait for what is left; the whole deadline if hardly any is gone."""
+    def _limit_socket(self, connection: Any, left: float) -> None:
+        """Set the socket's time-out to the time left, or to the deadline if nearly all is left."""
         whole = self._settings.prefetch_deadline
         wanted = whole if left > whole * _NEARLY else max(_LEAST, left)
         if wanted != self._limited.get(connection):
@@ -173,19 +174,21 @@ class WarmCache:
             self._connected.wake_all()
 
     def _check_process(self) -> None:
-        """After a fork: connection and lock are the parent's; its replies would cross ours."""
+        """After a fork, drop connection and lock: they are the parent's, and replies would mix."""
         if self._pid != os.getpid():
             self._redis, self._lock, self.wants_connection = None, threading.RLock(), True
             self._connected, self._is_asking = Waiters(), False
             self._pid = os.getpid()  # last: another thread must not go on with the parent's
 
     def _drop_connection(self) -> None:
-        """A reply that came too late must not be read as the next one's."""
+        """Drop the connection, so that a late reply is not read as the answer to the next read."""
         if self._redis is not None:
             self._redis.close()
             self._redis = None
 
-    def ordered(self, lines: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+    def in_provider_order(
+        self, lines: Mapping[str, tuple[str, ...]]
+    ) -> list[tuple[str, tuple[str, ...]]]:
         """Return providers with their lines in the order of a memory block."""
         last = len(self._order)
         return sorted(lines.items(), key=lambda pair: (self._order.get(pair[0], last), pair[0]))
@@ -198,8 +201,8 @@ class WarmCache:
 
 
 @lru_cache(maxsize=4_096)
-def _hgetall(key: str) -> bytes:
-    """Return the command as Redis's protocol writes it: redis-py takes longer for it than Redis.
+def _pack_hgetall(key: str) -> bytes:
+    """Return the command in Redis's protocol; redis-py needs more time for this than Redis.
 
     https://redis.io/docs/latest/develop/reference/protocol-spec
     """
@@ -211,10 +214,10 @@ def _pairs(fields: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(fields[::2], fields[1::2], strict=True)
 
 
-def _unmarked(
+def _drop_retracted(
     results: dict[str, WarmResult], marks: Mapping[bytes, bytes]
 ) -> dict[str, WarmResult]:
-    """Return the results that are no older than what their owner took back last."""
+    """Return the results that were made after their owner last took something back."""
     if not marks:
         return results
     return {

@@ -1,4 +1,4 @@
-"""How prompts were answered, by provider: counted in the agent, summed in Redis, read by people."""
+"""Counts how prompts were answered, by provider: in the agent, with the sums kept in Redis."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PromptCounts(msgspec.Struct, frozen=True):
     """How prompts were answered since the last day without one.
 
     Attributes:
-        warm: its answer was there already.
-        fresh: it was asked, and its answer came in time.
-        late: it was asked, and its answer did not come in time, or it failed.
-        nothing: of the answers, warm or fresh, how many were that nothing fits.
-        waited_ms: how long the prompts waited that asked it, in all.
+        warm: prompts for which its answer was ready.
+        fresh: prompts that asked it and got the answer in time.
+        late: prompts that asked it and got no answer in time, or a failure.
+        nothing: how many of the answers, warm or fresh, were empty.
+        waited_ms: how long the prompts that asked it waited, in all.
     """
 
     warm: int = 0
@@ -44,28 +44,28 @@ class PromptCounts(msgspec.Struct, frozen=True):
 
 
 class PromptCounter:
-    """Counts in this process until `report` hands it on.
+    """Counts in this process until `report` adds the counts to Redis.
 
-    Any thread may count, also in a signal handler or after a fork: it takes no lock. What nobody
-    reports is forgotten beyond a bound (G10).
+    Any thread may count, also in a signal handler or after a fork: counting takes no lock. Counts
+    that are not reported are dropped beyond a bound, the oldest first (G10).
     """
 
     def __init__(self) -> None:
-        """Have counted nothing."""
+        """Start without counts."""
         self._counted: deque[tuple[str, str, int]] = deque(maxlen=_KEPT)
 
     @property
     def pending(self) -> bool:
-        """Whether something is counted that nobody has reported."""
+        """Whether there are counts that were not reported yet."""
         return bool(self._counted)
 
     def count(self, provider: str, outcome: Outcome, *, nothing: bool, waited_ms: int = 0) -> None:
         """Count one provider's part in the answer to one prompt.
 
         Args:
-            provider: whose.
+            provider: the provider.
             outcome: how it answered.
-            nothing: whether it said that nothing fits.
+            nothing: whether its answer was empty.
             waited_ms: how long the prompt waited, if it asked.
         """
         self._counted.append((provider, outcome, 1))
@@ -75,10 +75,10 @@ class PromptCounter:
             self._counted.append((provider, "waited_ms", waited_ms))
 
     def report(self, redis: Redis, keys: Keys) -> None:
-        """Add what was counted to Redis, in one round trip.
+        """Add the counts to Redis, in one round trip.
 
         Raises:
-            redis.RedisError: Redis is away; what was counted is reported the next time.
+            redis.RedisError: Redis is away; the next call reports these counts.
         """
         taken = [self._counted.popleft() for _ in range(len(self._counted))]
         from redis.exceptions import RedisError

@@ -1,4 +1,4 @@
-"""Whether recalls wait for a process, without RQ: a worker asks for it while it is idle."""
+"""Tells which providers have recalls that wait, without loading RQ; idle workers look here."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ def queue_name(namespace: str, provider: str) -> str:
 
 
 def demand_keys(namespace: str, provider: str) -> tuple[str, ...]:
-    """Return the keys of what prompts ask now, and RQ's of what waits, was taken, and has begun.
+    """Return the key of prompts' questions, and RQ's keys of jobs that wait, were taken, or run.
 
-    Each is there only while it holds something. Jobs that a killed process left are in the last
-    two, where only a recall process finds them.
+    Each key exists only while it holds something. The last two may hold jobs that a killed process
+    left; only a recall process finds these.
     """
     name = queue_name(namespace, provider)
     asks = Keys(namespace).asks(provider)
@@ -34,8 +34,8 @@ class RecallDemand:
         self._namespace = settings.namespace
         self._jobs = connect_jobs(settings, timeout=_TIMEOUT)
 
-    def of(self, providers: Sequence[str]) -> list[str]:
-        """Return those of some providers for which a process has something to do.
+    def providers_with_work(self, providers: Sequence[str]) -> list[str]:
+        """Return the providers for which a recall process has something to do.
 
         Raises:
             redis.RedisError, OSError: the Redis of the jobs is away.

@@ -1,4 +1,4 @@
-"""The two connections over which an agent's prompts ask, shared by the threads that do.
+"""The two connections over which an agent's prompts ask; all asking threads share them.
 
 This is the part of `fresh` that needs redis-py: it is imported when the first prompt asks.
 """
@@ -14,16 +14,16 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
 from memorybus.recall import asks
-from memorybus.recall.answering import AnsweringProviders
+from memorybus.recall.answering import RecallProviderLookup
 from memorybus.recall.asks import PromptAsk, PromptReply
 from memorybus.recall.counts import PromptCounter
-from memorybus.recall.model import WarmAsk, life_ms
+from memorybus.recall.model import WarmAsk, lifetime_ms
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 _TIMEOUT = 1.0
-"""Seconds for each reply of Redis; whoever waits for a recall has gone on by then."""
+"""Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
 
 _LONGEST_BLOCK = 0.5
 """Seconds for which a read blocks at a time: less than `_TIMEOUT`."""
@@ -33,7 +33,7 @@ class PromptExchange:
     """Asks and listens. Thread-safe; raises what redis-py raises, and `LogError`.
 
     Attributes:
-        answering: who answers recalls.
+        answering: looks up which providers answer recalls.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -42,7 +42,7 @@ class PromptExchange:
         self._keys = Keys(settings.namespace)
         self._redis: Redis = connect_redis(settings, timeout=_TIMEOUT)
         self._jobs: Redis = connect_jobs(settings, timeout=_TIMEOUT)
-        self.answering = AnsweringProviders(self._redis, settings, clock)
+        self.answering = RecallProviderLookup(self._redis, settings, clock)
 
     def ask(
         self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
@@ -50,27 +50,27 @@ class PromptExchange:
         """Make a question the newest of its slot, and ask some providers.
 
         Args:
-            question: what; its positions are filled in here.
-            providers: whom.
+            question: the question; its positions are filled in here.
+            providers: the providers to ask.
             ask_id: 32 hex digits.
             left: seconds for which the asker waits.
         """
         until_ms = self._now_ms() + round(left * 1000)
         positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
-        ttl = life_ms(self._settings, want)
+        ttl = lifetime_ms(self._settings, want)
         call = scripts.request_recall(self._keys, question.slot, msgspec.json.encode(want), ttl)
         generation = scripts.run(self._redis, call)
         asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
-        asks.put(self._jobs, self._keys, asked, providers)
+        asks.put_question(self._jobs, self._keys, asked, providers)
         return asked
 
-    def reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
-        """Return the next reply; None if none came within `timeout` seconds, or sooner."""
-        return asks.reply_to(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
+    def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
+        """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
+        return asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
 
     def report(self, counter: PromptCounter) -> None:
-        """Add to Redis what was counted.
+        """Add counts to Redis.
 
         Raises:
             LogUnavailable: Redis is away.

@@ -1,9 +1,9 @@
 """Asks providers for the answer to a prompt now, and waits for it, never longer than allowed (G9).
 
-A separate thread asks and listens, and the caller waits for that thread: so no name server, no
+A separate thread asks and listens, and the caller waits for that thread. So no name server, no
 connection and no half-dead Redis holds an agent beyond its deadline. The thread blocks on the list
-of the replies, so an answer wakes it at once. An answer that comes too late is kept warm by who
-made it.
+of replies, so that a reply wakes it at once. If an answer comes too late, the process that made it
+keeps it warm.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("memorybus")
 
 _AT_ONCE = 256
-"""Prompts that may wait at once; the next ones go on with what is warm (G10)."""
+"""How many prompts may wait at once; further prompts use what is warm (G10)."""
 
 
 class FreshAnswers(msgspec.Struct):
-    """What the thread of one prompt has found so far.
+    """The answers that the thread of one prompt has received so far.
 
     Attributes:
         asked: the providers that were asked; None while that is not known.
-        results: what they answered; None for one that failed.
-        ended: nothing more will come.
+        results: their results; None for a provider that failed.
+        ended: whether no more answers will come.
     """
 
     asked: frozenset[str] | None = None
@@ -55,7 +55,7 @@ class FreshAnswers(msgspec.Struct):
 
 
 class FreshRecalls:
-    """Asks from an agent's process. Safe to call from any thread, and after a fork.
+    """Asks providers from an agent's process. Safe to call from any thread, and after a fork.
 
     Args:
         settings: see `Settings`.
@@ -71,23 +71,23 @@ class FreshRecalls:
         make_id: NewId,
         log_state: Callable[[], LogState],
     ) -> None:
-        """Connect nowhere yet."""
+        """Prepare; the first question connects."""
         self._settings = settings
         self._clock = clock
         self._make_id = make_id
         self._log_state = log_state
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        """Start without connections and locks; those of a parent process are its own."""
+    def _reset(self) -> None:
+        """Start without connections and with new locks: a parent process keeps its own."""
         self._exchange: PromptExchange | None = None
         self._connecting = threading.Lock()
         self._waiters = Waiters()
         self._asking: set[threading.Thread] = set()
         self._pid = os.getpid()
 
-    def answering(self) -> frozenset[str]:
-        """Return the providers that answered recalls at the last look; it asks nobody."""
+    def recalling_providers(self) -> frozenset[str]:
+        """Return the providers that answered recalls at the last look-up; this sends nothing."""
         exchange = self._exchange
         return frozenset(exchange.answering.latest.recalling) if exchange else frozenset()
 
@@ -95,24 +95,24 @@ class FreshRecalls:
         """Ask every provider that answers recalls, and wait for the replies.
 
         Args:
-            question: what.
-            wait: seconds, at most; nobody is asked while Redis is known to be away.
-            there: providers whose answer is there already.
+            question: the question.
+            wait: seconds, at most; no provider is asked while Redis is known to be away.
+            there: providers that need not be asked, because their answer is there already.
 
         Returns:
-            What came in time; it does not change any more.
+            The answers that came in time; they do not change any more.
         """
         if self._pid != os.getpid():
-            self._begin()
+            self._reset()
         found = FreshAnswers()
         if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _AT_ONCE:
             return found
         until = self._clock.monotonic() + wait
-        if self._started(lambda: self._run(question, until, there, found)):
+        if self._start_thread(lambda: self._run(question, until, there, found)):
             self._waiters.wait_for(lambda: found.complete, wait)
         return FreshAnswers(found.asked, dict(found.results), ended=True)
 
-    def _started(self, run: Callable[[], None]) -> bool:
+    def _start_thread(self, run: Callable[[], None]) -> bool:
         try:
             threading.Thread(target=run, name="memorybus-prompt", daemon=True).start()
         except RuntimeError:  # the interpreter is about to end
@@ -137,35 +137,33 @@ class FreshRecalls:
     def _ask(
         self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
     ) -> None:
-        exchange = self._connected()
-        asked = frozenset(exchange.answering.now().recalling) - there
+        exchange = self._connect()
+        asked = frozenset(exchange.answering.current().recalling) - there
         if not asked:
             return
         ask = exchange.ask(question, asked, self._make_id(), until - self._clock.monotonic())
         found.asked = asked
         while not found.complete and (left := until - self._clock.monotonic()) > 0:
-            reply = exchange.reply(ask, left)
+            reply = exchange.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
                 found.results[reply.provider] = reply.result
 
-    def _connected(self) -> PromptExchange:
+    def _connect(self) -> PromptExchange:
         with self._connecting:
             if self._exchange is None:
-                with (
-                    import_guard()
-                ):  # a fork in the middle of an import leaves the child half of it
+                with import_guard():  # a fork during an import would leave the child half a module
                     from memorybus.recall.exchange import PromptExchange
                 self._exchange = PromptExchange(self._settings, self._clock)
             return self._exchange
 
     def report(self, counter: PromptCounter) -> None:
-        """Report what was counted, if Redis is not away.
+        """Add counts to Redis, unless Redis is known to be away.
 
         Raises:
-            LogUnavailable: it is; the counts are kept for the next time.
+            LogUnavailable: Redis is away; the counts are kept for the next time.
         """
         if counter.pending and self._log_state() == "up":
-            self._connected().report(counter)
+            self._connect().report(counter)
 
     def close(self) -> None:
         """Close the connections."""
@@ -175,7 +173,7 @@ class FreshRecalls:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Say whether an error means that Redis is away, or said what cannot be read."""
+    """Say whether an error means that Redis is away, or sent something that cannot be decoded."""
     from redis.exceptions import RedisError
 
     return isinstance(error, MemoryBusError | RedisError | OSError | msgspec.MsgspecError)

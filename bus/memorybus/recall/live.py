@@ -1,4 +1,4 @@
-"""A recall that waits for its answers: for `memorybus recall`, tools and tests, not for a turn."""
+"""A recall that waits for all answers: for `memorybus recall`, tools and tests, not for a turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.events import SessionRef
 from memorybus.ids import new_id, text_digest
-from memorybus.recall.model import RecalledItem, Want, WarmResult, items_of, warm_results
+from memorybus.recall.model import RecalledItem, RecallRequest, WarmResult, items_of, warm_results
 from memorybus.redis.keys import Keys
 from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block, without_repeats
@@ -27,7 +27,7 @@ _NOT_THEN = "it knows no time: it cannot say what it knew then"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):
-    """What is remembered for a question, and who did not say.
+    """The answers to a recall, and the providers that did not answer.
 
     Attributes:
         text: the fenced block, or "".
@@ -57,10 +57,10 @@ def recall_now(
 ) -> RecallAnswer:
     """Ask every provider and wait for the answers; see `MemoryBus.recall`.
 
-    For whom it asks is said in full: None means everyone's, which only an operator may ask. `trace`
-    is the traceparent of the asker's span.
+    The caller names agent, user and workspace; None means everyone's memories, which only an
+    operator may ask for. `trace` is the traceparent of the asker's span.
     """
-    want = Want(
+    want = RecallRequest(
         query=clean_text(question),
         agent=agent,
         user=user,
@@ -71,17 +71,17 @@ def recall_now(
         as_of=as_of,
         trace=trace,
     )
-    return _asked(settings, clock, want, providers, timeout)
+    return _ask_and_wait(settings, clock, want, providers, timeout)
 
 
-def _asked(
+def _ask_and_wait(
     settings: Settings,
     clock: Clock,
-    want: Want,
+    want: RecallRequest,
     providers: Sequence[str] | None,
     timeout: float,
 ) -> RecallAnswer:
-    """Ask once everything that the log has by now is applied."""
+    """Ask for answers that include everything in the log by now, and wait for them."""
     from redis.exceptions import RedisError
 
     from memorybus.config.redis_urls import redacted
@@ -94,15 +94,15 @@ def _asked(
     requester = RecallRequester(redis, settings, patience=TIMEOUT)  # a person waits, no event
     try:
         roster = Roster(redis, Keys(settings.namespace))
-        names, unserved = _asked_providers(roster, providers, want.as_of)
+        names, unserved = _choose_providers(roster, providers, want.as_of)
         heads = EventLog(redis, settings).heads()
         positions = {head.partition: head.n for head in heads if head.n}
         slot = text_digest(new_id())
-        refused = requester.want(slot, msgspec.structs.replace(want, positions=positions), names)
+        refused = requester.request(slot, msgspec.structs.replace(want, positions=positions), names)
         names = [name for name in names if name not in refused]
         unserved |= dict.fromkeys(refused, "too many recalls wait for it")
-        results, errors = _answers(redis, settings, clock, slot, names, timeout)
-        return _answer(names, results, unserved | errors, want.budget)
+        results, errors = _await_answers(redis, settings, clock, slot, names, timeout)
+        return _build_answer(names, results, unserved | errors, want.budget)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:
@@ -110,10 +110,10 @@ def _asked(
         redis.close()
 
 
-def _asked_providers(
+def _choose_providers(
     roster: Roster, wanted: Sequence[str] | None, as_of: int | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return whom to ask, and why not the others."""
+    """Return the providers to ask, and for each other one why it is not asked."""
     known = [name for name, info in roster.providers().items() if info.recall]
     for name in wanted or ():
         if name not in known:
@@ -133,7 +133,7 @@ def _asked_providers(
     return [name for name in names if name not in unserved], unserved
 
 
-def _answers(
+def _await_answers(
     redis: Any, settings: Settings, clock: Clock, slot: str, names: Sequence[str], timeout: float
 ) -> tuple[dict[str, WarmResult], dict[str, str]]:
     keys = Keys(settings.namespace)
@@ -153,7 +153,7 @@ def _answers(
         pause = min(_LAST_LOOK, pause * 1.5)
 
 
-def _answer(
+def _build_answer(
     names: Sequence[str], results: dict[str, WarmResult], errors: dict[str, str], budget: int
 ) -> RecallAnswer:
     sections = [(name, results[name].lines) for name in names if name in results]

@@ -1,7 +1,7 @@
-"""Recall: what a session asks for, and the warm results it reads (design, part 5).
+"""The values of recall: a session's requests, and the warm results that it reads.
 
-A request is a value: the session's newest one wins. A result is stored escaped and rendered, so
-that reading it is one round trip and one concatenation (`warm`).
+Of a session's requests only the newest one counts. A result is stored escaped and rendered, so that
+reading it takes one round trip and one concatenation.
 """
 
 import re
@@ -15,7 +15,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.redis.keys import partition_of, recall_slot, session_key, store_key
 
 GENERATION = b"g:"
-"""Before a provider's name in a warm hash: which request its result answers."""
+"""The prefix of the field in a warm hash that says which request a provider's result answers."""
 
 _TRIVIAL_WORDS = """
     ok okay k yes no yep yup nope nah sure thanks thank you thx ty cool nice great good fine perfect
@@ -36,7 +36,7 @@ _WORD = re.compile(r"[^\s.,;:!?…。、！？，'\"’)(]+")
 
 
 def is_trivial(query: str) -> bool:
-    """Say whether a prompt asks nothing that memory could answer: "ok", "/help", blanks, "👍"."""
+    """Say whether memory has nothing to answer to a prompt: "ok", "/help", blanks, "👍"."""
     text = query.strip()
     if text.startswith("/"):
         return True
@@ -46,20 +46,23 @@ def is_trivial(query: str) -> bool:
     return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
 
 
-class Want(msgspec.Struct, frozen=True):
-    """A recall that a session asks for (stored as JSON, in full: no reader is to guess a scope).
+class RecallRequest(msgspec.Struct, frozen=True):
+    """A request for a recall (stored as JSON, with every field: no reader has to guess a scope).
 
     Attributes:
         query: the question or prompt.
-        agent: whose memories: this agent's; None for everyone's, which only an operator asks.
-        user: and this person's; None for everyone's.
-        workspace: and this workspace's, "" for those of none; None for all.
-        session: who asks, or None.
+        agent: the agent whose memories are wanted; None for all agents, which only an operator
+            may ask for.
+        user: the person whose memories are wanted; None for all persons.
+        workspace: the workspace whose memories are wanted; "" for those of no workspace, None for
+            all.
+        session: the session that asks, or None.
         budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
-        prompt: no answer to the query is asked for, but what the provider adds to system prompts.
-        as_of: what was known then is asked for, milliseconds; None for now.
+        prompt: ask not for an answer to the query but for what the provider adds to system
+            prompts.
+        as_of: ask for what was known at this time, milliseconds; None for now.
         trace: W3C traceparent of the asker's span, or empty.
     """
 
@@ -80,16 +83,17 @@ class RecalledItem(msgspec.Struct, frozen=True):
     """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None.
 
     Attributes:
-        source: where its provider has it from; empty if it does not say.
-        truncated: whether its provider says that it left something out.
+        source: where the provider has it from; empty if the provider does not say.
+        truncated: whether the provider says that it left something out.
         speaker: who said it; empty if unknown.
         event: id of the event that brought it; empty if its provider does not know.
-        until: when something newer took its place, milliseconds; None if it holds.
-        before: what was so before it; empty if it took nothing's place.
-        score: what its provider ordered it by; comparable within one answer only.
-        matched: words of it that the question asked for.
-        meaning: how near its meaning is to that of the question, -1 to 1; None if not compared.
-        parts: what the score is made of, by name.
+        until: when a newer statement replaced it, milliseconds; None if it still holds.
+        before: the statement that it replaced; empty if there is none.
+        score: the value by which the provider sorted its items; comparable within one answer only.
+        matched: its words that the question contains.
+        meaning: the similarity of its meaning to that of the question, -1 to 1; None if not
+            compared.
+        parts: the parts of the score, by name.
     """
 
     provider: str
@@ -112,10 +116,11 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """A provider's answer as it is stored (msgpack).
 
     Attributes:
-        lines: rendered.
-        items: the single ones, if asked for.
-        asked: digest of the query it answers.
-        mark: the owner's when it was recalled: under another it is not read (`recall_retracted`).
+        lines: the rendered lines.
+        items: the single items, if they were asked for.
+        asked: digest of the query that it answers.
+        mark: the owner's mark when it was recalled; it is only read while the owner still has
+            this mark (`memorybus.recall.retracted`).
     """
 
     lines: tuple[str, ...] = ()
@@ -132,14 +137,14 @@ class WarmAsk(msgspec.Struct, frozen=True):
 
     Attributes:
         slot: the session's slot.
-        sequence: the spool's sequence that must be in the log before.
-        want: the request; its positions are filled in when it is asked.
-        partitions: those the session writes to.
+        sequence: the spool's sequence that must be in the log before the request is sent.
+        want: the request; its positions are filled in when it is sent.
+        partitions: the partitions to which the session writes.
     """
 
     slot: str
     sequence: int
-    want: Want
+    want: RecallRequest
     partitions: tuple[int, ...] = ()
 
 
@@ -151,9 +156,11 @@ class CarryAsk(msgspec.Struct, frozen=True):
     origin: str
 
 
-def wanted(scope: Scope, session: SessionRef, query: str, budget: int, trace: str = "") -> Want:
-    """Return a session's request: within its own scope, and no wider."""
-    return Want(
+def build_request(
+    scope: Scope, session: SessionRef, query: str, budget: int, trace: str = ""
+) -> RecallRequest:
+    """Return a session's request for memories of its own scope."""
+    return RecallRequest(
         query=query,
         agent=scope.agent,
         user=scope.user,
@@ -164,34 +171,34 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int, trace: st
     )
 
 
-def prompt_wanted(scope: Scope, session: SessionRef, budget: int) -> Want:
+def build_prompt_request(scope: Scope, session: SessionRef, budget: int) -> RecallRequest:
     """Return the request for what providers add to the system prompts of a session's owner."""
-    return msgspec.structs.replace(wanted(scope, session, "", budget), prompt=True)
+    return msgspec.structs.replace(build_request(scope, session, "", budget), prompt=True)
 
 
-def life_ms(settings: Settings, want: Want) -> int:
-    """Return how long a request and its answers stay, in milliseconds (G10)."""
+def lifetime_ms(settings: Settings, want: RecallRequest) -> int:
+    """Return how long a request and its answers are kept, in milliseconds (G10)."""
     return round((settings.prompt_ttl if want.prompt else settings.recall_ttl) * 1000)
 
 
-def written_by(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
-    """Return the partitions that a session's events and its stores' go to."""
+def written_partitions(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
+    """Return the partitions to which a session's events and writes to its stores go."""
     keys = (session_key(scope, session.root), store_key("memory", scope), store_key("user", scope))
     return tuple({partition_of(key, partitions) for key in keys})
 
 
 def slot_of(scope: Scope, session: SessionRef) -> str:
-    """Return a session's slot; a new epoch has a new one, carried over if it continues."""
+    """Return a session's slot; each epoch has a slot of its own."""
     return recall_slot(scope, f"{session.epoch}:{session.id}")
 
 
 def prompt_slot(scope: Scope) -> str:
-    """Return the slot of what providers add to all system prompts of an owner: no session's."""
+    """Return an owner's slot for what providers add to system prompts; all sessions share it."""
     return recall_slot(scope, "")
 
 
 def warm_results(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, WarmResult]:
-    """Read the fields of a warm hash, pairs of name and value."""
+    """Decode the results in the fields of a warm hash, which are pairs of name and value."""
     return {
         name.decode(): _result_decoder.decode(body)
         for name, body in fields
@@ -200,7 +207,7 @@ def warm_results(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, WarmResult]
 
 
 def provider_of(field: bytes) -> str:
-    """Return whose a field of a warm hash is, a result or its generation."""
+    """Return the provider to which a field of a warm hash belongs: its result or generation."""
     return field.removeprefix(GENERATION).decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Recalls to ask for, until the events before them are in the log. Thread-safe and bounded."""
+"""Requests for recalls that wait until the events before them are in the log."""
 
 import logging
 import random
@@ -12,17 +12,17 @@ from memorybus.errors import LogError
 _log = logging.getLogger("memorybus")
 
 MAX_ASKS = 1_024
-"""Requests that may wait; at the bound the oldest is dropped and counted (G10)."""
+"""How many requests may wait; beyond it the oldest is dropped and counted (G10)."""
 
 PATIENCE = 0.25
-"""Seconds that the jobs' Redis may take for a reply, and that asking may hold up the events."""
+"""Seconds that the jobs' Redis may take to reply, and that requests may hold up the events."""
 
 _FIRST_PAUSE = 0.5
-"""Seconds, at most, after the first failure; each further one doubles them, up to five."""
+"""The longest pause after the first failure, in seconds; further failures double it, up to five."""
 
 
 class Ask(Protocol):
-    """A recall to ask for once the events before it are in the log."""
+    """A request for a recall, to be sent once the events before it are in the log."""
 
     @property
     def slot(self) -> str:
@@ -31,7 +31,7 @@ class Ask(Protocol):
 
     @property
     def sequence(self) -> int:
-        """The spool's sequence that must be in the log before."""
+        """The spool's sequence that must be in the log before the request is sent."""
         ...
 
 
@@ -42,23 +42,23 @@ class RecallSender(Protocol):
     """Sends a request; `requester.RecallRequester` is one."""
 
     def ask(self, ask: Ask) -> None:
-        """Send it.
+        """Send a request.
 
         Raises:
-            LogError: not now.
+            LogError: it cannot be sent now.
         """
         ...
 
 
-class Asks:
-    """The newest request of each session and kind, in the order they came.
+class PendingAsks:
+    """The newest request of each session and kind, in the order they came. Thread-safe.
 
     Attributes:
-        dropped: how many were given up at the bound.
+        dropped: how many requests were dropped at the bound.
     """
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
-        """Hold nothing."""
+        """Start without requests."""
         self.dropped = 0
         self._clock = clock
         self._rng = rng
@@ -68,23 +68,23 @@ class Asks:
         self._lock = threading.Lock()
 
     def put(self, ask: Ask) -> None:
-        """Keep a request; an older one of the same kind and slot is forgotten."""
+        """Add a request; it replaces an older one of the same kind and slot."""
         with self._lock:
             self._asks.pop(_key(ask), None)
             self._asks[_key(ask)] = ask
-            self._bound()
+            self._drop_oldest()
 
     def send(self, asker: RecallSender, sequence: int) -> None:
-        """Ask for what follows events that are in the log up to `sequence`.
+        """Send the requests that had to wait for events up to `sequence`, which are in the log.
 
-        The recalls' Redis may be another one; whether it is away, hangs or has much to do, the
-        events wait for `PATIENCE` and one request at most. What was not asked is kept, unless
-        newer requests come, and asked again; after a failure, not before a pause.
+        The Redis of the recalls may be another server. Even if it is away, hangs or is busy, the
+        events wait no longer than `PATIENCE` and one request. Requests that were not sent are kept
+        for the next call, unless newer ones replace them. After a failure there is a pause.
         """
         now = self._clock.monotonic()
         if now < self._again_at:
             return
-        due = self._taken(sequence)
+        due = self._take_due(sequence)
         until = now + PATIENCE
         try:
             while due and self._clock.monotonic() < until:
@@ -93,7 +93,7 @@ class Asks:
                 self._failures = 0
         except LogError as error:
             self._pause(error)
-        self._keep(due)
+        self._put_back(due)
 
     def _pause(self, error: LogError) -> None:
         _log.log(logging.DEBUG if self._failures else logging.WARNING, "recall: %s", error)
@@ -101,25 +101,25 @@ class Asks:
         self._again_at = self._clock.monotonic() + pause
         self._failures += 1
 
-    def _taken(self, sequence: int) -> list[Ask]:
+    def _take_due(self, sequence: int) -> list[Ask]:
         with self._lock:
             due = [ask for ask in self._asks.values() if ask.sequence <= sequence]
             for ask in due:
                 del self._asks[_key(ask)]
         return due
 
-    def _keep(self, asks: list[Ask]) -> None:
-        """Put back what was not asked, in front of what has come since."""
+    def _put_back(self, asks: list[Ask]) -> None:
+        """Put back requests that were not sent, before those that have come since."""
         with self._lock:
             self._asks = {_key(ask): ask for ask in asks} | self._asks
-            self._bound()
+            self._drop_oldest()
 
-    def _bound(self) -> None:
+    def _drop_oldest(self) -> None:
         while len(self._asks) > MAX_ASKS:
             del self._asks[next(iter(self._asks))]
             self.dropped += 1
 
 
 def _key(ask: Ask) -> _Key:
-    """Return what a newer request replaces: to carry answers over is no question."""
+    """Return a request's kind and slot: a newer request with the same key replaces it."""
     return type(ask), ask.slot

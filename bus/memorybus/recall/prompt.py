@@ -1,9 +1,10 @@
-"""The answer to a prompt: what is warm for it, else what providers say now, else what is near.
+"""Answers a prompt with warm answers, with answers that providers give now, or with related lines.
 
-1. A provider whose answer to this very prompt is warm is not asked: that costs one read.
-2. All others are asked at once, and the prompt waits for them, at most as long as its caller says.
-3. Of one that was not in time, and of one that nobody serves now, only those warm lines are given
-   that have to do with this prompt (`relevance`).
+1. A provider whose answer to this very prompt is warm is not asked: reading the answer is enough.
+2. All other providers are asked at once. The prompt waits for them, at most as long as its caller
+   says.
+3. If a provider is late or has no worker, the prompt gets only those of its warm lines that are
+   related to the prompt (`relevance`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,7 +16,7 @@ from memorybus.clock import Clock
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshAnswers
 from memorybus.recall.model import WarmAsk, WarmResult
-from memorybus.recall.relevance import relevant
+from memorybus.recall.relevance import relevant_lines
 
 Lines = tuple[str, ...]
 
@@ -24,9 +25,9 @@ class Prompt(msgspec.Struct, frozen=True):
     """A prompt that is to be answered.
 
     Attributes:
-        text: what the person said; "" for what matters most of the person.
-        digest: of `text`, as a warm result names the question it answers.
-        question: makes what to ask, if it must be asked.
+        text: what the person said; "" asks for what matters most about the person.
+        digest: the digest of `text`; a warm result names the question it answers by it.
+        question: makes the question for providers, if one has to be asked.
     """
 
     text: str
@@ -34,11 +35,11 @@ class Prompt(msgspec.Struct, frozen=True):
     question: Callable[[], WarmAsk]
 
 
-class AsksNow(Protocol):
+class PromptAsker(Protocol):
     """Asks providers now; `fresh.FreshRecalls` is one."""
 
-    def answering(self) -> frozenset[str]:
-        """See `FreshRecalls.answering`."""
+    def recalling_providers(self) -> frozenset[str]:
+        """See `FreshRecalls.recalling_providers`."""
         ...
 
     def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
@@ -47,16 +48,16 @@ class AsksNow(Protocol):
 
 
 class PromptAnswers:
-    """Answers prompts, and counts how. Safe to call from any thread.
+    """Answers prompts, and counts how they were answered. Safe to call from any thread.
 
     Args:
         fresh: asks providers now.
-        counter: counts.
+        counter: counts the answers.
         clock: time.
     """
 
-    def __init__(self, fresh: AsksNow, counter: PromptCounter, clock: Clock) -> None:
-        """Answer nothing yet."""
+    def __init__(self, fresh: PromptAsker, counter: PromptCounter, clock: Clock) -> None:
+        """Prepare; no provider is asked yet."""
         self._fresh = fresh
         self._counter = counter
         self._clock = clock
@@ -67,24 +68,24 @@ class PromptAnswers:
         """Return each provider's escaped lines for a prompt; a provider without lines is left out.
 
         Args:
-            prompt: what is to be answered.
-            warm: what is warm in its session, by provider.
+            prompt: the prompt.
+            warm: the warm results of its session, by provider.
             wait: seconds, at most (G9).
         """
         there = {name: result for name, result in warm.items() if result.asked == prompt.digest}
-        if there and there.keys() >= self._fresh.answering() | warm.keys():
-            return self._counted(there, FreshAnswers(frozenset()), 0)
+        if there and there.keys() >= self._fresh.recalling_providers() | warm.keys():
+            return self._count_answers(there, FreshAnswers(frozenset()), 0)
         began = self._clock.monotonic()
         fresh = self._fresh.ask(prompt.question(), wait, frozenset(there))
         waited_ms = round((self._clock.monotonic() - began) * 1000)
-        lines = self._counted(there, fresh, waited_ms)
+        lines = self._count_answers(there, fresh, waited_ms)
         answered = {name for name, result in fresh.results.items() if result is not None}
-        return lines | dict(_near(prompt, warm, there.keys() | answered))
+        return lines | dict(_related_lines(prompt, warm, there.keys() | answered))
 
-    def _counted(
+    def _count_answers(
         self, there: Mapping[str, WarmResult], fresh: FreshAnswers, waited_ms: int
     ) -> dict[str, Lines]:
-        """Return the lines of those that answered, and count what became of each."""
+        """Return the lines of the providers that answered, and count how each one answered."""
         lines: dict[str, Lines] = {}
         for name, result in there.items():
             lines[name] = result.lines
@@ -99,15 +100,15 @@ class PromptAnswers:
         return {name: given for name, given in lines.items() if given}
 
 
-def _near(
+def _related_lines(
     prompt: Prompt, warm: Mapping[str, WarmResult], answered: Collection[str]
 ) -> Iterator[tuple[str, Lines]]:
-    """Yield what is warm of the others for another prompt, as far as it has to do with this one.
+    """Yield warm lines of the providers that did not answer, as far as they suit this prompt.
 
-    What matters most of a person has to do with nothing said, so all that is warm serves.
+    A prompt without text asks for what matters most about the person: then all warm lines suit.
     """
     for name, result in warm.items():
         if name not in answered:
-            lines = relevant(result.lines, prompt.text) if prompt.text else result.lines
+            lines = relevant_lines(result.lines, prompt.text) if prompt.text else result.lines
             if lines:
                 yield name, lines

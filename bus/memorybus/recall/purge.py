@@ -20,17 +20,17 @@ from memorybus.redis.keys import Keys
 
 _PAGE = 500
 _SPREAD = 512
-"""Keys that lie on every shard of a cluster, as good as surely."""
+"""Number of keys that almost surely reach every shard of a cluster."""
 
 
 def purge(redis: Redis, settings: Settings, provider: str) -> int:
-    """Delete a provider's warm results, and ask for them anew.
+    """Delete a provider's warm results, and ask for them again.
 
     Returns:
-        How many there were.
+        The number of results.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     jobs = connect_jobs(settings)
@@ -38,9 +38,9 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
     try:
         queue = RecallQueue(jobs, settings, provider)
         for slots in _pages(_slots(redis, keys)):
-            held = _deleted(redis, keys, provider, slots)
+            held = _delete_results(redis, keys, provider, slots)
             gone += len(held)
-            for slot in _wanted(redis, keys, held):
+            for slot in _slots_with_request(redis, keys, held):
                 queue.put(slot)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, "recall") from error
@@ -52,15 +52,15 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
 def purge_sessions(
     settings: Settings, sessions: Collection[tuple[Scope, SessionRef]], instances: Collection[str]
 ) -> None:
-    """Delete what is warm in sessions, and make unreadable what is under way for their owners.
+    """Delete the warm results of sessions, and make recalls of their owners under way unreadable.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         sessions: the sessions with their scopes; each epoch has results of its own.
-        instances: of which instances.
+        instances: the provider instances whose recalls under way become unreadable.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     owners = {scope for scope, _ in sessions}
@@ -70,7 +70,7 @@ def purge_sessions(
     try:
         for scope in owners:
             for name in instances:
-                retracted.change(redis, settings, scope, name)
+                retracted.change_mark(redis, settings, scope, name)
         for slot in slots:
             redis.delete(keys.warm(slot), keys.want(slot))
     except (RedisError, OSError) as error:
@@ -99,7 +99,7 @@ def _pages(slots: Iterator[str]) -> Iterator[list[str]]:
     yield page
 
 
-def _deleted(redis: Redis, keys: Keys, provider: str, slots: list[str]) -> list[str]:
+def _delete_results(redis: Redis, keys: Keys, provider: str, slots: list[str]) -> list[str]:
     with redis.pipeline(transaction=False) as pipe:
         for slot in slots:
             pipe.hdel(keys.warm(slot), provider, GENERATION + provider.encode())
@@ -107,7 +107,7 @@ def _deleted(redis: Redis, keys: Keys, provider: str, slots: list[str]) -> list[
     return [slot for slot, count in zip(slots, counts, strict=True) if count]
 
 
-def _wanted(redis: Redis, keys: Keys, slots: list[str]) -> list[str]:
+def _slots_with_request(redis: Redis, keys: Keys, slots: list[str]) -> list[str]:
     with redis.pipeline(transaction=False) as pipe:
         for slot in slots:
             pipe.exists(keys.want(slot))

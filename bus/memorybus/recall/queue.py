@@ -21,10 +21,10 @@ JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
 
 LIFE = 30
-"""Seconds in which a job must have begun; later its session has gone on, and it is dropped."""
+"""Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
 LONGEST = 1_000
-"""Jobs that may wait in a provider's queue; at the bound no more are added (G10)."""
+"""How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""
 
 _FAILURE_TTL = 60
 """Seconds for which RQ's own tools show a failed job (its default is a year)."""
@@ -33,13 +33,13 @@ _FAILURE_TTL = 60
 def rq_queue(
     jobs: Redis, settings: Settings, provider: str, job_class: type[Job] | None = None
 ) -> Queue:
-    """Return the queue as RQ knows it: with JSON arguments."""
+    """Return a provider's RQ queue, whose jobs have JSON arguments."""
     name = queue_name(settings.namespace, provider)
     return Queue(name, connection=jobs, serializer=JSONSerializer, job_class=job_class)
 
 
 def longest_run(settings: Settings) -> int:
-    """Return the whole seconds one job may run: RQ knows no fractions, and takes 0 for none."""
+    """Return the whole seconds a job may run: RQ has no fractions, and 0 means no limit."""
     return max(1, math.ceil(settings.recall_timeout))
 
 
@@ -54,18 +54,20 @@ def enqueue_call(
     life: int = LIFE,
     at_front: bool = False,
 ) -> str:
-    """Enqueue a job that somebody waits for, beside a provider's recalls.
+    """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
 
     Args:
         settings: see `Settings`.
-        provider: in whose queue.
-        job: the callable's name; `body` is its one argument, as JSON.
+        provider: the provider whose queue it is.
+        job: the callable's name.
+        body: its one argument, as JSON.
         job_id: 32 hex digits.
-        timeout: seconds for which its asker waits.
-        life: seconds in which it must begin; `at_front`: before the jobs that wait already.
+        timeout: seconds for which the caller waits.
+        life: seconds within which the job must begin.
+        at_front: whether it goes before the jobs that wait already.
 
     Returns:
-        Why nobody will run it, or "".
+        Why the job will not run, or "".
 
     Raises:
         redis.RedisError, LogUnavailable: Redis is away.
@@ -95,14 +97,14 @@ class RecallQueue:
     """
 
     def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:
-        """Send nothing yet."""
+        """Prepare; nothing is sent yet."""
         self._jobs = jobs
         self._settings = settings
         self._provider = provider
         self._queue = rq_queue(jobs, settings, provider)
 
     def put(self, slot: str) -> bool:
-        """See that a job waits that has not read the session's request yet.
+        """Make sure that a job waits which has not read the session's request yet.
 
         Returns:
             False if the queue is at its bound.
@@ -110,14 +112,14 @@ class RecallQueue:
         if int(self._jobs.llen(self._queue.key)) >= LONGEST:
             return False
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{self._provider}")
-        if not self._waits(f"{name}-a", slot):
-            # It runs already and may have read the request before: one more behind it.
-            self._waits(f"{name}-b", slot)
-        self._jobs.expire(self._queue.key, LIFE)  # with the last of its jobs
+        if not self._ensure_waiting(f"{name}-a", slot):
+            # That job runs already, and may have read an older request: add one more behind it.
+            self._ensure_waiting(f"{name}-b", slot)
+        self._jobs.expire(self._queue.key, LIFE)  # it expires with the last of its jobs
         return True
 
-    def _waits(self, job_id: str, slot: str) -> bool:
-        """Add the job, or find it waiting; False if it runs."""
+    def _ensure_waiting(self, job_id: str, slot: str) -> bool:
+        """Add the job unless it waits already; return False if it runs."""
         try:
             self._add(job_id, slot)
         except DuplicateJobError:
@@ -125,7 +127,7 @@ class RecallQueue:
             if status != JobStatus.FAILED.encode():
                 return status == JobStatus.QUEUED.encode()
             self._forget_failed(job_id)
-            return self._waits(job_id, slot)
+            return self._ensure_waiting(job_id, slot)
         return True
 
     def _add(self, job_id: str, slot: str) -> None:
@@ -142,6 +144,6 @@ class RecallQueue:
         )
 
     def _forget_failed(self, job_id: str) -> None:
-        """A failure that is still shown must not keep the session from asking again."""
+        """Delete a failed job that RQ still shows, so that the session can ask again."""
         self._jobs.delete(Job.key_for(job_id))
         self._queue.failed_job_registry.remove(job_id)

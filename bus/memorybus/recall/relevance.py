@@ -1,8 +1,8 @@
-"""Which lines have to do with a prompt, by their words alone; pure.
+"""Tells which lines are related to a prompt, by their words alone; pure.
 
-It is for lines that were asked for another prompt and are shown because their provider has not
-answered this one in time. It must say no rather than yes: a line that has nothing to do with the
-prompt costs the agent more than a missing one.
+It is used for lines that were recalled for another prompt, when their provider has not answered
+this prompt in time. In doubt it leaves a line out: an unrelated line costs the agent more than a
+missing one.
 """
 
 import re
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST = 4
-"""Letters of a word that is compared: shorter ones are mostly grammar."""
+"""Letters that a word must have to be compared: shorter words are mostly grammar."""
 
 _STEM, _INFLECTED = 5, 4
-"""Letters that two forms of a word share: "planted" and "planting"; "лодка" and "лодку"."""
+"""Letters that are compared of two forms: "planted" and "planting"; "лодка" and "лодку"."""
 
 _PAIRED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-"""Scripts that put no space between words, and Korean: compared by pairs of characters."""
+"""Scripts without spaces between words, and Korean; they are compared by character pairs."""
 
 _FEW = 4
 _HEAD = re.compile(r"- \[[^\]]*\] ?")
@@ -30,21 +30,23 @@ _GRAMMAR_WORDS = """
     while will with would your
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
-"""English words that are long enough and say nothing; other languages' fall by being common."""
+"""English words that say nothing though they are long enough to be compared.
+
+Those of other languages are left out because they stand in many lines (`_common_words`)."""
 
 
-def relevant(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
+def relevant_lines(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
     """Return the lines that share a telling word with a prompt, in their order.
 
     A word that stands in more than half of several lines tells nothing about one of them.
     """
     asked = _words(prompt)
     held = [_words(_HEAD.sub("", line, count=1)) for line in lines]
-    common = _common(held)
+    common = _common_words(held)
     return tuple(line for line, words in zip(lines, held, strict=True) if (words & asked) - common)
 
 
-def _common(held: Sequence[frozenset[str]]) -> frozenset[str]:
+def _common_words(held: Sequence[frozenset[str]]) -> frozenset[str]:
     if len(held) < _FEW:
         return frozenset()
     counts = Counter(word for words in held for word in words)

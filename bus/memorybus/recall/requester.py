@@ -1,6 +1,6 @@
-"""Asking for recalls: a request in Redis, and one RQ job per provider and session.
+"""Asks for recalls: writes a request to Redis, and enqueues one RQ job per provider and session.
 
-The bus names the job by string; the code is the workers'.
+The bus names the job by string; its code is in the workers' package.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,16 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall.answering import Answering, AnsweringProviders
+from memorybus.recall.answering import RecallProviderLookup, RecallProviders
 from memorybus.recall.breaker import RecallHealth
-from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
+from memorybus.recall.model import (
+    GENERATION,
+    CarryAsk,
+    RecallRequest,
+    WarmAsk,
+    lifetime_ms,
+    provider_of,
+)
 from memorybus.recall.pending import PATIENCE, Ask
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
@@ -30,7 +37,7 @@ class RecallRequester:
         redis: the log's Redis, which also holds requests and results.
         settings: see `Settings`.
         clock: time.
-        patience: seconds that the jobs' Redis may take for a reply: events may wait meanwhile.
+        patience: seconds that the jobs' Redis may take to reply; events may wait meanwhile.
     """
 
     def __init__(
@@ -40,14 +47,14 @@ class RecallRequester:
         clock: Clock = SYSTEM,
         patience: float = PATIENCE,
     ) -> None:
-        """Connect to the jobs' Redis at the first request."""
+        """Prepare; the first request connects to the jobs' Redis."""
         self._redis = redis
         self._jobs = connect_jobs(settings, timeout=patience)
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
         self._queues: dict[str, RecallQueue] = {}
-        self._answering = AnsweringProviders(redis, settings, clock)
+        self._answering = RecallProviderLookup(redis, settings, clock)
 
     def ask(self, ask: Ask) -> None:
         """Perform one request.
@@ -56,51 +63,51 @@ class RecallRequester:
             ask: a `WarmAsk` or a `CarryAsk`.
 
         Raises:
-            LogUnavailable: Redis is away; ask again later.
+            LogUnavailable: Redis is away; send the request again later.
         """
         try:
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
             elif isinstance(ask, WarmAsk):
-                self._warm(ask)
+                self._ask_ahead(ask)
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, "recall") from error
 
-    def _warm(self, ask: WarmAsk) -> None:
-        answering = self._answering.now()
+    def _ask_ahead(self, ask: WarmAsk) -> None:
+        answering = self._answering.current()
         positions = read_head_numbers(self._redis, self._keys, ask.partitions)
         want = msgspec.structs.replace(ask.want, positions=positions)
         if want.prompt:
-            self._want_prompt(ask.slot, want, answering)
+            self._request_prompt(ask.slot, want, answering)
             return
-        self.want(ask.slot, want, answering.asked)
+        self.request(ask.slot, want, answering.asked)
         if answering.paused:
-            self._health.skipped(answering.paused)
+            self._health.count_skipped(answering.paused)
 
-    def _want_prompt(self, slot: str, want: Want, answering: Answering) -> None:
-        """Ask for what goes into system prompts, and drop what removed providers said."""
+    def _request_prompt(self, slot: str, want: RecallRequest, answering: RecallProviders) -> None:
+        """Ask for additions to system prompts, and delete those of providers that were removed."""
         held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
         gone = [name for name in held if provider_of(name) not in answering.known]
         if gone:
             self._redis.hdel(self._keys.warm(slot), *gone)
         if answering.prompting:
-            self.want(slot, want, answering.prompting)
+            self.request(slot, want, answering.prompting)
 
-    def want(self, slot: str, want: Want, providers: Sequence[str]) -> list[str]:
+    def request(self, slot: str, want: RecallRequest, providers: Sequence[str]) -> list[str]:
         """Write a request and enqueue its jobs.
 
         Returns:
-            The providers whose queue is at its bound: they get no job (G10).
+            The providers whose queue is full: they get no job (G10).
 
         Raises:
             redis.RedisError: Redis is away.
         """
-        ttl = life_ms(self._settings, want)
+        ttl = lifetime_ms(self._settings, want)
         call = scripts.request_recall(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)
         refused = [name for name in providers if not self._queue(name).put(slot)]
         if refused:
-            self._health.skipped(refused)
+            self._health.count_skipped(refused)
         return refused
 
     def close(self) -> None:

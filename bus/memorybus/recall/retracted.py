@@ -1,10 +1,10 @@
-"""Which warm results may still hold what was taken back: those recalled before it was forgotten.
+"""Marks that make warm results unreadable if they were recalled before something was taken back.
 
 For each owner (agent, person, workspace) and provider there is a mark. It changes right before the
 provider forgets something of the owner's, and again once that is committed. A warm result carries
-the mark that stood before it was recalled, and is read only while that mark stands. So neither a
-recall that was under way, nor a result that was copied to another session, nor a worker that died
-between the two changes brings back what is gone.
+the mark from before its recall, and is read only while the owner still has this mark. So forgotten
+text does not come back through a recall that was under way, through a result that was copied to
+another session, or through a worker that died between the two changes.
 """
 
 from redis import Redis
@@ -16,13 +16,13 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, owner_slot
 
 _RECALLS, _PROMPTS = 24, 2
-"""How many times as long as warm recall, and as what stands ready for system prompts, a mark lives.
+"""A mark lives this many times as long as a warm recall, and as an addition to system prompts.
 
-The longer of the two (G10): nothing that was recalled before the mark may outlive it."""
+The longer of the two times counts (G10): no result from before a mark may outlive the mark."""
 
 
-def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
-    """Make unreadable all that a provider has recalled for an owner so far.
+def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
+    """Make everything unreadable that a provider has recalled for an owner so far.
 
     Raises:
         redis.RedisError: Redis is away.
@@ -35,18 +35,18 @@ def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> Non
         pipe.execute()
 
 
-def change_at_once(settings: Settings, scope: Scope, provider: str) -> None:
-    """Do as `change` does, over a connection of its own; safe on any thread.
+def change_mark_now(settings: Settings, scope: Scope, provider: str) -> None:
+    """Do as `change_mark` does, over a connection of its own; safe on any thread.
 
     Raises:
         redis.RedisError: Redis is away.
     """
     with connect_redis(settings) as redis:
-        change(redis, settings, scope, provider)
+        change_mark(redis, settings, scope, provider)
 
 
 def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> str:
-    """Return the mark of an owner and a provider, "" if nothing was taken back of late.
+    """Return the mark of an owner and a provider; "" if nothing was taken back lately.
 
     Raises:
         redis.RedisError: Redis is away.

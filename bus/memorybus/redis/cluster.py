@@ -43,7 +43,7 @@ class Shard(msgspec.Struct, frozen=True):
     Attributes:
         redis: its client; for a single server, the caller's own.
         keys: in the order given.
-        fails_over: whether another server may take its place, which may have less than it.
+        fails_over: whether another server may replace it, which may lack its last writes.
     """
 
     redis: Redis
@@ -59,8 +59,8 @@ def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
     """
     if isinstance(redis, Cluster):
         return redis.shards(keys)
-    followed = isinstance(redis.connection_pool, SentinelConnectionPool)
-    return [Shard(redis, tuple(keys), followed)]
+    fails_over = isinstance(redis.connection_pool, SentinelConnectionPool)
+    return [Shard(redis, tuple(keys), fails_over)]
 
 
 def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
@@ -69,7 +69,7 @@ def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str
     Args:
         redis: the client that will run the scripts.
         keys: what to group.
-        most: keys of a group at most: the server does nothing else while a script runs.
+        most: the largest number of keys in a group: a running script blocks its server.
     """
     groups: dict[int, list[str]] = {}
     clustered = isinstance(redis, Cluster)
@@ -243,7 +243,7 @@ class _Pipeline(Pipeline):
 
 
 class _ShardRequest:
-    """One shard's part of a round trip. A connection with unread replies is not used again."""
+    """One shard's part of a round trip. A connection with unread replies is closed, not reused."""
 
     def __init__(
         self, nodes: Nodes, address: str, commands: Sequence[Command], places: Sequence[int]

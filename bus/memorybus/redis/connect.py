@@ -1,4 +1,4 @@
-"""Connections to Redis, and what its failures mean to the bus.
+"""Connections to Redis, and the errors of the bus for its failures.
 
 The defaults of redis-py are wrong for a log: retries repeat writes, and a socket time-out that is
 shorter than a blocking read breaks it (redis-py 8.1 retries ten times with a time-out of 5 s). Here
@@ -107,7 +107,7 @@ def _sentinel_client(url: str, options: dict[str, Any], single: bool) -> Redis:
 
 
 def _url_options(url: str) -> dict[str, Any]:
-    """Return what a URL has besides hosts: credentials, database, TLS, redis-py's options."""
+    """Return a URL's credentials, database, TLS and options, as redis-py names them."""
     parse: Any = parse_url
     given: dict[str, Any] = parse(single_server_url(url))
     tls = given.pop("connection_class", None) is SSLConnection
@@ -116,14 +116,14 @@ def _url_options(url: str) -> dict[str, Any]:
 
 
 def ask_redis(ask: Callable[[], Any], where: str) -> Any:
-    """Return what a question to Redis gives.
+    """Call `ask`, and translate the errors of redis-py into those of the bus.
 
     Args:
-        ask: asks it with redis-py.
+        ask: sends commands with redis-py; its result is returned.
         where: see `translate_redis_error`.
 
     Raises:
-        LogError: what redis-py raised, translated.
+        LogError: Redis refused or did not answer.
     """
     try:
         return ask()

@@ -102,7 +102,7 @@ class Keys:
         return self._partition(partition, f"dead:{provider}")
 
     def amended(self, partition: int, provider: str) -> str:
-        """Return what became of a lane's dead letters since."""
+        """Return the later refusals and edits of a lane's dead letters."""
         return self._partition(partition, f"amended:{provider}")
 
     def reply(self, partition: int, event_id: str) -> str:
@@ -110,7 +110,7 @@ class Keys:
         return self._partition(partition, f"reply:{event_id}")
 
     def redo(self, provider: str) -> str:
-        """Return what operators asked of a provider's dead letters."""
+        """Return the requests of operators about a provider's dead letters."""
         return f"{self.namespace}:redo:{provider}"
 
     def want(self, slot: str) -> str:
@@ -130,7 +130,7 @@ class Keys:
         return f"{self.namespace}:budget:{{{provider}}}"
 
     def spent(self, provider: str, what: str) -> str:
-        """Return how often a provider has today spent what costs, of one sort."""
+        """Return how often a provider has used one paid resource today."""
         return f"{self.namespace}:spent:{{{provider}}}:{what}"
 
     def recalls(self, provider: str) -> str:
@@ -146,11 +146,11 @@ class Keys:
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
     def asks(self, provider: str) -> str:
-        """Return the list of what prompts ask a provider now; in the Redis of the jobs."""
+        """Return the list of prompts' open questions to a provider; in the Redis of the jobs."""
         return f"{self.namespace}:asks:{{{provider}}}"
 
     def answers(self, ask_id: str) -> str:
-        """Return the list of the replies to one of them; in the Redis of the jobs."""
+        """Return the list of replies to one such question; in the Redis of the jobs."""
         return f"{self.namespace}:answers:{{{ask_id}}}"
 
     def prompts(self, provider: str) -> str:

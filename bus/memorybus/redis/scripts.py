@@ -198,7 +198,7 @@ def note_rest(
 ) -> ScriptCall[None]:
     """Note that a producer has deleted every event up to a sequence, and sends none of them again.
 
-    After `window_ms` of silence it may be forgotten then (G10).
+    Redis may forget such a producer after `window_ms` of silence (G10).
     """
     where = (keys.producers(partition), keys.state(partition))
     return ScriptCall(_REST, where, (producer, sequence, window_ms), _no_reply)
@@ -279,7 +279,7 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 def renew(renewals: Sequence[Renewal]) -> ScriptCall[list[bool | Exception]]:
-    """Prolong leases of one slot; return of each whether it is still ours, or why nobody knows."""
+    """Prolong leases of one slot; return for each whether it is still ours, or the error."""
     keys = [key for one in renewals for key in (one.lease, one.lane)]
     args = [arg for one in renewals for arg in (one.ms, one.epoch, one.worker)]
     return ScriptCall(_RENEW, keys, args, _read_renewals)
@@ -301,7 +301,7 @@ def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCal
 
 
 def note_new_lane(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
-    """Note that a lane is a new one, unless it is there already (G4)."""
+    """Note that a lane is new, unless Redis knows it already (G4)."""
     return ScriptCall(_BORN, (keys.lane(partition, provider),), (), _no_reply)
 
 
@@ -334,7 +334,7 @@ def commit(
 
 
 class Stale(msgspec.Struct, frozen=True):
-    """Nothing was written: the epoch is not the lane's newest, or another server gave it (G5)."""
+    """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
 
 
 def _read_count(reply: Any) -> int | Stale:
@@ -358,7 +358,7 @@ def park(
     epoch: int,
     records: Sequence[tuple[str, str, bytes]],
 ) -> ScriptCall[int | Stale]:
-    """Put events (entry, key, JSON record) aside; return how many were not yet (G6)."""
+    """Put events (entry, key, JSON record) aside; return how many were put aside only now (G6)."""
     args: list[Arg] = [epoch]
     for entry, key, record in records:
         args += (entry, key, record)
@@ -456,7 +456,7 @@ def _read_change(reply: Any) -> bytes | LockLost | None:
 
 
 def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
-    """Let a lock's entry stand for so long from now (0: delete it); return whether it was ours."""
+    """Let a lock expire in `life_ms` (0: delete it now); return whether it was ours."""
     return ScriptCall(_PROLONG, (key,), (token, life_ms), bool)
 
 
@@ -558,7 +558,7 @@ def seal(
         n: its number.
         hot_ms: how long what is sealed stays, milliseconds.
         entries_read: whether the server's consumer groups count entries read.
-        known: the log's last entry of which it is certain that the archive has it, and all before.
+        known: the log's last entry up to which the archive certainly has everything.
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
     return ScriptCall(_SEAL, where, (epoch, entry, n, hot_ms, int(entries_read), known), int)
@@ -567,7 +567,7 @@ def seal(
 def renumber(
     keys: Keys, partition: int, lanes: Sequence[str], *, known: str, entry: str, n: int, sealed: int
 ) -> ScriptCall[int]:
-    """Give what the archive does not have new numbers behind the archive's end (G7).
+    """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
     Returns how many entries were moved, or -1 if another number is sealed: nothing was written.
 
@@ -589,7 +589,7 @@ class CallWait(msgspec.Struct, frozen=True):
 
     Attributes:
         seconds: after which to ask again; 0 if it may be made now, and counts as made.
-        spent_today: whether that is because the day's calls are made.
+        spent_today: whether the reason to wait is that the day's calls are used up.
     """
 
     seconds: float
@@ -597,7 +597,7 @@ class CallWait(msgspec.Struct, frozen=True):
 
 
 def spend(key: str, per_second: float, per_day: int) -> ScriptCall[CallWait]:
-    """Take one of the calls that an account allows (`Keys.budget`, `Keys.spent`); 0: no bound."""
+    """Count one call against a budget (`Keys.budget`, `Keys.spent`); a limit of 0 is no limit."""
     return ScriptCall(_SPEND, (key,), (f"{per_second:.9f}", per_day), _read_call_wait)
 
 
@@ -611,14 +611,14 @@ def _read_call_wait(reply: Any) -> CallWait:
 def hold_office(
     keys: Keys, owner: str, life_ms: int, note: bytes = b""
 ) -> ScriptCall[bytes | None]:
-    """Take or keep the office of who tells people of findings; read its note, or leave a new one.
+    """Take or keep the right to tell people of findings; read its note, or leave a new one.
 
-    Returns the note, b"" if there is none; None if the office is another's.
+    Returns the note, b"" if there is none; None if another process has the right.
 
     Args:
         keys: of the log.
         owner: who asks.
-        life_ms: how long the office is theirs without another call, milliseconds; 0 gives it up.
+        life_ms: milliseconds after which the right expires without another call; 0 gives it up.
         note: the new one; b"" leaves the one there is.
     """
     return ScriptCall(_TOLD, (keys.told,), (owner, life_ms, note), _read_note)

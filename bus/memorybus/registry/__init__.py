@@ -1,5 +1,5 @@
 """Provider instances, workers, lanes, tools and homes, as Redis holds them.
 
-It reads and writes these records, and does not decide how they are used. Workers register
+This package reads and writes these records, and does not decide how they are used. Workers register
 themselves; commands read and change what is registered.
 """

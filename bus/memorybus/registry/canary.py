@@ -9,7 +9,7 @@ _KEPT_MS = 30 * 86_400_000
 
 
 def note_arrival(redis: Redis, keys: Keys, now_ms: int) -> None:
-    """Note that one has come through, for a month.
+    """Note for a month that a canary has come through.
 
     Raises:
         LogError: it cannot be written.

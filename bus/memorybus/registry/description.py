@@ -1,4 +1,4 @@
-"""Providers as a worker's process describes them for a command: kinds, instances, their trials."""
+"""What a worker's process tells a command about providers: kinds, instances, trials."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -95,8 +95,8 @@ class TrialTerms(msgspec.Struct, frozen=True):
     """How an instance is tried.
 
     Attributes:
-        wait: seconds for which what was written may stay unknown to recalls.
-        agent, user: whose memories it writes; nobody's if not given.
+        wait: seconds that recalls may take to find what was written.
+        agent, user: the owner of the memories it writes; by default, names that nobody has.
     """
 
     wait: float = 10.0
@@ -111,8 +111,8 @@ class TrialStep(msgspec.Struct, frozen=True):
         name: what was tried: ``open``, ``write``, ``recall``, ``forget``.
         ok: whether it did what it should.
         seconds: how long it took.
-        found: what came of it; of a step that failed the exact error, credentials masked.
-        fix: what to do; empty if there is nothing to.
+        found: the result; for a failed step the exact error, credentials masked.
+        fix: what to do; empty if there is nothing to do.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The done-set: what is done above a lane's checkpoint, as a number and a bitmap."""
+"""The done-set: the events above a lane's checkpoint that are done, as a number and a bitmap."""
 
 _HEADER = 8
 

@@ -98,7 +98,7 @@ def local_home(settings: Settings, make_id: NewId = new_id) -> Home:
 
 
 def find_local_home(settings: Settings) -> Home:
-    """Return what `local_home` would, but write nothing: `place` is empty if there is no id yet.
+    """Return the same as `local_home`, but write nothing: `place` is empty if there is no id yet.
 
     Raises:
         ConfigError: see `place_id`.
@@ -128,7 +128,7 @@ def is_same_home(known: Home, ours: Home) -> bool:
 
 
 def home_elsewhere(known: Home | None, settings: Settings) -> Home | None:
-    """Return a home if it is not here; None if it is, or if there is none.
+    """Return a known home if it is elsewhere; None if it is here, or if there is none.
 
     Raises:
         ConfigError: see `place_id`.
@@ -179,7 +179,7 @@ class Homes:
             seen = found or b""
 
     def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
-        """Return those of `providers` whose state does not lie in `home`, and their homes.
+        """Return the homes of those `providers` whose state does not lie in `home`.
 
         A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
         and writes nothing unless a provider has no home yet.

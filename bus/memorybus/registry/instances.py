@@ -33,8 +33,8 @@ _MOST_NAMED, _NAME_CHARS = 3, 60
 class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a command was asked to make; the same request again goes on with what was begun.
 
-    What came of it cannot be compared: a lineage grows, and a moment ahead of the log is soon
-    another place.
+    The request is compared, not its result: a lineage grows, and a moment that is still in the
+    future soon means another place in the log.
 
     Attributes:
         query: which events, with lineages as they were named.
@@ -54,7 +54,7 @@ class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def normalise_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as a record holds them: a date of a command line becomes a text."""
+    """Return options as a record holds them: dates given on a command line become texts."""
     return dict(msgspec.json.decode(msgspec.json.encode(options)))
 
 
@@ -125,9 +125,9 @@ class InstancesView(msgspec.Struct, frozen=True):
         live: which instance serves a provider, by provider.
         pauses: why an instance's lanes stand still, by name.
         ignored: names of entries that describe no copy, as they stand in Redis: hostile text.
-        redo: of whose dead letters operators asked something, among those looked for.
+        redo: the instances, among those asked about, with open requests about dead letters.
         tuned: limits of calls that hold instead of the settings', by provider.
-        retries: the last wishes for another try now, by instance.
+        retries: the last request to retry now, by instance.
     """
 
     all: Mapping[str, Instance] = {}
@@ -180,7 +180,7 @@ class Instances:
         """Return everything in one round trip, for every heartbeat of a worker.
 
         Args:
-            redo: instances of which to say whether operators asked something of dead letters.
+            redo: instances to look for open requests about dead letters (`InstancesView.redo`).
 
         An entry that cannot be read, perhaps of a later release, is left out, so that it hides no
         other; but an instance whose pause cannot be read stays paused.
@@ -335,7 +335,7 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 
 
 def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:
-    """Say whether an instance answers those that wait for their events: the one that serves.
+    """Say whether an instance is the one that serves, and so answers those who wait for events.
 
     A swap takes place while the lanes of both pause, so each event is answered by one (G8).
     """

@@ -1,4 +1,4 @@
-"""What Redis holds of an instance's lanes: commands look at it, or clear it away."""
+"""The records of an instance's lanes in Redis, which commands read or delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -69,11 +69,11 @@ class LanePassage(msgspec.Struct, frozen=True):
     halted: str = ""
 
     def has_passed(self, n: int) -> bool:
-        """Say whether it is past an event: applied, put aside or left out."""
+        """Say whether the lane is past an event: it was applied, put aside or left out."""
         return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
 
     def before(self, n: int) -> int:
-        """Return how many events the lane still has to pass before an event it is not past."""
+        """Return how many undone events precede event `n`, which the lane has not passed."""
         below = n - self.n - 1
         return below - (self.done & ((1 << below) - 1)).bit_count()
 
@@ -149,7 +149,7 @@ class LaneKeys:
                 raise translate_redis_error(reply, name)
 
     def has_dead_letter_requests(self, name: str) -> bool:
-        """Say whether operators asked something of its dead letters that is not done yet."""
+        """Say whether operators' requests about its dead letters are still open."""
         return bool(ask_redis(lambda: self._redis.exists(self._keys.redo(name)), name))
 
     def count_remaining(self, name: str) -> int:

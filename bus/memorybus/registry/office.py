@@ -1,6 +1,7 @@
-"""Who tells people of findings: one process at a time for the whole bus, with a note for the next.
+"""The office of notifying people of findings: one process of the whole bus holds it at a time.
 
-The office expires, so that another host takes it over when its holder dies. Its note survives both.
+The office expires, so that another host takes it over when its holder dies. The holder's note for
+the next one stays.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""One rebuild or verification of a provider at a time, and whether the one that began still lives.
+"""A lock: one rebuild or verification of a provider at a time. It shows whether its owner lives.
 
 A command keeps an entry that expires. A pause without such an entry was left by a command that was
 killed: workers resume the instance that serves, and the same command goes on with the rest.
@@ -74,7 +74,7 @@ class RebuildLock:
         self._redis = redis
         self._keys = keys
         self._provider = provider
-        self._sign = keys.rebuilding(provider)
+        self._entry = keys.rebuilding(provider)
         self._fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.held)]
         self._mine = RebuildCommand(make_id(), what, by, socket.gethostname(), os.getpid())
 
@@ -95,7 +95,7 @@ class RebuildLock:
             LogUnavailable: Redis is away.
         """
         try:
-            for entry in (self._sign, *self._fences):
+            for entry in (self._entry, *self._fences):
                 self._take(entry)
             self.keep()
         except BaseException:
@@ -110,8 +110,8 @@ class RebuildLock:
             RebuildRuns: it was too late: another command may have the lock.
             LogUnavailable: Redis is away.
         """
-        # The sign comes last and stays longer: while a fence stands, others see us at work.
-        lives = [(fence, FENCED) for fence in self._fences] + [(self._sign, LIFE)]
+        # The main entry comes last and stays longer: while a fence stands, others see us at work.
+        lives = [(fence, FENCED) for fence in self._fences] + [(self._entry, LIFE)]
         if not all(self._prolong(entry, self.token, life) for entry, life in lives):
             raise self.lost_error()
 
@@ -130,8 +130,8 @@ class RebuildLock:
 
     def _take(self, entry: str) -> None:
         body = self.token
-        while not ask_redis(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
-            found = ask_redis(lambda: self._redis.get(entry), self._sign)
+        while not ask_redis(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._entry):
+            found = ask_redis(lambda: self._redis.get(entry), self._entry)
             known = _read_command(found)
             if known is not None and not _is_dead(known):
                 raise RebuildRuns(
@@ -143,11 +143,11 @@ class RebuildLock:
 
     def _prolong(self, entry: str, body: bytes, life: int) -> bool:
         call = scripts.prolong_lock(entry, body, life * 1000)
-        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._sign))
+        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._entry))
 
     def _release(self) -> None:
         with suppress(LogError):
-            for entry in (*self._fences, self._sign):
+            for entry in (*self._fences, self._entry):
                 self._prolong(entry, self.token, 0)
 
 

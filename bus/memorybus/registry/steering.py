@@ -1,4 +1,4 @@
-"""What operators want of providers at work: other limits of their calls, and another try now.
+"""Requests of operators to providers at work: other limits of calls, and retries at once.
 
 Commands write it, and workers obey with their next heartbeat. The structs are read by
 `Instances.look`, in the round trip that every heartbeat makes anyway.
@@ -71,11 +71,11 @@ class Tuned(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RetryWish(msgspec.Struct, frozen=True, omit_defaults=True):
-    """That what waits for another try of an instance goes on now.
+    """A request to retry now what waits for another try of an instance.
 
     Attributes:
-        id: of this wish. A worker carries each out once, and those of before its start never:
-            nothing of it waits yet.
+        id: of this request. A worker carries out each one once, and ignores those made before it
+            started, since nothing of its own waited then.
         by: who wanted it.
         at: when (wall time, milliseconds).
     """

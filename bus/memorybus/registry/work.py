@@ -1,6 +1,6 @@
-"""What workers counted of their work, by provider: summed in Redis, and so by nobody's end lost.
+"""Counts of the workers' work by provider. The sums are in Redis, so they outlive every worker.
 
-A worker counts in its memory and reports with its heartbeat; who is killed loses a second of it.
+A worker counts in memory and reports with its heartbeat; one that is killed loses about a second.
 """
 
 import threading
@@ -27,7 +27,7 @@ _KEPT_MS = 7 * 86_400_000
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """How often a figure was how large.
+    """A histogram of durations.
 
     Attributes:
         counts: by upper bound in seconds, as text, from the least on: how many were in this part
@@ -67,7 +67,7 @@ class WorkCounter:
     """Counts in this process until `report` hands it on. Any thread may count."""
 
     def __init__(self) -> None:
-        """Have counted nothing."""
+        """Start at zero."""
         self._sums: Counter[tuple[str, str]] = Counter()
         self._settled: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class WorkCounter:
         now_ms: int,
         doubt: int = -1,
     ) -> None:
-        """Count events that were applied, or parked, in one go.
+        """Count events that were applied or parked together.
 
         Args:
             provider: whose.

@@ -1,4 +1,4 @@
-"""What a producer counts: every failure can be seen (G9)."""
+"""The counters of a producer, so that every failure can be seen (G9)."""
 
 import msgspec
 
@@ -8,9 +8,9 @@ class SendCounts(msgspec.Struct):
 
     Attributes:
         sent: events that Redis took.
-        rewinds: how often Redis had lost its tail, and rows were sent again.
-        conflicts: events that came again with another payload; the first one stands.
-        lost: how often Redis had lost events that were deleted here.
+        rewinds: how often Redis had lost its newest events, and rows were sent again.
+        conflicts: events that were sent again with another payload; the first one counts.
+        lost: how often Redis had lost events that this spool no longer holds.
     """
 
     sent: int = 0
@@ -24,7 +24,7 @@ class Counters(msgspec.Struct, frozen=True):
 
     Attributes:
         prefetch_failures: reads of warm results that failed or came too late.
-        asks_dropped: requests for recalls given up at their bound.
+        asks_dropped: requests for recalls that were dropped at their bound.
     """
 
     sent: int

@@ -1,8 +1,9 @@
 """The flusher: a thread that moves a spool into the log and never gives up (G1, G9).
 
-It also sends the spools that dead processes of this host left, asks for recalls after the events
-that they should see, and deletes rows that Redis has had for long enough. It imports everything
-heavy (the Redis client, RQ) itself, so that an agent's start does not wait for it.
+It also sends the spools that dead processes of this host left, sends requests for recalls after the
+events that their answers should include, and deletes rows that Redis has had for long enough. It
+imports everything heavy (the Redis client, RQ) itself, so that an agent's start does not wait for
+it.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
-from memorybus.recall.pending import Ask, Asks
+from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
 from memorybus.sending.counters import SendCounts
 from memorybus.spool.files import SpoolFiles
@@ -29,7 +30,7 @@ from memorybus.testing import CrashPoint, no_crash
 _log = logging.getLogger("memorybus")
 
 COALESCE = 0.001
-"""Seconds between the first event and the send: what follows closely goes along."""
+"""Seconds between the first event and the send: events that follow closely are sent with it."""
 
 GATHER = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
@@ -43,10 +44,10 @@ _RETRY_LAGGING = 1.0
 
 
 class ConnectionAttempts:
-    """Counts attempts to reach Redis. The flusher makes them; other threads look on.
+    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts.
 
     Attributes:
-        in_a_row: how many failed since the last one that did not.
+        in_a_row: how many attempts have failed since the last success.
     """
 
     def __init__(self) -> None:
@@ -75,10 +76,11 @@ class ConnectionAttempts:
         return lambda: self._failed > begun
 
     def time_left(self, taken: int, timeout: float) -> float:
-        """Return what is left of a time-out after others have waited for the same in vain.
+        """Return what is left of a time-out after earlier calls have waited in vain.
 
         Args:
-            taken: how many events Redis has taken; with one more, the whole time-out counts again.
+            taken: how many events Redis has taken; once it takes one more, the whole time-out
+                counts again.
             timeout: seconds.
         """
         before, waited = self._timed_out
@@ -94,13 +96,13 @@ class PendingFlush:
     """One call of `Flusher.flush` that waits.
 
     Attributes:
-        sequence: the last event it asks about.
+        sequence: the last event that it waits for.
         replicated: whether a replica must have the events too.
-        met: whether it has what it asked for.
+        met: whether the events are where the call wants them.
     """
 
     def __init__(self, sequence: int, replicated: bool) -> None:
-        """Nothing is known yet."""
+        """Start unanswered."""
         self.sequence = sequence
         self.replicated = replicated
         self.met = False
@@ -109,17 +111,17 @@ class PendingFlush:
 class PendingFlushes:
     """All calls of `Flusher.flush` that wait. Any thread may wait; the flusher answers.
 
-    Redis may have lost what it took, and nobody need have noticed: a connection that breaks is made
-    again. So each call is answered by what Redis says when it is asked after the call began (G1).
+    Redis may have lost events that it took without anybody noticing, since a broken connection is
+    made again. So each call is answered by what Redis says after the call began (G1).
     """
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """Start with no call."""
         self._waiting: set[PendingFlush] = set()
         self._answered = Waiters()
 
     def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
-        """Wait for an answer for at most `timeout` seconds; `wake` wakes the one who answers."""
+        """Wait for an answer for at most `timeout` seconds; `wake` wakes the flusher."""
         try:
             self._waiting.add(flush)
             wake()
@@ -127,13 +129,13 @@ class PendingFlushes:
         finally:
             self._waiting.discard(flush)
 
-    def due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
-        """Return those of one kind that ask about events up to `upto`, which Redis took."""
+    def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
+        """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
         waiting = tuple(self._waiting)
         return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
 
     def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
-        """Tell those that asked about events up to `upto` that these are safe."""
+        """Answer the calls whose events, up to `upto`, are safe."""
         for flush in flushes:
             if flush.sequence <= upto:
                 flush.met = True
@@ -148,23 +150,23 @@ class GracePeriod:
     """
 
     def __init__(self) -> None:
-        """Redis has taken nothing yet."""
+        """Start without marks."""
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, cursor: int) -> None:
-        """Note that Redis has every row up to `cursor` now."""
+        """Note that Redis has every row up to `cursor` at the time `now`."""
         if not self._marks or cursor > self._marks[-1][1]:
             self._marks.append((now, cursor))
 
-    def take(self, until: float) -> int:
-        """Return up to which row Redis had them at a time, and forget that; 0 if not noted."""
+    def take_upto(self, until: float) -> int:
+        """Return the row up to which Redis had them at `until`, and drop its mark; 0 for none."""
         cursor = 0
         while self._marks and self._marks[0][0] <= until:
             cursor = self._marks.popleft()[1]
         return cursor
 
     def restart(self) -> None:
-        """Forget all marks: rows are sent again, and stay as long again."""
+        """Drop all marks: rows are sent again, and stay for the whole time again."""
         self._marks.clear()
 
 
@@ -176,14 +178,14 @@ class Flusher:
         files: where spools of dead processes may lie.
         settings: see `Settings`.
         clock: time.
-        rng: jitter.
+        rng: jitter of the back-off.
         on_up: called now and then while Redis answers.
         crash: crash points of fault tests.
 
     Attributes:
         state: whether Redis answers.
-        problem: why not; "" while it does.
-        corrupt: whether the spool is damaged; the publisher replaces it then.
+        problem: why it does not; "" while it does.
+        corrupt: whether the spool is damaged; the publisher then replaces it.
         counts: see `SendCounts`.
     """
 
@@ -212,7 +214,7 @@ class Flusher:
         self._stop = StopSignal()
         self._progress = Waiters()
         self._flushes = PendingFlushes()
-        self._asks = Asks(clock, rng)
+        self._asks = PendingAsks(clock, rng)
         self._grace_period = GracePeriod()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
@@ -232,24 +234,24 @@ class Flusher:
 
     def start(self) -> None:
         """Start the thread."""
-        import_guard()  # here: forks heed it before the thread's first import
+        import_guard()  # created here, so that forks respect it before the thread's first import
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that there is something to send."""
+        """Wake the thread, because there is something to send."""
         self._wake.set()
 
     def ask(self, ask: Ask) -> None:
-        """Ask for a recall after the events before it; the newest of a session wins (G10)."""
+        """Ask for a recall after the events so far; a session's newest request counts (G10)."""
         self._asks.put(ask)
         self.wake()
 
     def wait_sent(self, sequence: int, timeout: float) -> bool:
         """Wait until the log has taken every event up to `sequence`, or Redis cannot be reached.
 
-        Only a connection that is attempted after this call shows that Redis is away: it may be back
+        Only a connection that fails after this call began proves that Redis is away: it may be back
         by now, or have closed an idle connection. While Redis hangs, several calls one after
-        another wait no longer than one of them alone, until it takes something again.
+        another wait no longer than one of them alone, until Redis takes an event again.
 
         Returns:
             False if the log has not taken them within `timeout` seconds.
@@ -269,17 +271,17 @@ class Flusher:
         """Wait until Redis, asked after this call began, has every event up to `sequence` (G1).
 
         Args:
-            sequence: the spool's.
+            sequence: a sequence of the spool.
             timeout: seconds.
             replicated: whether a replica, or the synced append-only file, must have them too.
 
         Returns:
-            False if it has not in time.
+            False if Redis does not have them in time.
         """
         return self._flushes.wait(PendingFlush(sequence, replicated), timeout, self.wake)
 
     def _is_sent(self, sequence: int) -> bool:
-        sender = self._sender  # once: the flusher's thread may take it away
+        sender = self._sender  # read once: the flusher's thread may set it to None
         if sender is None:
             return False
         progress = sender.progress
@@ -287,7 +289,7 @@ class Flusher:
 
     @property
     def dropped_asks(self) -> int:
-        """How many requests for recalls were given up at their bound."""
+        """How many requests for recalls were dropped at their bound."""
         return self._asks.dropped
 
     @property
@@ -298,7 +300,7 @@ class Flusher:
         return self._spool.count_after(sent)
 
     def stop(self, timeout: float) -> None:
-        """End the thread; what is unsent stays in the spool."""
+        """End the thread; unsent events stay in the spool."""
         self._stop.set()
         self._wake.set()
         self._thread.join(timeout)
@@ -308,10 +310,10 @@ class Flusher:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self._round()
+                self._run_round()
                 self._attempts.succeed()
             except SpoolCorrupt as error:
-                self.corrupt = True  # the publisher replaces the file at its next event
+                self.corrupt = True  # at the next event the publisher replaces the file
                 self._back_off(error)
                 return
             except MemoryBusError as error:
@@ -323,7 +325,7 @@ class Flusher:
             if opened is not None:
                 opened.close()
 
-    def _round(self) -> None:
+    def _run_round(self) -> None:
         if self._sender is None:
             self._connect()
         self._wake.wait(_HOUSEKEEPING)
@@ -335,7 +337,7 @@ class Flusher:
 
     def _connect(self) -> None:
         self._attempts.begin()
-        with import_guard():  # a fork in the middle of an import leaves the child half a module
+        with import_guard():  # a fork during an import would leave the child half a module
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog
@@ -347,7 +349,7 @@ class Flusher:
         self._drain = drain_orphans
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
-        self._adopt()
+        self._adopt_orphans()
         sender = Sender(
             self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
         )
@@ -390,22 +392,22 @@ class Flusher:
             _log.debug("after connecting: %s", error)
 
     def _answer(self, *, replicated: bool) -> None:
-        """Ask Redis what it has now, and answer the flushes whose events are among it."""
-        due = self._flushes.due(self._sender.progress.whole, replicated=replicated)
+        """Ask Redis what it has now, and answer the flushes whose events it has."""
+        due = self._flushes.find_due(self._sender.progress.whole, replicated=replicated)
         if due and (not replicated or self._sender.replication.is_confirmed(_HOUSEKEEPING)):
-            self._sender.confirm()  # last: a Redis that lost its tail is replicated too
+            self._sender.confirm()  # last: a Redis that lost its newest events is replicated too
             self._flushes.answer(due, self._sender.progress.whole)
 
     def _housekeep(self) -> None:
         self._call_on_up()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
-            self._adopt()
+            self._adopt_orphans()
         self._delete_old(now)
         self._spool.tidy()
-        self._note(now, self._sender.cursor)
+        self._note_unsent(now, self._sender.cursor)
 
-    def _note(self, now: float, cursor: int) -> None:
+    def _note_unsent(self, now: float, cursor: int) -> None:
         if now >= self._note_at:
             self._note_at = now + _NOTE_EVERY
             self._spool.note_unsent(cursor)
@@ -415,10 +417,10 @@ class Flusher:
         self._grace_period.note(now, self._sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
-        if upto := self._grace_period.take(now - keep):
+        if upto := self._grace_period.take_upto(now - keep):
             self._sender.delete_upto(upto)
 
-    def _adopt(self) -> None:
+    def _adopt_orphans(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
         self._drain(
             self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
@@ -438,5 +440,5 @@ class Flusher:
             self._redis.close()
         with contextlib.suppress(SpoolError, OSError):
             self._spool.tidy()
-            self._note(self._clock.monotonic(), self._cursor)
+            self._note_unsent(self._clock.monotonic(), self._cursor)
         self._stop.wait(backoff(self._attempts.in_a_row - 1, self._rng))

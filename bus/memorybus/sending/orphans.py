@@ -1,4 +1,4 @@
-"""Spools that dead processes of this host left: any process that lives sends them (G1)."""
+"""Sends the spools that dead processes of this host left; any live process does this (G1)."""
 
 from collections.abc import Callable
 
@@ -25,20 +25,20 @@ def drain_orphans(
 ) -> int:
     """Send the spools that dead processes of this host left; return how many events were sent.
 
-    A later visit deletes a spool, once Redis has had all of it for `spool_keep` seconds: Redis may
-    lose its last second in a power cut.
+    A later call deletes a spool, once Redis has had all of it for `spool_keep` seconds: in a power
+    cut Redis may lose its last second.
 
     Raises:
-        LogUnavailable: Redis is away; the spools stay for the next visit.
+        LogUnavailable: Redis is away; the spools stay for the next call.
     """
     sent = 0
     for spool in files.adopt_all():
         try:
-            sent += _visit(spool, redis, settings, clock, crash)
+            sent += _send_orphan(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
             saved = files.set_aside(spool, str(error))
             if saved is not None:
-                saved.close()  # the next visit sends it
+                saved.close()  # the next call sends it
         except LogError:
             spool.close()
             raise
@@ -50,7 +50,9 @@ def drain_orphans(
     return sent
 
 
-def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint) -> int:
+def _send_orphan(
+    spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint
+) -> int:
     sender = Sender(spool, redis, settings, crash, clock=clock)
     sender.resync()
     while sender.send():
@@ -59,17 +61,17 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
     sent = sender.counts.sent
     young = spool.size and _idle_for(spool, sent > 0, clock) < settings.spool_keep
     followed = sender.replication.is_replicated()
-    sender.confirm()  # last: a Redis that lost its tail is replicated too
+    sender.confirm()  # last: a Redis that lost its newest events is replicated too
     if sender.lagging or young or not followed:
         spool.close()
     else:
-        spool.discard()  # first: a crash after it only leaves a field in Redis
+        spool.discard()  # first: a crash after this only leaves a field in Redis
         sender.forget_producer()
     return sent
 
 
 def _idle_for(spool: Spool, sent: bool, clock: Clock) -> float:
-    """Return for how many seconds no visit had anything to send; a file beside the spool tells."""
+    """Return for how many seconds nothing had to be sent, according to a file beside the spool."""
     mark = spool.path.with_suffix(SENT)
     try:
         if sent or not mark.exists():

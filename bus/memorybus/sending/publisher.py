@@ -1,4 +1,4 @@
-"""The publisher: an event in, a receipt out, after one insert in the local spool (G1, G9)."""
+"""The publisher: takes an event, inserts it into the local spool, returns a receipt (G1, G9)."""
 
 import os
 import random
@@ -30,7 +30,7 @@ _ID_BYTES = 16
 
 
 class Publisher:
-    """Takes events for one process. Safe to call from any thread, and after a fork.
+    """Publishes the events of one process. Safe to call from any thread, and after a fork.
 
     Args:
         settings: see `Settings`.
@@ -62,13 +62,13 @@ class Publisher:
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
         self._files = SpoolFiles.from_settings(settings, new_id, clock)
-        self._left: list[tuple[Spool, Flusher]] = []
+        self._inherited: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
         self._closed = False
         self._leaving = 0.0
-        self._run(self._files.claim())
+        self._start_flusher(self._files.claim())
 
-    def _run(self, spool: Spool) -> None:
+    def _start_flusher(self, spool: Spool) -> None:
         flusher = Flusher(
             spool,
             self._files,
@@ -87,19 +87,19 @@ class Publisher:
 
         Args:
             envelope: the event with its id (the same id enters the log once, G2), key and time.
-            durable: also survive a power cut (fsync).
+            durable: the event must also survive a power cut (fsync).
 
         Raises:
-            InvalidEvent: a text that is not Unicode (a lone surrogate), an id or a time that is
-                none.
-            EventTooLarge: more than ``event_max_bytes``.
-            SpoolFull: the spool's bound or the disk is full.
+            InvalidEvent: a text is not Unicode (a lone surrogate), or the id or the time is not
+                valid.
+            EventTooLarge: the event has more than ``event_max_bytes``.
+            SpoolFull: the spool has reached its bound, or the disk is full.
         """
         if not 0 <= envelope.at <= LATEST:
             raise InvalidEvent(
                 f"`at` is {envelope.at}: milliseconds since 1970, up to the year 9999"
             )
-        body, mark = self._encoded(envelope)
+        body, mark = self._encode(envelope)
         partition = partition_of(envelope.key, self._settings.partitions)
         sequence = self._append(partition, _id_bytes(envelope.id), mark, body, durable)
         self.flusher.wake()
@@ -108,7 +108,7 @@ class Publisher:
             self.hurry(self._leaving)
         return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
 
-    def _encoded(self, envelope: Envelope) -> tuple[bytes, bytes]:
+    def _encode(self, envelope: Envelope) -> tuple[bytes, bytes]:
         kind = type(envelope.event).__name__
         try:
             payload = self._encoder.event(envelope.event)
@@ -125,23 +125,23 @@ class Publisher:
     def _append(
         self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
     ) -> int:
-        spool = self._usable()
+        spool = self._usable_spool()
         try:
             return spool.append(partition, event_id, mark, body, durable=durable)
         except SpoolCorrupt as error:
-            spool = self._replaced(spool, str(error))
+            spool = self._replace_spool(spool, str(error))
             return spool.append(partition, event_id, mark, body, durable=durable)
 
-    def _usable(self) -> Spool:
+    def _usable_spool(self) -> Spool:
         self._adapt_to_fork()
         if self.flusher.corrupt:
-            return self._replaced(self.spool, "damage found while it was read")
+            return self._replace_spool(self.spool, "damage found while it was read")
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
         return self.spool
 
     def _adapt_to_fork(self) -> None:
-        """Open a spool of our own once after a fork: the inherited one is the parent's.
+        """After a fork, open a spool of our own, once: the inherited one is the parent's.
 
         The inherited objects are kept, because closing a SQLite file disturbs another process that
         has it open.
@@ -151,26 +151,26 @@ class Publisher:
         with self._swapping.here():
             if os.getpid() != self._pid:
                 spool = self._files.claim()
-                self._left.append((self.spool, self.flusher))
-                self._run(spool)
+                self._inherited.append((self.spool, self.flusher))
+                self._start_flusher(spool)
 
-    def _replaced(self, failed: Spool, why: str) -> Spool:
-        """Set a damaged spool aside, and go on with another that has what could be read of it.
+    def _replace_spool(self, failed: Spool, why: str) -> Spool:
+        """Set a damaged spool aside, and go on with a new one that has all rows that are readable.
 
-        Several threads may find the damage; only the first one does this.
+        Several threads may find the damage; only the first one replaces the spool.
         """
         with self._swapping.here():
             if self._closed:
                 raise SpoolError("the bus is closed; connect again to publish")
             if self.spool is failed:
                 self.flusher.stop(_STOP)
-                self._run(self._files.replace(failed, why))
+                self._start_flusher(self._files.replace(failed, why))
             return self.spool
 
     @property
     def last_sequence(self) -> int:
         """The sequence of the last event that this process published."""
-        return self._usable().last
+        return self._usable_spool().last
 
     @property
     def unsent(self) -> int:
@@ -179,7 +179,7 @@ class Publisher:
         return self.flusher.unsent
 
     def counters(self, prefetch_failures: int) -> Counters:
-        """Return all counters; the caller counts failures of its own reads."""
+        """Return all counters; the caller passes the number of its own failed reads."""
         sent = msgspec.structs.asdict(self.flusher.counts)
         return Counters(
             **sent,
@@ -189,14 +189,14 @@ class Publisher:
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall once every event published so far is in the log."""
-        self._usable()
+        self._usable_spool()
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:
         """Wait until everything published so far has reached `level`, as Redis says now (G1).
 
         Returns:
-            False if it has not after `timeout` seconds; nothing is lost then.
+            False if it has not after `timeout` seconds; even then no event is lost.
         """
         if level not in _LEVELS:
             raise ConfigError(f"level {level!r} is none of {', '.join(_LEVELS)}")
@@ -206,17 +206,17 @@ class Publisher:
         return self.flusher.flush(self.spool.last, timeout, replicated=level == "replicated")
 
     def hurry(self, timeout: float) -> bool:
-        """Send what Redis takes within `timeout` seconds; the rest stays in the spool.
+        """Send the events that Redis takes within `timeout` seconds; the rest stays in the spool.
 
         Returns:
-            Whether it has taken everything that this process published.
+            Whether Redis has taken everything that this process published.
         """
         if self._closed or os.getpid() != self._pid:
             return True
         return self.flusher.wait_sent(self.spool.last, timeout)
 
     def leave(self, timeout: float) -> None:
-        """Do what `hurry` does, now and from now on after each event that is published.
+        """Call `hurry` now, and from now on after each event that is published.
 
         Nothing is closed: other functions that run at the exit may publish after this.
         """
@@ -224,7 +224,7 @@ class Publisher:
         self.hurry(timeout)
 
     def close(self, timeout: float) -> None:
-        """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
+        """Send the events that Redis takes within `timeout` seconds, then close the spool."""
         if self._closed or os.getpid() != self._pid:
             return
         deadline = self._clock.monotonic() + timeout

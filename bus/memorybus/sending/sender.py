@@ -1,9 +1,9 @@
-"""The sender: moves one spool's rows into the log in order, and resends what Redis lost.
+"""The sender: moves one spool's rows into the log in order, and resends rows that Redis lost.
 
-Redis remembers, by partition, the last sequence that it took from each producer. After every
-connection the sender asks for it: rows up to there are in the log, later ones are sent (G1, G2,
-G3). A partition that cannot take its rows (a foreign key has its name) lags alone; the others go
-on.
+Redis remembers for each partition the last sequence that it took from each producer. After every
+connection the sender asks for it: rows up to this sequence are in the log, and later ones are sent
+(G1, G2, G3). If a partition cannot take its rows, because a key that is not ours has its name, only
+this partition lags; the others go on.
 """
 
 import logging
@@ -49,15 +49,15 @@ BATCH_BYTES = 4 << 20
 
 
 Outcome = Literal["sent", "behind", "refused", "failed"]
-"""What became of a partition's rows.
+"""What happened to a partition's rows.
 
-``sent``: Redis took them; ``behind``: it has lost its tail; ``refused``: the key is not ours;
-``failed``: the server cannot take them.
+``sent``: Redis took them; ``behind``: Redis has lost the newest rows before them; ``refused``: the
+partition's key is not ours; ``failed``: the server cannot take them.
 """
 
 
 class SendProgress(msgspec.Struct, frozen=True):
-    """How far a spool is sent: up to `cursor`, unless a partition lags behind it.
+    """How far a spool is sent: up to `cursor`, except for partitions that lag.
 
     Attributes:
         cursor: every row up to this sequence is in the log, except those of lagging partitions.
@@ -70,8 +70,8 @@ class SendProgress(msgspec.Struct, frozen=True):
     lagging: bool
 
     @classmethod
-    def of(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
-        """Return the progress that a cursor and the places of lagging partitions make."""
+    def from_lagging(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
+        """Return the progress for a cursor and the last sent sequences of lagging partitions."""
         return cls(cursor, min([cursor, *lagging.values()]), bool(lagging))
 
 
@@ -80,7 +80,7 @@ class Sender:
 
     Attributes:
         progress: one value, which other threads may read.
-        replication: whether what was sent would outlive the server that took it.
+        replication: tells whether sent rows would survive the loss of the server that took them.
         counts: see `SendCounts`.
     """
 
@@ -93,9 +93,9 @@ class Sender:
         counts: SendCounts | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Send nothing yet; `resync` comes first."""
+        """Prepare; call `resync` before sending."""
         self.spool = spool
-        self.progress = SendProgress.of(0, {})
+        self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()
         self._redis = redis
         self._settings = settings
@@ -120,61 +120,61 @@ class Sender:
         """See `SendProgress.lagging`."""
         return self.progress.lagging
 
-    def _moved(self, cursor: int) -> None:
-        self.progress = SendProgress.of(cursor, self._lagging)
+    def _move_cursor(self, cursor: int) -> None:
+        self.progress = SendProgress.from_lagging(cursor, self._lagging)
 
     def resync(self) -> None:
         """Ask Redis what it has of this producer, and start over from there.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
             SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
         """
-        self._taken = self._ask_taken()
+        self._taken = self._read_taken()
         check_unused(self.spool, self._taken)
         self._lagging, self._resting = {}, set()
-        self._moved(0)
+        self._move_cursor(0)
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
-        """Compare what Redis has with what it took; what is missing will be sent again.
+        """Compare what Redis has with what it took; rows that are missing will be sent again.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
         """
-        for partition, last in self._ask_taken().items():
+        for partition, last in self._read_taken().items():
             if last < self._taken.get(partition, 0):
                 self._rewind(partition, last)
-        self._moved(self.cursor)
+        self._move_cursor(self.cursor)
 
     def delete_upto(self, sequence: int) -> None:
         """Delete rows that Redis has had long enough, if it still has them.
 
-        Rows that a replica lacks, which may take over, stay too, while the spool is not half full.
+        While the spool is not half full, rows that a replica lacks stay, too: it may take over.
 
         Raises:
-            LogUnavailable: no answer.
+            LogUnavailable: Redis does not answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
         kept = full or self.replication.is_replicated()
-        self.confirm()  # last: a Redis that lost its tail is replicated too
+        self.confirm()  # last: a Redis that lost its newest events is replicated too
         if kept:
             upto = min(sequence, self.progress.whole)
             self.spool.delete_upto(upto)
-            self._rest(upto)
+            self._rest_producer(upto)
 
-    def _rest(self, upto: int) -> None:
+    def _rest_producer(self, upto: int) -> None:
         """Let Redis forget this producer in partitions whose rows are all deleted here (G10)."""
         lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._resting}
         if lasts:
             window = self._settings.dedupe_window
-            with self._answering("rest"):
+            with self._translated_errors("rest"):
                 note_rest(self._redis, self._keys, lasts, self.spool.producer, window)
             self._resting |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
-        with self._answering("producers"):
+        with self._translated_errors("producers"):
             forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
@@ -187,10 +187,11 @@ class Sender:
         last = self.spool.last
         rows = self.spool.rows_after(self.cursor, BATCH, BATCH_BYTES)
         if not rows:
-            self._moved(max(self.cursor, last))  # sequences of another opening have no rows
+            # Sequences of an earlier opening of the spool have no rows.
+            self._move_cursor(max(self.cursor, last))
         else:
             self._send_rows([row for row in rows if row[1] not in self._lagging])
-            self._moved(rows[-1][0])
+            self._move_cursor(rows[-1][0])
         return len(rows)
 
     def catch_up(self) -> int:
@@ -202,7 +203,7 @@ class Sender:
         for partition in list(self._lagging):
             while self._catch_up_some(partition):
                 pass
-        self._moved(self.cursor)
+        self._move_cursor(self.cursor)
         return len(self._lagging)
 
     def _catch_up_some(self, partition: int) -> bool:
@@ -219,7 +220,7 @@ class Sender:
     # -- one round trip -------------------------------------------------------------------------
 
     def _send_rows(self, rows: list[Row]) -> dict[int, Outcome]:
-        """Send rows in one round trip; return what became of each partition's.
+        """Send rows in one round trip; return the outcome for each partition.
 
         Raises:
             LogUnavailable: Redis is away or cannot serve.
@@ -227,8 +228,8 @@ class Sender:
         fresh = [row for row in rows if row[0] > self._taken.get(row[1], 0)]
         if not fresh:
             return {}
-        by_partition = self._grouped(fresh)
-        calls = [self._call(partition, events) for partition, events in by_partition.items()]
+        by_partition = self._group_rows(fresh)
+        calls = [self._build_call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
         self.spool.possibly_delivered.announce(rows[-1][0])
         try:
@@ -247,14 +248,16 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _grouped(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
+    def _group_rows(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
         grouped: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
             grouped[partition].append(OutgoingEvent(sequence, event_id, digest, packed))
         return grouped
 
-    def _call(self, partition: int, events: list[OutgoingEvent]) -> ScriptCall[Appended | TailLost]:
+    def _build_call(
+        self, partition: int, events: list[OutgoingEvent]
+    ) -> ScriptCall[Appended | TailLost]:
         return scripts.append(
             self._keys,
             partition,
@@ -270,18 +273,20 @@ class Sender:
         self, partition: int, events: list[OutgoingEvent], reply: Appended | TailLost | Exception
     ) -> Outcome:
         if isinstance(reply, Exception):
-            return self._failed(partition, events, reply)
+            return self._note_failure(partition, events, reply)
         if isinstance(reply, TailLost):
             self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
         self._resting.discard(partition)
         self.spool.possibly_delivered.note(partition, events[-1].sequence)
-        self._note(events, reply)
+        self._count_sent(events, reply)
         return "sent"
 
-    def _failed(self, partition: int, events: list[OutgoingEvent], error: Exception) -> Outcome:
-        """Let a partition whose key is not ours lag; any other failure is the server's."""
+    def _note_failure(
+        self, partition: int, events: list[OutgoingEvent], error: Exception
+    ) -> Outcome:
+        """Mark a partition as lagging if its key is not ours; else note the server's failure."""
         meant = translate_redis_error(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
@@ -290,7 +295,7 @@ class Sender:
         self._failure = str(meant)
         return "failed"
 
-    def _note(self, events: list[OutgoingEvent], outcome: Appended) -> None:
+    def _count_sent(self, events: list[OutgoingEvent], outcome: Appended) -> None:
         self.counts.sent += len(events)
         for index in outcome.conflicts:
             self.counts.conflicts += 1
@@ -301,21 +306,21 @@ class Sender:
 
     # -- what Redis lost ------------------------------------------------------------------------
 
-    def _ask_taken(self) -> dict[int, int]:
-        with self._answering("producers"):
+    def _read_taken(self) -> dict[int, int]:
+        with self._translated_errors("producers"):
             return read_taken_sequences(
                 self._redis, self._keys, self._settings.partitions, self.spool.producer
             )
 
     @contextmanager
-    def _answering(self, where: str) -> Iterator[None]:
+    def _translated_errors(self, where: str) -> Iterator[None]:
         try:
             yield
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
-        """Send what came after `last` again: Redis has no more of this partition."""
+        """Mark a partition so that its rows after `last` are sent again: Redis lacks them."""
         had = self._taken.get(partition, 0)
         self._taken[partition] = last
         self._lagging[partition] = last
@@ -329,7 +334,7 @@ class Sender:
         return may_be_forgotten(last, had, self._clock.now_ms(), self._settings.dedupe_window)
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
-        """Report rows that nobody has any more: deleted here, and lost by Redis."""
+        """Report lost rows: they were deleted from this spool, and Redis has lost them."""
         for partition, deleted in self.spool.deleted_sequences().items():
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):

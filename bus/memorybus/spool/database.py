@@ -1,6 +1,6 @@
 """A spool's SQLite file: its tables, how it is opened and read, and what its errors mean.
 
-It also knows where the file was made, and reads what is left of a damaged one.
+It also notes where the file was made, and reads the intact rows of a damaged file.
 """
 
 import socket
@@ -85,7 +85,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def spool_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into the spool's, with the file's name; let no fork begin meanwhile."""
+    """Translate SQLite's errors into the spool's, with the file's name; delay forks meanwhile."""
     try:
         with sqlite_guard():
             yield
@@ -140,7 +140,7 @@ def take_up_to(rows: Iterable[Row], max_bytes: int) -> list[Row]:
 
 
 def read_intact_rows(path: Path) -> Iterator[Row]:
-    """Yield what can still be read, in order: up to the damage, then from behind it.
+    """Yield the rows that can still be read, in order: those before the damage, then those behind.
 
     One row is held at a time: the file may be much larger than the agent's memory. Rows behind the
     damage are found from the back, then read again in order.
@@ -185,7 +185,7 @@ def is_signed(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def _place(path: Path) -> str:
-    """Return what tells a file from its copies: this boot of the machine, the device, the inode.
+    """Return what distinguishes a file from its copies: the machine's boot id, device and inode.
 
     A clone of a whole disk has the same inodes, and often the same host name, but another boot. On
     a system that does not name its boot, the host name is used.
@@ -199,6 +199,6 @@ def _place(path: Path) -> str:
 
 
 def remove_files(path: Path) -> None:
-    """Delete a spool and the files beside it, as far as they exist; the lock stays."""
+    """Delete a spool and the files beside it, if they exist; the lock file stays."""
     for suffix in (".db", ".db-wal", ".db-shm", RESERVE, NOTE, SENT, DELIVERED):
         path.with_suffix(suffix).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which rows of a spool Redis may have taken before: those are marked when they are sent again.
+"""Remembers which rows of a spool Redis may have taken: they are marked when sent again.
 
 A lane may have applied an event that Redis lost afterwards. So an event that is sent again says so
 in the log (`LoggedEvent.resent`), and a ``lookup`` provider is asked for it first (G4). After a
@@ -15,13 +15,13 @@ DELIVERED = ".handed"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
 _AHEAD = 10_000 * PER_MS
-"""Sequences announced at once: ten seconds of them, so the file is written once in that time."""
+"""Sequences announced at once: those of ten seconds, so the file is written once in that time."""
 
 _WIDTH = 20
 
 
 class PossiblyDelivered:
-    """What Redis may have taken of a spool, by partition. Belongs to the sending thread.
+    """The rows that Redis may have taken from a spool, by partition. Belongs to the sending thread.
 
     A file beside the spool tells the next owner. It is written before rows are sent and always has
     the same length, so it can also be written on a full disk. Without it, every row that is found
@@ -34,7 +34,7 @@ class PossiblyDelivered:
         Args:
             spool: the spool's file.
             last: no row with a larger sequence is in it now.
-            empty: there is no row, hence no doubt about one.
+            empty: the spool has no row, so no row is in doubt.
         """
         self._file = spool.with_suffix(DELIVERED)
         self._announced = _read(self._file)

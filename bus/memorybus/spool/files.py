@@ -1,4 +1,4 @@
-"""Who owns which spool file: claim one at the start, adopt those that dead processes left.
+"""Ownership of spool files: a process claims one at its start and adopts those of dead processes.
 
 A process owns a spool while it holds the lock file beside it; the operating system releases the
 lock with the process. A damaged file is set aside as ``<name>.corrupt``, and what can be read of it
@@ -32,7 +32,7 @@ ASIDE = ".corrupt"
 """Suffix of a damaged spool that was set aside."""
 
 _SAVING = 2
-"""Times the size of a damaged spool that saving may take: in the log of writes, and in the file."""
+"""Saving a damaged spool takes this many times its size: once in the WAL, once in the file."""
 
 
 class SpoolFiles:
@@ -75,9 +75,9 @@ class SpoolFiles:
         )
 
     def claim(self) -> Spool:
-        """Return a spool of our own: one that a dead process left here, or a new one.
+        """Return a spool for this process: one that a dead process left here, or a new one.
 
-        A copy, or one that cannot take an event, is only sent (see `orphans`).
+        A copied spool, or one above its bound, is not reused; its rows are only sent (`orphans`).
 
         Raises:
             SpoolError: the directory cannot be written.
@@ -114,7 +114,7 @@ class SpoolFiles:
             return None
         if lock is None:
             return None
-        if not path.is_file():  # its owner discarded it between our look and our lock
+        if not path.is_file():  # its owner discarded it before we had the lock
             _release_lock(path, lock)
             return None
         return self._take_over(path, lock)
@@ -124,7 +124,7 @@ class SpoolFiles:
             return self._open(path, lock)
         except SpoolCorrupt as error:
             return self._set_aside(path, lock, str(error))
-        except (SpoolError, OSError) as error:  # not ours to read, or a full disk
+        except (SpoolError, OSError) as error:  # we may not read it, or the disk is full
             self.report(path, error)
             lock.release()
             return None
@@ -193,7 +193,7 @@ class SpoolFiles:
         return saved
 
     def _save_readable(self, path: Path) -> tuple[Spool, int]:
-        """Copy what can be read, then set the file aside; do both or neither."""
+        """Copy the readable rows into a new spool, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._disk_reserve:

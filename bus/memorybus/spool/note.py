@@ -1,4 +1,4 @@
-"""A note beside a spool says what is unsent: other processes cannot open a living owner's file."""
+"""A note beside a spool says what is unsent, since nobody else can open a living owner's spool."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -93,7 +93,7 @@ class Spool:
     def append(
         self, partition: int, event_id: bytes, digest: bytes, body: bytes, *, durable: bool = False
     ) -> int:
-        """Keep an event and return its sequence (G1: level ``spooled``).
+        """Store an event and return its sequence (G1: level ``spooled``).
 
         Args:
             partition: where it will go.
@@ -123,7 +123,7 @@ class Spool:
         sequence = max(self._given + 1, self._clock.now_ms() * PER_MS)
         if sequence > _LARGEST:
             raise SpoolError(f"{self.path}: the clock is far ahead: Redis cannot count so high")
-        self._given = sequence  # before the insert: one that is interrupted may have been done
+        self._given = sequence  # before the insert: an interrupted insert may still have happened
         return sequence
 
     def _insert(self, row: Row, durable: bool) -> None:
@@ -150,7 +150,7 @@ class Spool:
         )
 
     def start_above(self, sequence: int) -> None:
-        """Give only sequences above this one from now on."""
+        """Use only sequences above this one from now on."""
         with self._writing:
             self._given = max(self._given, sequence)
 
@@ -192,7 +192,7 @@ class Spool:
             return take_up_to(found, max_bytes)
 
     def deleted_sequences(self) -> dict[int, int]:
-        """Return, by partition, the last sequence that was deleted because Redis had it."""
+        """Return by partition the last sequence that was deleted, because Redis had taken it."""
         with spool_errors(self.path):
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
@@ -247,7 +247,7 @@ class Spool:
             self._give_up_reserve()
 
     def _give_up_reserve(self) -> None:
-        """Take no more events: the room that this makes is for sending those in the spool."""
+        """Free the reserve and refuse new events: the room is for sending what the spool holds."""
         self._disk_full = True
         self._reserve.give_up()
 

@@ -1,8 +1,8 @@
 """Spans by OpenTelemetry's API, named as its conventions for messaging have it (1.44).
 
-What has a publisher and a consumer is told as messaging: the log is the destination, an instance of
-a provider is a consumer group. No text enters a span, no person and no session: an event is told by
-its id, and an error by its class.
+Publishing and applying are reported as messaging: the log is the destination, a provider instance
+is a consumer group. No text, person or session enters a span: an event is named by its id, an error
+by its class.
 
 This is the only module that imports OpenTelemetry's API.
 """
@@ -55,7 +55,7 @@ _PROVIDER = "memorybus.provider"
 
 
 def make_spans(destination: str, clock: Clock) -> OtelSpans | None:
-    """Return what makes spans here; None while this process has no provider of tracers."""
+    """Return the maker of spans; None while this process has no provider of tracers."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
@@ -78,7 +78,7 @@ class OtelSpan(Span):
         return _format_traceparent(self._span)
 
     def set_counts(self, **counts: int) -> None:
-        """Say what the block found, as attributes of the bus's own."""
+        """Set what the block found, as attributes under ``memorybus.``."""
         for name, count in counts.items():
             self._span.set_attribute(f"memorybus.{name}", count)
 
@@ -111,7 +111,7 @@ class OtelSpans:
     """
 
     def __init__(self, destination: str, tracer: Tracer, clock: Clock) -> None:
-        """Prepare what all spans tell."""
+        """Prepare the attributes of all spans."""
         self._destination = destination
         self._tracer = tracer
         self._applies = _PerSecond(MOST_APPLIES, clock)
@@ -209,9 +209,9 @@ class _PerSecond:
 
 
 def _sampled(traces: Iterable[str]) -> list[str] | None:
-    """Return those of sampled publishers; None if there are publishers, and none is sampled.
+    """Return the traceparents that are sampled; None if there are some, and none is sampled.
 
-    Without any publisher's word the process's own sampler decides.
+    If there is none at all, the process's own sampler decides.
     """
     published = list(filter(None, traces))
     sampled = [one for one in published if one[-1] in _SAMPLED]
@@ -219,7 +219,7 @@ def _sampled(traces: Iterable[str]) -> list[str] | None:
 
 
 def _parent_context(traceparent: str) -> Context:
-    """Return the context below a traceparent; an empty one if it is none: anybody wrote it."""
+    """Return the context below a traceparent, which anybody may write; empty if it is malformed."""
     asker = _parse_traceparent(traceparent)
     return set_span_in_context(NonRecordingSpan(asker), Context()) if asker else Context()
 
@@ -242,6 +242,6 @@ def _format_traceparent(span: trace.Span) -> str:
 
 
 def _record_error(span: trace.Span, error: BaseException) -> None:
-    """Tell an error's class; its text may quote a person or a credential."""
+    """Record an error's class, not its text, which may quote a person or a credential."""
     span.set_attribute(_ERROR, type(error).__qualname__)
     span.set_status(Status(StatusCode.ERROR))

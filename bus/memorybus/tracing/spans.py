@@ -1,7 +1,7 @@
-"""The seam between the bus and OpenTelemetry: who works opens a span here, and hands it on.
+"""The seam between the bus and OpenTelemetry: all code of the bus opens its spans here.
 
-Where nobody has configured a provider of tracers, and so in every process without OpenTelemetry, a
-span is one object that does nothing, and what it would tell is never looked at.
+Without a configured provider of tracers, and so in every process without OpenTelemetry, a span is
+one object that does nothing and never reads what it is given.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from memorybus.tracing.otel import OtelSpans
 
 _API = "opentelemetry.trace"
-"""Who has configured a provider of tracers has imported this: nobody else need load it."""
+"""Whoever configured a provider of tracers has imported this module; others need not load it."""
 
 
 class Span:
-    """A span around a block of code. This one is none.
+    """A span around a block of code. This base class records nothing.
 
     Attributes:
-        trace: its W3C traceparent, for those who go on elsewhere; "" of none.
+        trace: its W3C traceparent, for work that goes on elsewhere; "" if nothing is recorded.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Span:
         return ""
 
     def set_counts(self, **counts: int) -> None:
-        """Say what the block found, in numbers."""
+        """Record numbers that the block found."""
 
     def __enter__(self) -> Self:
         """Begin it."""
@@ -48,7 +48,7 @@ class Span:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End it; of an error only the class is told, since its text may quote a person."""
+        """End it; only the class of an error is recorded, since its text may quote a person."""
 
 
 NO_SPAN: Final = Span()

@@ -53,7 +53,9 @@ def error_for_connection(error: BaseException, message: str) -> Transient:
 
 def error_for_unreadable(error: BaseException, service: str) -> Transient:
     """Return the error that stands for an answer that the service's client cannot read."""
-    return Transient(f"{service}'s answer is none that its client reads: {type(error).__name__}")
+    return Transient(
+        f"{service} sent an answer that its client cannot read: {type(error).__name__}"
+    )
 
 
 def quote(text: str, *secrets: str) -> str:

@@ -65,7 +65,9 @@ class HttpService:
         try:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise Transient(f"{self.name}'s answer is none: {type(error).__name__}") from error
+            raise Transient(
+                f"{self.name} sent an answer that cannot be read: {type(error).__name__}"
+            ) from error
 
     def request(self, method: str, path: str, seconds: float, body: Any = None) -> bytes:
         """Send a request and return the answer, which must come within `seconds`.

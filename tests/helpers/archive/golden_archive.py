@@ -36,7 +36,7 @@ def seal(directory: Path) -> None:
     """Write the archive of the log that lies in a directory."""
     place = directory / "archive"
     settings = Settings(namespace=NAMESPACE, partitions=PARTITIONS, archive=str(place))
-    archive = Archive.of(settings, LOG_ID)
+    archive = Archive.from_settings(settings, LOG_ID)
     entries = stored(directory / "log.jsonl")
     for partition, ends in SEGMENTS.items():
         found = number_entries(

@@ -52,7 +52,7 @@ class Past:
         self.log.open()
         log_id = self.redis.hget(self.keys.meta, "log")
         assert isinstance(log_id, bytes)
-        self.archive = archive or Archive.of(settings, log_id.decode())
+        self.archive = archive or Archive.from_settings(settings, log_id.decode())
         self.events: list[LoggedEvent] = []
         self._encoder = Encoder(256)
         self._n = self._written = 0

@@ -75,7 +75,7 @@ class SealedLog:
         """Return the archive as a reader that opens it now."""
         found = self.redis.hget(self.keys.meta, "log")
         assert isinstance(found, bytes)
-        return Archive.of(self.settings, found.decode())
+        return Archive.from_settings(self.settings, found.decode())
 
     def archived(self) -> list[int]:
         """Return the numbers of the archive's rows, in order."""

@@ -273,7 +273,7 @@ class World:
         ]
         log_id = self.redis.hget(self.keys.meta, "log")
         assert isinstance(log_id, bytes)
-        archive = Archive.of(self.settings, log_id.decode())
+        archive = Archive.from_settings(self.settings, log_id.decode())
         archive.publish(partition, entries)
         archive.close()
 

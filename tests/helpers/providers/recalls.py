@@ -18,7 +18,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
 from memorybus.recall.demand import queue_name
-from memorybus.recall.model import Want, WarmResult, warm_results
+from memorybus.recall.model import RecallRequest, WarmResult, warm_results
 from memorybus.recall.requester import RecallRequester
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection
@@ -117,7 +117,9 @@ class Recalls:
 
     def ask(self, slot: str, query: str, providers: Sequence[str] = ()) -> None:
         """Ask for a recall, as the flusher does."""
-        self.asker.want(slot, Want(query=query), list(providers or self.settings.providers))
+        self.asker.request(
+            slot, RecallRequest(query=query), list(providers or self.settings.providers)
+        )
 
     def warm(self, slot: str, provider: str = "") -> str:
         """Return the lines that are warm, or ""."""

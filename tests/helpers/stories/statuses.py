@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Continuity
-from memorybus.health.metrics.families import of_status
+from memorybus.health.metrics.families import status_metrics
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
 from memorybus.health.recalls import JobsStatus
 from memorybus.log.forecast import Memory
@@ -44,7 +44,7 @@ def provider(**changed: Any) -> ProviderStatus:
 def metrics_told() -> set[str]:
     """Return the names of all series that Prometheus can be told, each with its endings."""
     seen = status(provider(), jobs=[JOBS])
-    families = list(of_status(seen, "1", (), 0))
+    families = list(status_metrics(seen, "1", (), 0))
     samples = {sample.name for one in families for sample in one.samples}
     ends = {"gauge": ("",), "histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}
     return samples | {f"{one.name}{end}" for one in families for end in ends.get(one.type, ())}

@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.operations.demo.demo import PLAY, played
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
-from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, preview_prompt
 
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
@@ -103,8 +103,8 @@ def _play(settings: Settings) -> None:
 
 def _recalled(settings: Settings) -> None:
     """Ask until recalls are answered in time: their process takes a second to begin."""
-    who = WhoAsks(PLAY.agent, PLAY.user)
-    wait_until(lambda: asked_prompt(settings, PLAY.question, who).block, "it is recalled", 60)
+    who = Asker(PLAY.agent, PLAY.user)
+    wait_until(lambda: preview_prompt(settings, PLAY.question, who).block, "it is recalled", 60)
 
 
 @contextmanager

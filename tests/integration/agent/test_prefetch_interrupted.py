@@ -60,9 +60,9 @@ def test_an_interrupted_read_leaves_no_reply_behind(
 
     monkeypatch.setattr(cache._redis.connection, "read_response", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        cache._fields([other], SYSTEM.monotonic() + 5)
+        cache._read_hashes([other], SYSTEM.monotonic() + 5)
     wait_until(lambda: cache._redis, "it is connected anew")
-    assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+    assert cache._read_hashes([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
 
 
 def test_a_read_within_a_read_takes_no_reply_of_it(
@@ -75,9 +75,9 @@ def test_a_read_within_a_read_takes_no_reply_of_it(
     def handled() -> Any:
         monkeypatch.undo()
         with pytest.raises(LogUnavailable, match="in the middle of a read"):
-            cache._fields([other], SYSTEM.monotonic() + 5)
+            cache._read_hashes([other], SYSTEM.monotonic() + 5)
         return read()
 
     monkeypatch.setattr(cache._redis.connection, "read_response", handled)
-    assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
-    assert cache._fields([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]
+    assert cache._read_hashes([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+    assert cache._read_hashes([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]

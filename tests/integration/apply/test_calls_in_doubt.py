@@ -29,7 +29,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.apply.applier import STILL_UNDER_WAY
@@ -63,9 +63,9 @@ def retry(client: redis.Redis, settings: Settings) -> None:
     """Let the only dead letter of partition 0 be retried, and wait until that is done with."""
     (letter,) = DeadLetters(settings).letters([NAME])
     key = letter.stored.letter.key
-    requests = Requests(client, Keys(settings.namespace), NAME)
+    requests = LetterRequests(client, Keys(settings.namespace), NAME)
     requests.send([LetterRequest(new_id(), 0, "retry", keys=(key,), reason="why", operator="me")])
-    wait_until(lambda: not requests.waiting(), "it was carried out")
+    wait_until(lambda: not requests.waiting_fields(), "it was carried out")
 
 
 @either_lookup

@@ -11,7 +11,7 @@ from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting.host import ProviderHost
@@ -43,7 +43,7 @@ def test_a_retry_that_hangs_repeats_no_other_call(
         request = LetterRequest(
             new_id(), 0, "edit", entries=(entry,), event=edited, reason="why", operator="me"
         )
-        Requests(redis_client, keys, NAME).send([request])
+        LetterRequests(redis_client, keys, NAME).send([request])
         host: Any = running._hosts.all[0]
         hanging = host._runner
         wait_until(lambda: f"!hang={stuck} x" in calls(home(settings)), "the retry hangs")

@@ -35,10 +35,10 @@ def test_single_places_are_found(tmp_path: Path) -> None:
     known, archive = sealed(tmp_path, 3), archive_in(tmp_path)
     for at, event in enumerate(known):
         assert archive.has(0, event.position.entry)
-        assert archive.before(0, event.position.entry) == (known[at - 1] if at else None)
+        assert archive.last_before(0, event.position.entry) == (known[at - 1] if at else None)
     assert not archive.has(0, "1760000000000-9")
     assert not archive.has(0, "9999999999999-0")
-    assert archive.before(0, "9999999999999-0") == known[-1]
+    assert archive.last_before(0, "9999999999999-0") == known[-1]
 
 
 def test_sealing_again_adds_nothing(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_forgotten_events_are_hidden_at_once(tmp_path: Path) -> None:
         hidden = [one for one in found if one.envelope is OMITTED["forgotten"]]
         assert [one.position.n % 3 for one in hidden] == [1] * 20
         assert list(reader.scan(0)) == [one for one in known if one.envelope.scope.user != "u-1"]
-        assert reader.before(0, known[1].position.entry) == hidden[0]
+        assert reader.last_before(0, known[1].position.entry) == hidden[0]
 
 
 def test_small_segments_are_joined(tmp_path: Path) -> None:
@@ -218,13 +218,13 @@ def test_a_full_disk_seals_nothing(tmp_path: Path, make_disk: Callable[[Path, in
 def test_the_place_is_a_directory_or_a_url(tmp_path: Path, place: str, where: str) -> None:
     """The setting names a directory or an object store; credentials are never shown."""
     settings = Settings(data_dir=tmp_path, archive=place.format(data=tmp_path))
-    assert Archive.of(settings, LOG).where == where.format(data=tmp_path)
+    assert Archive.from_settings(settings, LOG).where == where.format(data=tmp_path)
 
 
 def test_another_place_is_refused() -> None:
     """A URL that we do not know is an error of the settings."""
     with pytest.raises(ConfigError, match=r"ftp:// is no place.*s3://"):
-        Archive.of(Settings(archive="ftp://x/y"), LOG)
+        Archive.from_settings(Settings(archive="ftp://x/y"), LOG)
 
 
 def test_volatile_rows_are_no_events_of_a_scan(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_newest_manifest_that_is_gone_is_named(
     assert "events 51 to 99 were sealed, and no manifest here says so" in found["why"]
     assert main(["archive", "export", str(tmp_path / "copy")]) == 1
     assert "ends at 50" in capsys.readouterr().err
-    history = History.of(log.redis, log.settings)
+    history = History.from_settings(log.redis, log.settings)
     assert len(history.read(P, count=1_000).events) == 50
     with pytest.raises(ArchiveUnavailable, match="events up to 99 were sealed"):
         history.read(P, history.read(P, count=50).events[-1].position.entry, after_n=50)
@@ -83,7 +83,7 @@ def test_an_archive_that_is_gone_altogether_is_named(
 def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
     """Who reads everything is told of the hole, and has the rest if they listen to damage."""
     newest(log).unlink()
-    history = History.of(log.redis, log.settings)
+    history = History.from_settings(log.redis, log.settings)
     with pytest.raises(ArchiveUnavailable, match="ends at"):
         list(history.scan())
     told: list[str] = []

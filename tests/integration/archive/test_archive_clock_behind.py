@@ -7,7 +7,7 @@ import pytest
 from helpers.archive.repairing import refused, repaired
 from helpers.archive.sealed_log import SealedLog
 from helpers.processes.waiting import wait_until
-from memorybus.archive.agreement import Comparing
+from memorybus.archive.agreement import ArchiveComparer
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.rows import SealedRow
@@ -81,7 +81,7 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> No
     rows = later(log, 50)
     end = Place(rows[-1].entry, 100)
     noted = Place(log.redis.hget(log.state, "sealed_entry").decode(), 50)  # type: ignore[union-attr]
-    comparing = Comparing(log.redis, log.keys, log.archive())
+    comparing = ArchiveComparer(log.redis, log.keys, log.archive())
     known = comparing.check(P, noted, end)
     log.append(1)
     log.redis.hset(log.keys.lane(P, "@archive"), "epoch", 7)
@@ -105,7 +105,7 @@ def test_only_the_rows_from_the_logs_first_entry_on_are_compared(
         return places(archive, partition, first, last)
 
     monkeypatch.setattr(Archive, "places", noted)
-    found = Comparing(log.redis, log.keys, log.archive()).compared(P, end, end)
+    found = ArchiveComparer(log.redis, log.keys, log.archive()).compare(P, end, end)
     assert found.lacking is not None
     assert asked == [found.lacking.entry]
 

@@ -8,7 +8,7 @@ from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
 from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import NOT_JUDGED, Judged, render
+from memorybus.archive.format.manifest import NOT_JUDGED, RetentionMark, render
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
@@ -92,7 +92,7 @@ def test_what_grows_too_old_while_segments_are_written_goes_too(
 def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> None:
     """G10: an export does not begin the retention of its rows anew."""
     archive = Archive(LocalObjects(tmp_path / "a"), "t", LOG, clock=FakeClock(77_000))
-    first = archive.publish(0, entries(5), None, Judged(66_000, "mark"))
+    first = archive.publish(0, entries(5), None, RetentionMark(66_000, "mark"))
     second = archive.publish(0, entries(5, first=6))
     copy = Archive(LocalObjects(tmp_path / "b"), "t", LOG, clock=FakeClock(99_000))
     found = [copy.copy(archive, one, EVERYTHING) for one in (first, second)]

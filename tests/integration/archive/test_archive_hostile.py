@@ -11,8 +11,8 @@ import pytest
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
 from memorybus.archive.format.manifest import LogPartition, Segment, render
-from memorybus.archive.format.parquet import META, SegmentRow, lines_of
-from memorybus.archive.format.parquet import sealed as seal
+from memorybus.archive.format.parquet import META, SegmentRow, segment_rows
+from memorybus.archive.format.parquet import build_segment as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
 from memorybus.log.entry import Place
@@ -34,7 +34,7 @@ def same(what: Any) -> Any:
 
 def planted(directory: Path, lines: Changed, table: Changed, segment: Changed) -> None:
     """Write an archive of one segment whose sums are right."""
-    made, data = seal(OF, lines(lines_of(0, entries(ROWS), Decoder())), 1)
+    made, data = seal(OF, lines(segment_rows(0, entries(ROWS), Decoder())), 1)
     data = rewritten(data, table)
     made = segment(msgspec.structs.replace(made, sha256=sha256(data), bytes=len(data)))
     home = directory / "t" / LOG / "p00"

@@ -52,7 +52,7 @@ def fall_back(server: RedisServer, log: SealedLog) -> None:
 
 def turns(log: SealedLog) -> list[int]:
     """Return the numbers of the turns in the history, in its order."""
-    history = History.of(log.redis, log.settings)
+    history = History.from_settings(log.redis, log.settings)
     after, n, found = "0-0", 0, list[int]()
     while page := history.read(P, after, 100, after_n=n).events:
         found += [int(one.envelope.event.user.split()[1]) for one in page]  # type: ignore[union-attr]

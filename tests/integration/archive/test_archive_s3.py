@@ -25,7 +25,7 @@ pytestmark = [
 
 def archive(url: str) -> Archive:
     """Return the archive at a URL, as a process that has never seen it."""
-    return Archive.of(Settings(archive=url), LOG)
+    return Archive.from_settings(Settings(archive=url), LOG)
 
 
 def test_the_first_writer_of_a_name_wins(s3_url: str) -> None:
@@ -85,7 +85,7 @@ def test_a_large_segment_may_be_compacted_away_while_it_is_open(
     """G7: a reader by ranges goes on in the new file, however a store says that the old is gone."""
     monkeypatch.setattr(remote, "WHOLE_BYTES", 0)
     monkeypatch.setattr(remote, "RANGE_BYTES", 4_096)
-    part = RemoteObjects.part
+    part = RemoteObjects.read_range
 
     def refused(self: RemoteObjects, name: str, start: int, end: int) -> bytes:
         try:
@@ -93,7 +93,7 @@ def test_a_large_segment_may_be_compacted_away_while_it_is_open(
         except ArchiveDamaged as error:
             raise answer(str(error)) from error
 
-    monkeypatch.setattr(RemoteObjects, "part", refused)
+    monkeypatch.setattr(RemoteObjects, "read_range", refused)
     rows, writer, reader = entries(4_000), archive(s3_url), archive(s3_url)
     writer.publish(0, rows[:2_000])
     writer.publish(0, rows[2_000:])

@@ -156,7 +156,7 @@ def test_a_lane_reads_nothing_that_only_a_clone_sealed(
     append_later(log, clone, 20, "ours")
     log.redis.xtrim(log.key, maxlen=20, approximate=False)
     run_once(clone.settings)
-    history, after, n = History.of(log.redis, log.settings), "0-0", 0
+    history, after, n = History.from_settings(log.redis, log.settings), "0-0", 0
     found: list[tuple[int, str]] = []
     while page := history.read(P, after, 7, after_n=n).events:
         found += [(one.position.n, one.envelope.scope.user) for one in page]

@@ -22,7 +22,9 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
 
 def ids(settings: Settings) -> set[str]:
     """Return the ids of the events in a log and its archive."""
-    return {one.envelope.id for one in History.of(connect_redis(settings), settings).scan()}
+    return {
+        one.envelope.id for one in History.from_settings(connect_redis(settings), settings).scan()
+    }
 
 
 def test_the_archive_from_seal_to_import(

@@ -27,7 +27,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
 
 def history(settings: Settings) -> list[Envelope]:
     """Return all events of a log and its archive."""
-    return [one.envelope for one in History.of(connect_redis(settings), settings).scan()]
+    return [one.envelope for one in History.from_settings(connect_redis(settings), settings).scan()]
 
 
 def by_key(envelopes: Iterable[Envelope]) -> dict[str, list[Envelope]]:

@@ -82,7 +82,7 @@ def applied(client: redis.Redis, settings: Settings) -> None:
 
 def people(client: redis.Redis, settings: Settings) -> list[str]:
     """Return whose events the history shows."""
-    return [event.envelope.scope.user for event in History.of(client, settings).scan()]
+    return [event.envelope.scope.user for event in History.from_settings(client, settings).scan()]
 
 
 def in_redis(client: redis.Redis, settings: Settings) -> list[str]:

@@ -31,7 +31,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
 
 def history(settings: Settings) -> list[Envelope]:
     """Return all events of a log."""
-    return [one.envelope for one in History.of(connect_redis(settings), settings).scan()]
+    return [one.envelope for one in History.from_settings(connect_redis(settings), settings).scan()]
 
 
 @pytest.fixture(name="honcho")

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import ARCHIVER
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import to_environ
-from memorybus.dead_letters.events import GONE, LetterEvent, published
+from memorybus.dead_letters.events import GONE, LetterEvent, published_event
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.history.history import History
@@ -43,15 +43,15 @@ def letter_of(event: LoggedEvent) -> DeadLetter:
 
 def letters(log: SealedLog) -> list[DeadLetter]:
     """Return a dead letter of every event of ours in the log."""
-    events = History.of(log.redis, log.settings).read(P, count=1000).events
+    events = History.from_settings(log.redis, log.settings).read(P, count=1000).events
     return [letter_of(event) for event in events]
 
 
 def found(log: SealedLog, letter: DeadLetter, *, shown: bool = False) -> LetterEvent:
     """Return a letter's event as somebody who just came finds it."""
-    history = History.of(log.redis, log.settings)
+    history = History.from_settings(log.redis, log.settings)
     try:
-        return published(history, P, letter, shown=shown)
+        return published_event(history, P, letter, shown=shown)
     finally:
         history.close()
 
@@ -72,9 +72,9 @@ def test_the_archive_has_what_the_log_has_no_more(log: SealedLog) -> None:
     log.append(10)
     every = old + letters(log)[-10:]
     assert len(log.logged()) < 50, "trimmed"
-    history = History.of(log.redis, log.settings)
+    history = History.from_settings(log.redis, log.settings)
     for way in (every, every[::-1]):
-        events = [published(history, P, letter).event for letter in way]
+        events = [published_event(history, P, letter).event for letter in way]
         ids = [event.envelope.id for event in events if event]
         assert ids == [letter.event_id for letter in way]
     history.close()
@@ -174,7 +174,7 @@ def test_a_forgotten_letter_is_told(
     log.append(3, user="eve")
     scripts.run(log.redis, scripts.acquire(log.keys, P, NAME, "w", 60_000))
     epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))  # type: ignore[arg-type]
-    events = History.of(log.redis, log.settings).read(P).events
+    events = History.from_settings(log.redis, log.settings).read(P).events
     ParkedKeys(log.redis, log.keys, P, NAME, epoch).put_aside(events[:1], Failure("no", 1))
     run_once(log.settings)
     log.archive().forget(EVE)

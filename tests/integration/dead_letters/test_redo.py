@@ -10,9 +10,9 @@ from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import GONE, published
-from memorybus.dead_letters.records import STRANGE, Amendment, Box, StoredLetter
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.events import GONE, published_event
+from memorybus.dead_letters.records import UNREADABLE, Amendment, LetterBox, StoredLetter
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.history.history import History
@@ -105,9 +105,9 @@ class Scene:
         self.keys = Keys(settings.namespace)
         self.backend = Backend()
         self.clock = clock
-        self.requests = Requests(self.redis, self.keys, NAME)
-        self.box = Box(self.redis, self.keys, 0, NAME)
-        self.history = History.of(self.redis, settings)
+        self.requests = LetterRequests(self.redis, self.keys, NAME)
+        self.box = LetterBox(self.redis, self.keys, 0, NAME)
+        self.history = History.from_settings(self.redis, settings)
         self.lives = 0
         self.owner()
 
@@ -158,7 +158,9 @@ class Scene:
 
     def texts(self) -> list[str]:
         """Return the texts of what waits."""
-        events = [published(self.history, 0, stored.letter).event for stored in self.letters()]
+        events = [
+            published_event(self.history, 0, stored.letter).event for stored in self.letters()
+        ]
         return [event.envelope.event.user for event in events if event]  # type: ignore[union-attr]
 
     def entry(self, text: str) -> str:
@@ -252,7 +254,7 @@ def test_a_retry_drains_a_key_in_order(scene: Scene) -> None:
     assert list(scene.parked()) == [B.encode()]
     assert scene.lane.parked.keys == {B}
     assert scene.counter("parked") == 1
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
     assert scene.told() == []
 
 
@@ -419,7 +421,7 @@ def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
     assert scene.letters() == []
     assert scene.parked() == {}
     assert (scene.counter("parked"), scene.counter("discarded")) == (0, 1)
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
 
 
 def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
@@ -439,7 +441,7 @@ def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
         scene.backend.on_call = lambda: None
         scene.owner()
         scene.work()
-        assert not scene.requests.waiting()
+        assert not scene.requests.waiting_fields()
         assert scene.texts() == ["a1", "a2"]
         assert scene.letters()[0].letter.reason == DEADLY
     assert scene.letters()[0].letter.attempts == 3 + 2
@@ -522,7 +524,7 @@ def test_a_foreign_record_goes_alone(scene: Scene) -> None:
         scene.redis.xadd(scene.keys.dead(0, NAME), body)
     scene.ask("discard", entries=("0-0",))
     scene.work()
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
     assert scene.texts() == ["a1"]
     assert len(scene.letters()) == 1
     assert len(scene.logged()) == 1 + 3
@@ -551,7 +553,7 @@ def test_an_amendment_that_cannot_be_read(scene: Scene, body: str) -> None:
     scene.ask("retry", keys=(A, B))
     scene.work()
     assert scene.backend.applied == ["b1"], "it may be an edit"
-    assert scene.letters()[0].letter.reason == STRANGE
+    assert scene.letters()[0].letter.reason == UNREADABLE
     assert scene.redis.hget(scene.keys.amended(0, NAME), entry) == body.encode()
     scene.ask("edit", entries=(entry,), event={"user": "better"})
     scene.work()
@@ -567,7 +569,7 @@ def test_two_requests_for_one_letter_are_carried_out_in_turn(scene: Scene) -> No
     scene.work()
     assert scene.backend.applied == ["a2"]
     assert [told.action for told in scene.told()] == ["discard"]
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
 
 
 def test_one_above_the_checkpoint_holds_up_its_key_alone(scene: Scene) -> None:
@@ -588,7 +590,7 @@ def test_one_above_the_checkpoint_holds_up_its_key_alone(scene: Scene) -> None:
     scene.work()
     assert scene.backend.applied == ["a1", "a2", "b1"]
     assert scene.texts() == ["c1"]
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
 
 
 def test_a_stale_owner_settles_nothing(scene: Scene) -> None:
@@ -660,7 +662,7 @@ def test_a_lost_lane_is_left_alone(scene: Scene) -> None:
     scene.owner()
     assert not redo.work({0: cast("Any", stale)})
     assert scene.texts() == ["a1", "a2"]
-    assert len(scene.requests.waiting()) == 1
+    assert len(scene.requests.waiting_fields()) == 1
     scene.work()
     assert scene.texts() == []
 
@@ -735,7 +737,7 @@ def test_what_this_release_cannot_read_is_left(scene: Scene) -> None:
     scene.ask("retry", keys=(A,))
     scene.work()
     assert scene.backend.applied == ["a1"]
-    assert list(scene.requests.waiting()) == [f"p00:{new}"]
+    assert list(scene.requests.waiting_fields()) == [f"p00:{new}"]
 
 
 def test_a_foreign_key_stops_no_lane(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
@@ -754,7 +756,7 @@ def test_requests_are_bounded(scene: Scene) -> None:
     ]
     with pytest.raises(Exception, match="more than 256"):
         scene.requests.send(requests)
-    assert not scene.requests.waiting()
+    assert not scene.requests.waiting_fields()
 
 
 def test_a_full_server_settles_dead_letters(make_redis: Any, make_settings: MakeSettings) -> None:

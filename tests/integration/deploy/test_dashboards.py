@@ -18,7 +18,7 @@ from helpers.stories.statuses import metrics_told
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.health.metrics.server import Address, serving
+from memorybus.health.metrics.server import Address, serve_metrics
 from memorybus.health.monitor import read_status
 from memorybus.operations.doctor import passage
 from memorybus.operations.providers.lifecycle import pause
@@ -54,7 +54,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
     """Run a bus of which something is told by each panel: applied, refused, waiting, asked."""
     with (
         thread_worker(settings),
-        serving(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as address,
+        serve_metrics(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as address,
         MemoryBus.connect(settings) as bus,
     ):
         say(bus, "s", "one", "!permanent", "behind")

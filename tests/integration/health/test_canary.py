@@ -19,7 +19,7 @@ from memorybus.registry.roster import Roster, WorkerInfo
 
 def sent(settings: Settings) -> list[str]:
     """Return the types of the events in the log."""
-    found = History.of(connect_redis(settings), settings).scan(Query())
+    found = History.from_settings(connect_redis(settings), settings).scan(Query())
     return [type(event.envelope.event).__name__ for event in found]
 
 

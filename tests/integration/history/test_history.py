@@ -13,7 +13,7 @@ from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
 from memorybus.events import TurnStarted
 from memorybus.history import forward
 from memorybus.history.history import History
-from memorybus.history.log_reader import sifted
+from memorybus.history.log_reader import filter_event
 from memorybus.log.entry import OMITTED, LoggedEvent, Place
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
@@ -48,7 +48,7 @@ def expected(past: Past, start: int, plan: Plan = WHOLE, *forgotten: Query) -> l
     seen = []
     for index, event in enumerate(past.events):
         kept = archived(event) if index < start else event
-        seen.append(kept if kept is not event else sifted(event, sieve))
+        seen.append(kept if kept is not event else filter_event(event, sieve))
     return seen
 
 
@@ -124,7 +124,7 @@ def test_entries_are_found_on_both_sides(new_past: NewPast, data: st.DataObject)
         assert not history.has(PARTITION, "1-1")
         ours = None
         for event in past.events:
-            assert history.before(PARTITION, event.position.entry) == ours, start
+            assert history.last_before(PARTITION, event.position.entry) == ours, start
             ours = Place(event.position.entry, event.position.n)
 
 
@@ -203,7 +203,7 @@ def test_an_archive_that_lacks_what_was_sealed_is_not_taken_for_it(new_past: New
         past.seal(6)
         past.trim(6)
         settings = msgspec.structs.replace(past.settings, archive=str(past.settings.data_dir / "x"))
-        history = History.of(past.redis, settings)
+        history = History.from_settings(past.redis, settings)
         with pytest.raises(ArchiveUnavailable, match="events up to 6 were sealed"):
             history.read(PARTITION)
         assert len(history.read(PARTITION, past.events[5].position.entry, after_n=6).events) == 3
@@ -216,7 +216,7 @@ def test_what_was_trimmed_without_being_sealed_is_a_gap(new_past: NewPast) -> No
         past.trim(4)
         assert [e.position.n for e in past.history().read(PARTITION).events] == [5, 6, 7, 8, 9]
         settings = msgspec.structs.replace(past.settings, archive="s3://nowhere/at-all")
-        assert len(History.of(past.redis, settings).read(PARTITION).events) == 5
+        assert len(History.from_settings(past.redis, settings).read(PARTITION).events) == 5
 
 
 def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.M
         past.write(["turn", "volatile", "stray", "damaged"] * 3)
         past.seal(6)
         monkeypatch.setattr("memorybus.history.history.archive_of", refuse)
-        history = History.of(past.redis, past.settings)
+        history = History.from_settings(past.redis, past.settings)
         assert as_told(read_all(history, 4)) == as_told(past.events)
 
 
@@ -242,4 +242,4 @@ def test_the_archive_of_another_host_is_named(new_past: NewPast) -> None:
         home = Home("0" * 32, "elsewhere", "/data/there", "1")
         Homes(past.redis, past.keys).move("@archive", home)
         with pytest.raises(ArchiveUnavailable, match="elsewhere in /data/there"):
-            History.of(past.redis, past.settings).read(PARTITION)
+            History.from_settings(past.redis, past.settings).read(PARTITION)

@@ -45,7 +45,7 @@ def test_backward_is_the_reverse_of_forward(
             past.archive.forget(Tombstone(id="1", query=hidden, reason="asked"))
         history = past.history()
         found = list(history.scan(query))
-        assert as_told(list(history.newest(query))) == as_told(found)[::-1]
+        assert as_told(list(history.scan_backward(query))) == as_told(found)[::-1]
         if query == Query():
             assert whole(past) <= {event.position.n for event in found}
 
@@ -104,7 +104,7 @@ def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:
         past.trim(30)
         for segment in past.archive.segments(PARTITION)[:2]:
             next(past.settings.data_dir.rglob(Path(segment.file).name)).unlink()
-        found = list(islice(past.history().newest(), 11))
+        found = list(islice(past.history().scan_backward(), 11))
         assert as_told(found) == as_told(past.events[:19:-1])
 
 
@@ -118,11 +118,11 @@ def test_damage_is_told_and_the_rest_is_read(new_past: NewPast) -> None:
         path = next(past.settings.data_dir.rglob(Path(segment.file).name))
         path.write_bytes(path.read_bytes()[:-40] + b"x" * 40)
         unread: list[str] = []
-        found = list(past.history().newest(damage=unread))
+        found = list(past.history().scan_backward(damage=unread))
         assert as_told(found) == as_told((past.events[:5] + past.events[10:])[::-1])
         assert [path.name in why for why in unread] == [True]
         with pytest.raises(ArchiveDamaged, match=path.name):
-            list(past.history().newest())
+            list(past.history().scan_backward())
 
 
 def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
@@ -141,7 +141,7 @@ def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
             newest.write_bytes(b"".join([*lines[:line], b"x\n", *lines[line + 1 :]]))
             unread: list[str] = []
             history = History(past.log, past.archive.twin())
-            found = list(history.newest(damage=unread))
+            found = list(history.scan_backward(damage=unread))
             assert len(found) == 30 - (9 if line == 2 else 10)
             assert len(unread) == 1
             assert newest.name in unread[0]
@@ -154,7 +154,7 @@ def test_a_compaction_meanwhile_loses_nothing(new_past: NewPast) -> None:
         past.seal(30, [10, 20])
         past.trim(29)
         history: History = past.history()
-        back = history.newest()
+        back = history.scan_backward()
         found = list(islice(back, 5))
         old = past.archive.segments(PARTITION)[:2]
         past.archive.twin().replace(PARTITION, old)

@@ -35,7 +35,7 @@ def newest_manifest(log: SealedLog, partition: int = P) -> Path:
 
 def of(log: SealedLog) -> History:
     """Return the history as whoever opens it now."""
-    return History.of(log.redis, log.settings)
+    return History.from_settings(log.redis, log.settings)
 
 
 def entry_of(log: SealedLog, n: int) -> str:
@@ -45,11 +45,13 @@ def entry_of(log: SealedLog, n: int) -> str:
 
 Asked = Callable[[History, str, int], object]
 ASKED: dict[str, Asked] = {
-    "newest": lambda history, _, __: list(history.newest()),
-    "the newest few": lambda history, _, __: [next(e) for e in [history.newest()] for _ in "ab"],
+    "backward": lambda history, _, __: list(history.scan_backward()),
+    "the newest few": lambda history, _, __: [
+        next(e) for e in [history.scan_backward()] for _ in "ab"
+    ],
     "scan": lambda history, _, __: list(history.scan()),
     "has": lambda history, entry, _: history.has(P, entry),
-    "before": lambda history, entry, _: history.before(P, entry),
+    "before": lambda history, entry, _: history.last_before(P, entry),
     "places": lambda history, _, ms: history.places(ms, inclusive=False),
     "place": lambda history, _, __: history.place(P, 70),
 }
@@ -69,7 +71,7 @@ def test_the_end_is_not_told_wrongly(log: SealedLog) -> None:
     newest_manifest(log).unlink()
     log.redis.delete(log.key)
     with pytest.raises(ArchiveUnavailable, match="up to 100 were sealed"):
-        of(log).before(P, f"{2**62}-0")
+        of(log).last_before(P, f"{2**62}-0")
 
 
 def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
@@ -78,7 +80,7 @@ def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
     forward, backward = list[str](), list[str]()
     found = [e.position.n for e in of(log).scan(damage=forward)]
     assert found == [*range(1, 51), 100]
-    assert [e.position.n for e in of(log).newest(damage=backward)] == found[::-1]
+    assert [e.position.n for e in of(log).scan_backward(damage=backward)] == found[::-1]
     for told in (forward, backward):
         assert ["up to 99 were sealed" in why for why in told] == [True]
 
@@ -139,11 +141,11 @@ def test_a_lost_line_of_the_manifest_is_no_end(tmp_path: Path) -> None:
     entries = [event.position.entry for event in events]
     for n in (22, 30, 41):
         with pytest.raises(ArchiveDamaged, match="not known any more"):
-            archive_in(tmp_path).before(0, entries[n - 1])
+            archive_in(tmp_path).last_before(0, entries[n - 1])
     with pytest.raises(ArchiveDamaged, match="not known any more"):
         archive_in(tmp_path).has(0, entries[29])
     for n in (2, 20, 42, 80):
-        found = archive_in(tmp_path).before(0, entries[n - 1])
+        found = archive_in(tmp_path).last_before(0, entries[n - 1])
         assert found is not None
         assert found.position.n == n - 1
     assert archive_in(tmp_path).has(0, entries[19])

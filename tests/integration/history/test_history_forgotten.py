@@ -69,8 +69,8 @@ def test_the_log_hides_what_is_forgotten(
     assert log.sealed() == (40 if sealed else 0)
     assert len(log.logged()) == 40
     log.archive().forget(EVE)
-    for found in (History.scan, History.newest):
-        shown = list(found(History.of(log.redis, log.settings)))
+    for found in (History.scan, History.scan_backward):
+        shown = list(found(History.from_settings(log.redis, log.settings)))
         assert (len(shown), people(shown)) == (30, {"ann"})
 
 
@@ -82,9 +82,9 @@ def test_nothing_is_shown_while_nobody_knows_what_is_hidden(
     log.archive().forget(EVE)
     path = next(log.settings.data_dir.rglob("t.json"))
     path.write_bytes(b"{")
-    for read in (History.scan, History.newest):
+    for read in (History.scan, History.scan_backward):
         told: list[str] = []
-        history = History.of(log.redis, log.settings)
+        history = History.from_settings(log.redis, log.settings)
         assert not list(read(history, damage=told))
         assert [path.name in why for why in told] == [True]
         with pytest.raises(ArchiveDamaged, match=path.name):
@@ -113,7 +113,7 @@ def test_an_outage_stops_no_reader_of_the_log(
         assert [bool(event.envelope.key) for event in page] == [True] * 5 + [False] * 5
     assert place.asked == 1
     with pytest.raises(ArchiveUnavailable):
-        list(history.newest())
+        list(history.scan_backward())
 
 
 def test_a_long_listing_obeys_what_comes_meanwhile(
@@ -124,7 +124,7 @@ def test_a_long_listing_obeys_what_comes_meanwhile(
     for _ in range(30):
         log.append(30)
         log.append(30, user="eve")
-    for read in (History.scan, History.newest):
+    for read in (History.scan, History.scan_backward):
         clock = FakeClock()
         history, _ = history_of(log, clock)
         running = read(history)
@@ -144,7 +144,7 @@ def test_a_long_reading_of_the_archive_obeys_what_comes_meanwhile(
     sealed_in(tmp_path, 3, 20)
     clock = FakeClock()
     archive = Archive(LocalObjects(tmp_path), "t", LOG, clock=clock)
-    running = archive.back(0, f"{2**62}-0") if backward else archive.scan(0)
+    running = archive.read_backward(0, f"{2**62}-0") if backward else archive.scan(0)
     next(running)
     archive_in(tmp_path).forget(Tombstone(id="t", query=Query(users=("u-1",)), at=1))
     clock.advance(TOMBSTONE_AGE)

@@ -31,7 +31,7 @@ def log(redis_client: redis.Redis, make_settings: MakeSettings) -> SealedLog:
 
 def of(log: SealedLog) -> History:
     """Return the history as whoever opens it now."""
-    return History.of(log.redis, log.settings)
+    return History.from_settings(log.redis, log.settings)
 
 
 def lose(log: SealedLog, after: int) -> None:
@@ -45,7 +45,7 @@ def lose(log: SealedLog, after: int) -> None:
 def seen(log: SealedLog) -> list[int]:
     """Return the numbers that are read, both ways the same."""
     forward = [event.position.n for event in of(log).scan()]
-    assert [event.position.n for event in of(log).newest()] == forward[::-1]
+    assert [event.position.n for event in of(log).scan_backward()] == forward[::-1]
     return forward
 
 
@@ -130,7 +130,7 @@ def test_numbers_and_moments_are_found_in_a_hole(log: SealedLog) -> None:
     after = of(log).place(P, 81)
     assert after is not None
     assert of(log).place(P, 60) == inside
-    assert of(log).before(P, after.entry) == then
+    assert of(log).last_before(P, after.entry) == then
     assert of(log).places("p01:80") == {0: 0, 1: 80}
 
 
@@ -172,7 +172,7 @@ def test_another_s_entry_beside_a_hole_hides_nothing(log: SealedLog) -> None:
         if 10 < int(fields.get(b"n", 0)) < 30:
             log.redis.xdel(log.key, entry)
     assert [e.position.entry for e in of(log).scan()] == kept
-    assert [e.position.entry for e in of(log).newest()] == kept[::-1]
+    assert [e.position.entry for e in of(log).scan_backward()] == kept[::-1]
 
 
 def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None:
@@ -182,7 +182,7 @@ def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None
     for _ in range(700):
         log.redis.xadd(log.key, {"x": "y"})
     assert last is not None
-    assert of(log).before(P, of(log).log.last_entry(P)) == last
+    assert of(log).last_before(P, of(log).log.last_entry(P)) == last
     assert of(log).place(P, 20) == last
     assert of(log).places(2**45)[P] == 20
     assert of(log).read(P, last.entry, after_n=20) == EventPage([])
@@ -234,4 +234,4 @@ def test_before_the_first_there_is_nothing(log: SealedLog) -> None:
     """G8: the beginning of time is a moment, too."""
     log.append(3)
     assert of(log).places(0, inclusive=False) == {0: 0, 1: 0}
-    assert of(log).before(P, "0-0") is None
+    assert of(log).last_before(P, "0-0") is None

@@ -12,7 +12,7 @@ from memorybus.archive import rows
 from memorybus.config.settings import Settings
 from memorybus.events import Omitted
 from memorybus.history import backward
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations import journal
@@ -23,9 +23,9 @@ def in_pieces(history: History, query: Query, size: int) -> list[LoggedEvent]:
     """Return the wanted events, read so many at a time, each piece where the last one stopped."""
     found: list[LoggedEvent] = []
     mark = None
-    while piece := list(islice(history.back(query, mark), size)):
+    while piece := list(islice(history.read_backward(query, mark), size)):
         last = piece[-1].position
-        mark = Mark(last.partition, last.entry)
+        mark = BackwardMark(last.partition, last.entry)
         found += [one for one in piece if not isinstance(one.envelope.event, Omitted)]
     return found
 
@@ -51,7 +51,7 @@ def test_pieces_are_the_whole(
         past.lose(data.draw(st.sets(st.integers(0, max(0, sealed - 1)))) if sealed else ())
         history = past.history()
         found = in_pieces(history, query, data.draw(st.integers(1, 7)))
-        assert found == list(history.newest(query))
+        assert found == list(history.scan_backward(query))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -59,7 +59,7 @@ def test_pieces_of_several_partitions_are_the_whole(ready: Settings, size: int) 
     """Partitions whose events came in one millisecond are read on in their order."""
     publish(ready, 5)
     history = journal.checked_history(ready)
-    whole = list(history.newest())
+    whole = list(history.scan_backward())
     assert len({one.position.partition for one in whole}) == ready.partitions
     assert in_pieces(history, Query(), size) == whole
 
@@ -73,13 +73,13 @@ def test_an_event_is_read_by_its_place(new_past: NewPast, trimmed: int) -> None:
         past.trim(trimmed)
         history = past.history()
         assert [at(history, one) for one in past.events] == past.events
-        assert history.at(PARTITION, "1-1") is None
-        assert history.at(PARTITION, "1999999999999-1") is None
+        assert history.event_at(PARTITION, "1-1") is None
+        assert history.event_at(PARTITION, "1999999999999-1") is None
 
 
 def at(history: History, event: LoggedEvent) -> LoggedEvent | None:
     """Return what stands at an event's place."""
-    return history.at(event.position.partition, event.position.entry)
+    return history.event_at(event.position.partition, event.position.entry)
 
 
 def test_an_event_lies_in_the_log_in_a_segment_or_in_both(new_past: NewPast) -> None:
@@ -109,7 +109,7 @@ def test_segments_without_a_type_or_too_young_are_not_opened(
     """What the manifest tells of types and times is not looked for in the files."""
     with new_past() as past:
         sealed_and_gone(past)
-        assert list(past.history().newest(query)) == []
+        assert list(past.history().scan_backward(query)) == []
 
 
 def sealed_and_gone(past: Past) -> None:

@@ -87,7 +87,7 @@ def test_an_instance_gets_what_its_query_takes(
         wait_until(lambda: turns(5) or len(texts(home(settings))) == 30, "bob's turns are applied")
         turns(20)
         assert sorted(texts(home(settings))) == [f"turn {n:03d}" for n in range(1, 60, 2)]
-    history = History.of(redis_client, settings)
+    history = History.from_settings(redis_client, settings)
     assert done(settings) == [head.n for head in history.log.heads()]
     history.close()
 
@@ -109,7 +109,7 @@ def test_an_instance_stops_where_its_plan_ends(
     with lanes_of(settings, plan) as turns:
         wait_until(lambda: turns(5) or done(settings) == [25, 0], "the lanes are at their ends")
         turns(20)
-    history = History.of(redis_client, settings)
+    history = History.from_settings(redis_client, settings)
     page = [e for n in (3, 19) for e in _after(history, n)]
     wanted = [e.envelope.event.user for e in page if plan.takes(0, e.position.n)]  # type: ignore[union-attr]
     history.close()

@@ -27,7 +27,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.errors import ArchiveUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
@@ -158,7 +158,7 @@ def test_dead_letters_that_fail_wait_alone(
         (dead,) = desk.letters([NAME])
         desk.close()
         request = LetterRequest(new_id(), place, "retry", keys=(dead.stored.letter.key,))
-        Requests(redis_client, keys, NAME).send([request])
+        LetterRequests(redis_client, keys, NAME).send([request])
         wait_until(lambda: trap.sprung, "the retry stumbles")
         say(bus, good, "two")
         wait_until(lambda: "two" in texts(home(settings)), "the other lane goes on")

@@ -27,7 +27,7 @@ from helpers.stories.scenario import (
 )
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting import host, lane_set
@@ -245,13 +245,13 @@ def test_a_letter_that_hangs_again_is_refused_again(
     """G6: to retry what still hangs costs one call; the request is done with, others go on."""
     timings = {"call_timeout": 2.0, "lease": 20.0, "attempts": 1}
     settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
-    requests = Requests(redis_client, Keys(settings.namespace), NAME)
+    requests = LetterRequests(redis_client, Keys(settings.namespace), NAME)
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         say(bus, "bad", f"!hang={flag} x")
         wait_until(lambda: letters(redis_client, settings), "it is parked")
         before = len(calls(home(settings)))
         requests.send([LetterRequest(new_id(), 0, "retry", keys=(key_of(settings, "bad"),))])
-        wait_until(lambda: not requests.waiting(), "the request is carried out")
+        wait_until(lambda: not requests.waiting_fields(), "the request is carried out")
         assert len(calls(home(settings))) == before + 1
         say(bus, "good", "fine")
         wait_until(lambda: texts(home(settings)) == ["fine"], "others go on")

@@ -138,4 +138,6 @@ def heads_of(release: Path) -> dict[int, dict[str, int]]:
 
 
 def _archive(release: Path, settings: Settings) -> Archive:
-    return Archive.of(msgspec.structs.replace(settings, archive=str(release / "archive")), LOG_ID)
+    return Archive.from_settings(
+        msgspec.structs.replace(settings, archive=str(release / "archive")), LOG_ID
+    )

@@ -43,9 +43,9 @@ def test_only_what_is_sealed_is_taken_out(
 def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
     """G7: the history still has every event, in order, and no look finds a gap."""
     log = log_of(make_settings)
-    before = [event.position for event in History.of(log.redis, log.settings).scan()]
+    before = [event.position for event in History.from_settings(log.redis, log.settings).scan()]
     remove_entries(EventLog(log.redis, log.settings), log.settings, is_eves)
-    after = [event.position for event in History.of(log.redis, log.settings).scan()]
+    after = [event.position for event in History.from_settings(log.redis, log.settings).scan()]
     assert after == before
     inspector = LogInspector(log.redis, log.settings)
     sights = inspector.look()

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings, to_environ
 from memorybus.dead_letters.events import LetterEvent
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.events import UnknownEvent
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
@@ -64,7 +64,7 @@ def passed(client: redis.Redis, settings: Settings) -> bool:
     return all(backlog(client, settings, name) == 0 for name in settings.providers)
 
 
-def letters(settings: Settings) -> dict[str, list[tuple[Dead, LetterEvent]]]:
+def letters(settings: Settings) -> dict[str, list[tuple[LocatedLetter, LetterEvent]]]:
     """Return the dead letters of both providers with what they refer to."""
     desk = DeadLetters(settings)
     try:
@@ -117,7 +117,7 @@ def test_the_archive_keeps_unreadable_entries_as_they_are(
     settings = make_settings(**QUICK, **BOTH)
     place = fill(redis_client, settings)
     client = connect_redis(settings)
-    history = History.of(client, settings)
+    history = History.from_settings(client, settings)
     asked = (Query(), Query(types=("TurnCompleted",)), Query(sessions=("s",)))
 
     def whole(query: Query) -> list[LoggedEvent]:
@@ -144,7 +144,7 @@ def test_the_archive_keeps_unreadable_entries_as_they_are(
     segments = archive.segments(place)
     archive.replace(place, segments)
     assert read() == before
-    assert list(history.scan(Query())) == list(reversed(list(history.newest(Query()))))
+    assert list(history.scan(Query())) == list(reversed(list(history.scan_backward(Query()))))
     history.close()
     client.close()
 

@@ -21,8 +21,8 @@ from memorybus.ids import text_digest
 from memorybus.operations.memories import amending, browsing
 from memorybus.operations.memories.amending import CannotAmend
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.recall.asking import WhoAsks, asked_prompt
-from memorybus.recall.model import Want
+from memorybus.recall.asking import Asker, preview_prompt
+from memorybus.recall.model import RecallRequest
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(300)
 LONG = 60.0
 SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 30.0}
 QUESTION = "Where does Ana live, and what does Ana collect?"
-ANA = Want(query="", agent=None, user="ana", workspace=None)
+ANA = RecallRequest(query="", agent=None, user="ana", workspace=None)
 
 
 @pytest.fixture(name="remembering", params=["builtin", "holographic", "postgres"])
@@ -72,7 +72,7 @@ def applied(client: redis.Redis, settings: Settings) -> None:
 
 def block(settings: Settings, question: str = QUESTION) -> str:
     """Return what Ana's next prompt would be given."""
-    found = asked_prompt(settings, question, WhoAsks(user="ana"), timeout=LONG)
+    found = preview_prompt(settings, question, Asker(user="ana"), timeout=LONG)
     assert [one.outcome for one in found.answers] == ["fresh"], found.answers
     return found.block
 
@@ -188,7 +188,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
     assert "is told to replace it" in capsys.readouterr().out
     done = run("correct", memory.event, "Ana lives in Paris.", "--reason", "moved", "--yes")
     assert (done["executed"], done["behind"]) == (True, {})
-    acts = [one.envelope.event for one in History.of(redis_client, remembering).scan()]
+    acts = [one.envelope.event for one in History.from_settings(redis_client, remembering).scan()]
     [act] = [one for one in acts if isinstance(one, OperatorActed)]
     assert (act.act, act.reason) == ("correct memory", "moved")
     assert act.about == {"event": memory.event, "provider": "builtin"}

@@ -12,7 +12,7 @@ from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.recall.asking import AskedPrompt, WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, PromptPreview, preview_prompt
 from memorybus.recall.counts import read
 from memorybus.redis.keys import Keys
 from memorybus.surfaces.cli.app import main
@@ -20,7 +20,7 @@ from memorybus.surfaces.cli.app import main
 HOLO = "holographic"
 FACT, QUESTION = "The parrot is called Admiral.", "What is the parrot called?"
 SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "prefetch_deadline": 20.0}
-ANA = WhoAsks(user="ana")
+ANA = Asker(user="ana")
 
 
 @pytest.fixture(name="sure")
@@ -28,11 +28,11 @@ def _sure(redis_url: str, make_settings: MakeSettings) -> Settings:
     return make_settings(url=redis_url, providers=(HOLO,), user="ana", **SURE)
 
 
-def remembered(settings: Settings, who: WhoAsks = ANA) -> AskedPrompt:
+def remembered(settings: Settings, who: Asker = ANA) -> PromptPreview:
     """Wait until the fact is recalled; return what a prompt would be given then."""
 
-    def asked() -> AskedPrompt | None:
-        found = asked_prompt(settings, QUESTION, who, timeout=30.0)
+    def asked() -> PromptPreview | None:
+        found = preview_prompt(settings, QUESTION, who, timeout=30.0)
         return found if "Admiral" in found.block else None
 
     return wait_until(asked, "the fact is recalled", 60)
@@ -65,7 +65,7 @@ def test_an_operator_sees_the_very_block_of_the_next_prompt(
         session = bus.session("other", warm=False)
         assert session.prefetch(QUESTION) == found.block
     assert read(redis_client, Keys(sure.namespace), [HOLO]) != before, "a prompt is counted"
-    stranger = asked_prompt(sure, QUESTION, WhoAsks(user="bob"), timeout=30.0)
+    stranger = preview_prompt(sure, QUESTION, Asker(user="bob"), timeout=30.0)
     assert (stranger.block, stranger.items) == ("", ())
 
 
@@ -75,13 +75,13 @@ def test_what_stands_ready_for_a_session_is_told_as_warm(sure: Settings, spawn: 
     worker(spawn, sure, jobs=1)
     say(sure)
     remembered(sure)
-    mine = WhoAsks(user="ana", session="s")
+    mine = Asker(user="ana", session="s")
     with MemoryBus.connect(sure) as bus:
         session = bus.session("s", warm=False)
         session.prefetch(QUESTION)
         block = wait_until(lambda: session.prefetch(QUESTION), "it is warm", 60)
     for _ in range(2):
-        found = asked_prompt(sure, QUESTION, mine, timeout=30.0)
+        found = preview_prompt(sure, QUESTION, mine, timeout=30.0)
         assert [one.outcome for one in found.answers] == ["warm"]
         assert found.block == block
         assert found.waited_ms == 0
@@ -97,8 +97,8 @@ def test_who_is_late_or_fails_is_named_and_not_in_the_block(
     worker(spawn, hasty, jobs=1)
     say(hasty)
 
-    def both_answer() -> AskedPrompt | None:
-        found = asked_prompt(hasty, QUESTION, ANA, timeout=30.0)
+    def both_answer() -> PromptPreview | None:
+        found = preview_prompt(hasty, QUESTION, ANA, timeout=30.0)
         told = [one.ms is not None and one.memories for one in found.answers]
         return found if all(told) else None
 
@@ -111,10 +111,10 @@ def test_who_is_late_or_fails_is_named_and_not_in_the_block(
 
 def test_without_a_worker_each_provider_says_so(settings: Settings) -> None:
     """Nobody is waited for; a prompt that asks nothing asks nobody; a session is one person's."""
-    assert asked_prompt(settings, QUESTION, ANA).answers == ()
-    assert asked_prompt(settings, "ok, thanks", ANA).trivial
+    assert preview_prompt(settings, QUESTION, ANA).answers == ()
+    assert preview_prompt(settings, "ok, thanks", ANA).trivial
     with pytest.raises(ConfigError, match="name both"):
-        asked_prompt(settings, QUESTION, WhoAsks(user=None, session="s"))
+        preview_prompt(settings, QUESTION, Asker(user=None, session="s"))
 
 
 @pytest.mark.timeout(240)

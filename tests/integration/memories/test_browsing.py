@@ -13,7 +13,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.operations.memories import browsing
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(240)
@@ -44,9 +44,9 @@ def _applied(kept: Settings, redis_client: redis.Redis) -> Settings:
     return kept
 
 
-def whose(user: str) -> Want:
+def whose(user: str) -> RecallRequest:
     """Return a person's memories with every agent."""
-    return Want(query="", agent=None, user=user, workspace=None)
+    return RecallRequest(query="", agent=None, user=user, workspace=None)
 
 
 def test_people_come_by_pages_and_each_once(applied: Settings) -> None:

@@ -16,7 +16,7 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX
 from memorybus.config.settings import FIELDS, LogForm, load
-from memorybus.health.metrics.server import address
+from memorybus.health.metrics.server import parse_address
 from memorybus.health.monitor import read_status
 
 ROOT = Path(__file__).parents[3]
@@ -141,7 +141,7 @@ def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yaml").read_text())
     (scraped,) = config["scrape_configs"]
     (found,) = scraped["dns_sd_configs"]
-    where = address(WORKER["command"][WORKER["command"].index("--metrics") + 1])
+    where = parse_address(WORKER["command"][WORKER["command"].index("--metrics") + 1])
     assert (where.host, where.port) == ("0.0.0.0", found["port"])
     assert set(found["names"]) <= set(COMPOSE["services"])
     assert all((ROOT / "deploy/prometheus" / name).exists() for name in config["rule_files"])

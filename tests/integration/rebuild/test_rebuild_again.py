@@ -20,7 +20,7 @@ from memorybus.operations.rebuild.plan import Prepared, RebuildRequest, prepare
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
@@ -178,7 +178,7 @@ def test_no_answer_of_before_comes_after_the_swap(
 
     before = Answering("mallory", swap if when == "while it is asked" else lambda: None)
     opened: dict[str, Any] = {NAME: before, NEXT: Answering("")}
-    want = msgspec.json.encode(Want(query="walnut", budget=500))
+    want = msgspec.json.encode(RecallRequest(query="walnut", budget=500))
     scripts.run(redis_client, scripts.request_recall(keys, "s", want, 60_000))
     applied = ReadYourWrites(redis_client, keys, 0.0, SYSTEM)
     recaller = Recaller(

@@ -29,7 +29,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.health.services import paused
+from memorybus.health.services import find_paused
 from memorybus.operations.doctor.serving import providers, rebuilds
 from memorybus.operations.rebuild.rebuild import rebuilder
 from memorybus.operations.stores import Stores
@@ -249,13 +249,13 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
     assert f"provider resume {NAME}" not in shown
     assert f"{NAME} is served by {NAME}@1" in shown
     status = read_status(settings)
-    assert list(paused(status)) == []
+    assert list(find_paused(status)) == []
     assert providers(status, [NAME]).found == f"every lane of {NAME}@1 is owned"
     ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
     status = read_status(settings)
     assert (len(status.providers), status.copies) == (1, [])
     assert (status.providers[0].live, status.providers[0].backlog) == (f"{NAME}@1", 0)
-    assert list(paused(status)) == []
+    assert list(find_paused(status)) == []
     assert providers(status, [NAME]).ok
     assert f"served by {NAME}@1" in shown_status(settings)
     assert child.terminate() == 0

@@ -12,7 +12,7 @@ from helpers.providers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
 from memorybus.recall.breaker import pause_after
-from memorybus.recall.model import Want, WarmAsk
+from memorybus.recall.model import RecallRequest, WarmAsk
 from memorybus.recall.queue import LIFE, LONGEST
 
 SOON = 25.0
@@ -314,7 +314,7 @@ def test_old_requests_cost_no_call(recalls: Recalls) -> None:
 
 def ask_as_agents_do(recalls: Recalls, slot: str, query: str) -> None:
     """Ask those providers that do not pause."""
-    recalls.asker.ask(WarmAsk(slot, 0, Want(query=query)))
+    recalls.asker.ask(WarmAsk(slot, 0, RecallRequest(query=query)))
 
 
 @pytest.mark.parametrize("how", ["down", "block"])
@@ -352,11 +352,11 @@ def test_a_person_who_asks_is_a_probe(recalls: Recalls) -> None:
     recalls.file("down").touch()
     recalls.start()
     for number in range(4):
-        recalls.asker.want("s", Want(query=f"q{number}", detail=True), ["rec"])
+        recalls.asker.request("s", RecallRequest(query=f"q{number}", detail=True), ["rec"])
         recalls.asked_in(f"q{number}")
     recalls.until(lambda: read_status(recalls.settings).jobs[0].paused, "asking pauses")
     recalls.file("down").unlink()
-    recalls.asker.want("s", Want(query="q9", detail=True), ["rec"])
+    recalls.asker.request("s", RecallRequest(query="q9", detail=True), ["rec"])
     recalls.answered("s", "q9")
     recalls.until(lambda: not read_status(recalls.settings).jobs[0].failing, "that is noted")
     assert not read_status(recalls.settings).jobs[0].paused

@@ -22,7 +22,7 @@ from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.recall.demand import queue_name
-from memorybus.recall.model import Want, WarmResult
+from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.recall.queue import JOB
 from memorybus.redis.keys import Keys
 from rq import Callback, Queue
@@ -133,7 +133,7 @@ def test_own_writes_are_read_after_a_reconnect(
         session.queue_prefetch("what did I say")
         key = Keys(settings.namespace).want(session.slot)
         body: Any = wait_until(lambda: client.hget(key, "r"), "the request is there")
-    assert max(msgspec.json.decode(body, type=Want).positions.values()) == 3
+    assert max(msgspec.json.decode(body, type=RecallRequest).positions.values()) == 3
 
 
 def test_the_block_is_labelled_and_within_its_budget(bus: MemoryBus, user: str) -> None:
@@ -280,7 +280,7 @@ def test_a_trivial_prompt_asks_nothing(world: World, bus: MemoryBus, user: str, 
 def asked(client: redis.Redis, want: str) -> str:
     """Return the newest query of a request's key, or ""."""
     body: Any = client.hget(want, "r")
-    return msgspec.json.decode(body, type=Want).query if body else ""
+    return msgspec.json.decode(body, type=RecallRequest).query if body else ""
 
 
 def test_one_job_waits_per_provider_and_session(

@@ -11,7 +11,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
-from memorybus.recall.model import CarryAsk, Want, WarmResult
+from memorybus.recall.model import CarryAsk, RecallRequest, WarmResult
 from memorybus.recall.requester import RecallRequester
 from memorybus.redis.connect import TIMEOUT
 from memorybus.redis.keys import Keys
@@ -68,7 +68,7 @@ def test_a_failure_told_to_a_request_that_goes_leaves_nothing(
 ) -> None:
     """G10: a request that expires while its failure is told leaves no key without an end."""
     key = Keys(settings.namespace).want("s")
-    body = msgspec.json.encode(Want("q"))
+    body = msgspec.json.encode(RecallRequest("q"))
     redis_client.hset(key, mapping={"g": 1, "r": body})
     redis_client.pexpire(key, 60_000)
     client: Any = Between(redis_client, lambda: redis_client.delete(key))

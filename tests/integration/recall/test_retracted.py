@@ -19,9 +19,9 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, Unavailable
 from memorybus.events import Scope, SessionSwitched
-from memorybus.recall.model import wanted
+from memorybus.recall.model import build_request
 from memorybus.recall.requester import RecallRequester
-from memorybus.recall.retracted import change, mark_of
+from memorybus.recall.retracted import change_mark, mark_of
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
@@ -130,13 +130,13 @@ def test_a_recall_under_way_is_not_read_afterwards(
         session = bus.session("s", warm=False)
         wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)
         for round_ in range(2):
-            want = wanted(session.scope, session.ref, f"round {round_}", 2_000)
-            RecallRequester(redis_client, patient).want(session.slot, want, [])
+            want = build_request(session.scope, session.ref, f"round {round_}", 2_000)
+            RecallRequester(redis_client, patient).request(session.slot, want, [])
             recall = threading.Thread(target=recaller.warm, args=(session.slot, NAME))
             recall.start()
             assert held.asked.wait(LONG)
             if not round_:
-                change(redis_client, patient, session.scope, NAME)
+                change_mark(redis_client, patient, session.scope, NAME)
             held.go_on.set()
             recall.join(LONG)
             assert (f"round {round_}" in session.prefetch()) == bool(round_)
@@ -148,10 +148,10 @@ def test_nobody_elses_warm_results_are_touched(
 ) -> None:
     """What one person takes back voids that person's results of that provider, and no others."""
     ann, bob = Scope(user="ann"), Scope(user="bob")
-    change(redis_client, settings, ann, "one")
+    change_mark(redis_client, settings, ann, "one")
     marks = [mark_of(redis_client, settings, who, of) for who in (ann, bob) for of in ("one", "b")]
     assert [bool(mark) for mark in marks] == [True, False, False, False]
-    change(redis_client, settings, ann, "one")
+    change_mark(redis_client, settings, ann, "one")
     assert mark_of(redis_client, settings, ann, "one") != marks[0]
     (key,) = redis_client.scan_iter(f"{settings.namespace}:retracted:*")
     assert redis_client.ttl(key) > 0
@@ -193,7 +193,7 @@ def test_without_redis_nothing_is_forgotten_half(
     def away(*_: Any) -> None:
         raise redis.ConnectionError("gone")
 
-    monkeypatch.setattr(answers.retracted, "change_at_once", away)
+    monkeypatch.setattr(answers.retracted, "change_mark_now", away)
     ctx: Any = type("Context", (), {"scope": Scope()})()
     with pytest.raises(Unavailable, match="gone"):
         answers.forget_warm_results(instance_context(settings, NAME), ctx)

@@ -130,7 +130,7 @@ def test_a_plan_and_its_act_with_the_keyboard(guarded: Settings, browser: Browse
         tab.page.get_by_role("status").filter(has_text="no worker owns these lanes").wait_for()
         assert tab.complaints == []
     desk = DeadLetters(guarded)
-    assert len(desk.waiting("builtin")) == 1
+    assert len(desk.waiting_requests("builtin")) == 1
     desk.close()
 
 

@@ -17,7 +17,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.history.history import History
-from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, preview_prompt
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -42,8 +42,8 @@ def remembering(settings: Settings, client: redis.Redis) -> None:
         assert bus.flush("logged", LONG)
     for name in BOTH:
         wait_applied(client, settings, name)
-    who = WhoAsks(user="ana")
-    wait_until(lambda: asked_prompt(settings, QUESTION, who).block, "it is recalled", LONG)
+    who = Asker(user="ana")
+    wait_until(lambda: preview_prompt(settings, QUESTION, who).block, "it is recalled", LONG)
 
 
 @pytest.fixture(name="guarded")
@@ -86,7 +86,7 @@ def kept(visitor: Visitor, user: str, provider: str) -> str:
 def test_a_prompt_is_asked_as_a_person(guarded: Settings, visitor: Visitor) -> None:
     """The block on the page is the very block; each memory says why and leads to its event."""
     text = answer(visitor, "/recall?user=ana&q=Where+was+the+heron+by+the+boathouse%3F")
-    block = asked_prompt(guarded, QUESTION, WhoAsks(user="ana")).block
+    block = preview_prompt(guarded, QUESTION, Asker(user="ana")).block
     [shown] = re.findall(r'<pre id="block"[^>]*>(.*?)</pre>', text, re.DOTALL)
     assert html.unescape(shown) == block
     assert "in time" in text
@@ -142,7 +142,7 @@ def test_a_memory_is_put_right_and_another_deleted(
     assert done.status == 303, done.text
     assert SAID not in kept(visitor, "ana", "holographic")
     assert visitor.get(where).status == 404, "it is there no more"
-    acts = [one.envelope.event for one in History.of(redis_client, guarded).scan()]
+    acts = [one.envelope.event for one in History.from_settings(redis_client, guarded).scan()]
     told = [one for one in acts if isinstance(one, OperatorActed)]
     assert [(one.act, one.operator, one.reason) for one in told] == [
         ("correct memory", "ann", "she said so"),

@@ -16,7 +16,7 @@ from helpers.web.hostile import HOSTILE
 from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, preview_prompt
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)
@@ -64,8 +64,8 @@ def test_hostile_memories_stay_text(
         assert bus.flush("logged", LONG)
     for name in BOTH:
         wait_applied(redis_client, bus_settings, name)
-    who = WhoAsks(user="eve")
-    wait_until(lambda: asked_prompt(bus_settings, "heron", who).block, "it is recalled", LONG)
+    who = Asker(user="eve")
+    wait_until(lambda: preview_prompt(bus_settings, "heron", who).block, "it is recalled", LONG)
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
     wrong: list[Any] = []

@@ -1,7 +1,7 @@
 """Which parts of a system prompt providers add, where several know the same."""
 
 import pytest
-from memorybus.agent.system_prompts import news
+from memorybus.agent.system_prompts import new_sections
 
 STORE = ("  MEMORY [1% of 9]", "  Speaks Polish", "  Likes tea")
 
@@ -19,4 +19,4 @@ def test_what_was_said_before_is_left_out(
     sections: list[tuple[str, tuple[str, ...]]], known: str, left: list[int]
 ) -> None:
     """An item that an earlier provider or the prompt itself has is not said again."""
-    assert [len(lines) for _, lines in news(sections, known)] == left
+    assert [len(lines) for _, lines in new_sections(sections, known)] == left

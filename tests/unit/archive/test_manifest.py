@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.archive.archives import LOG
-from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing, render
+from memorybus.archive.format.manifest import (
+    LogPartition,
+    Manifest,
+    Segment,
+    empty_manifest,
+    render,
+)
 from memorybus.archive.format.manifest_repair import parse
 from memorybus.log.entry import Place
 
@@ -75,7 +81,7 @@ def test_a_manifest_can_be_written_anew() -> None:
 
 def test_nothing_is_sealed_at_first() -> None:
     """A partition without a manifest is whole and empty."""
-    found = nothing(OF)
+    found = empty_manifest(OF)
     assert found.whole
     assert found.end is None
 

@@ -13,7 +13,13 @@ from helpers.stories.samples import SAMPLES
 from memorybus.archive import writer
 from memorybus.archive.format import bloom
 from memorybus.archive.format.manifest import LogPartition
-from memorybus.archive.format.parquet import GROUP_ROWS, UNREADABLE, RawEntry, lines_of, sealed
+from memorybus.archive.format.parquet import (
+    GROUP_ROWS,
+    UNREADABLE,
+    RawEntry,
+    build_segment,
+    segment_rows,
+)
 from memorybus.archive.format.reader import SegmentReader
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import MemoryWritten, TurnStarted
@@ -71,20 +77,20 @@ def test_what_others_wrote_is_never_sealed(tmp_path: Path, name: str) -> None:
 
 def test_an_archive_that_has_what_others_wrote_gives_events_alone(tmp_path: Path) -> None:
     """G3: rows of entries that are not ours, which an older archive may have, are passed over."""
-    lines = lines_of(0, entries(4), Decoder())
+    lines = segment_rows(0, entries(4), Decoder())
     body = msgspec.msgpack.encode([b"hello", b"world"])
     lines[1] = msgspec.structs.replace(lines[1], n=3, kind=UNREADABLE, envelope=body)
     lines[3] = msgspec.structs.replace(lines[3], n=3, kind=UNREADABLE, envelope=body)
     archive = archive_in(tmp_path)
-    with mock.patch.object(writer, "lines_of", return_value=lines):
+    with mock.patch.object(writer, "segment_rows", return_value=lines):
         archive.publish(0, entries(4))
     assert [one.position.n for one in pages(archive)] == [1, 3]
     assert [one.position.n for one in pages(archive, page=1)] == [1, 3]
     assert [one.position.n for one in archive.scan(0)] == [1, 3]
-    assert [one.position.n for one in archive.back(0, f"{2**62}-0")] == [3, 1]
+    assert [one.position.n for one in archive.read_backward(0, f"{2**62}-0")] == [3, 1]
     nothing = Plan(query=Query(users=("nobody",)))
     assert [one.position.n for one in archive.read(0, "0-0", 9, nothing)] == [1, 3]
-    last = archive.before(0, f"{2**62}-0")
+    last = archive.last_before(0, f"{2**62}-0")
     assert last is not None
     assert last.position.entry == entry(3).entry
 
@@ -103,18 +109,18 @@ def test_volatile_events_keep_their_numbers_only(tmp_path: Path) -> None:
 def test_large_events_are_cut_into_small_groups(tmp_path: Path) -> None:
     """G10: a group holds few megabytes, however large the events are."""
     big = [entry(n, MemoryWritten(action="add", content="x" * 1_000_000)) for n in range(1, 11)]
-    segment, data = sealed(OF, lines_of(0, big, Decoder()), 1)
+    segment, data = build_segment(OF, segment_rows(0, big, Decoder()), 1)
     reader = SegmentReader(io.BytesIO(data), segment, "x")
-    assert [cut.count for cut in reader.inside.groups] == [5, 5]
+    assert [cut.count for cut in reader.metadata.groups] == [5, 5]
 
 
 def test_a_segment_says_whose_it_is() -> None:
     """G7: a file in another's place is named by what it says of itself."""
-    segment, data = sealed(OF, lines_of(0, entries(5), Decoder()), 1)
+    segment, data = build_segment(OF, segment_rows(0, entries(5), Decoder()), 1)
     other = msgspec.structs.replace(segment, of=LogPartition("t", LOG, 3))
     with pytest.raises(ArchiveDamaged, match="holds a segment of partition 0"):
         SegmentReader(io.BytesIO(data), other, "x")
-    moved, _ = sealed(OF, lines_of(0, entries(5, 6), Decoder()), 1)
+    moved, _ = build_segment(OF, segment_rows(0, entries(5, 6), Decoder()), 1)
     with pytest.raises(ArchiveDamaged, match="holds the events 1 to 5, not 6 to 10"):
         SegmentReader(io.BytesIO(data), moved, "x")
     with pytest.raises(ArchiveDamaged, match="cannot be read"):
@@ -156,7 +162,7 @@ def test_rows_are_cut_by_number(tmp_path: Path) -> None:
 def test_a_filter_never_denies_what_is_there(count: int) -> None:
     """Skipping a segment is safe: what its filter denies is not in it; and it denies most else."""
     words = [f"session-{n}" for n in range(count)]
-    text = bloom.made(words)
+    text = bloom.build_filter(words)
     assert all(bloom.may_hold(text, [word]) for word in words[:500])
     wrong = sum(bloom.may_hold(text, [f"other-{n}"]) for n in range(1_000))
     assert wrong <= (30 if count <= 100 else 700)

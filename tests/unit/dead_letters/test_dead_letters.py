@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from memorybus.dead_letters.records import (
     Amendment,
     DeadLetter,
-    amended,
+    apply_amendment,
+    edit_event,
     group_of,
-    normalised,
-    replaced,
+    normalise_reason,
 )
 from memorybus.errors import InvalidEvent
 from memorybus.events import MemoryWritten, TurnCompleted, UnknownEvent
@@ -41,7 +41,7 @@ def test_any_text_fits_a_record(text: str) -> None:
 )
 def test_what_fails_alike_is_one_group(one: str, other: str) -> None:
     """G6: reasons that differ only in what names one event are one error group."""
-    assert normalised(one) == normalised(other)
+    assert normalise_reason(one) == normalise_reason(other)
     assert group_of("p", one) == group_of("p", other)
 
 
@@ -59,7 +59,7 @@ def test_what_fails_differently_is_not(one: str, other: str) -> None:
 def test_every_event_can_be_edited(event) -> None:
     """G6: the fields that JSON shows make the same event again."""
     fields = msgspec.json.decode(msgspec.json.encode(event))
-    assert replaced(event, fields) == event
+    assert edit_event(event, fields) == event
 
 
 @pytest.mark.parametrize(
@@ -74,24 +74,26 @@ def test_every_event_can_be_edited(event) -> None:
 def test_an_edit_keeps_to_its_type(fields, said) -> None:
     """G6: an unknown field, a wrong value, another type and a lone surrogate are refused."""
     with pytest.raises(InvalidEvent, match=said):
-        replaced(TurnCompleted(user="a"), fields)
+        edit_event(TurnCompleted(user="a"), fields)
 
 
 def test_what_is_demanded_must_be_there() -> None:
     """G6: an edit that leaves out a field without a default is refused."""
     with pytest.raises(InvalidEvent, match="action"):
-        replaced(MemoryWritten(action="add"), {"content": "x"})
+        edit_event(MemoryWritten(action="add"), {"content": "x"})
 
 
 def test_an_unknown_event_cannot_be_edited() -> None:
     """G6: nobody knows what fits an event of a later release."""
     with pytest.raises(InvalidEvent, match="does not know"):
-        replaced(UnknownEvent(name="Dreamt", wire_version=2, raw=b""), {})
+        edit_event(UnknownEvent(name="Dreamt", wire_version=2, raw=b""), {})
 
 
 def test_an_edit_alone_changes_no_record() -> None:
     """G6: an edited letter says how it was refused until it is tried again."""
     letter = DeadLetter("e", "1-1", 1, "k", "T", "why", attempts=3, first_at=10, last_at=20)
-    assert amended(letter, Amendment(edited={"user": "x"}, request="r")) == letter
-    again = amended(letter, Amendment(reason="why not", attempts=4, first_at=10, last_at=30))
+    assert apply_amendment(letter, Amendment(edited={"user": "x"}, request="r")) == letter
+    again = apply_amendment(
+        letter, Amendment(reason="why not", attempts=4, first_at=10, last_at=30)
+    )
     assert (again.reason, again.attempts, again.first_at, again.last_at) == ("why not", 4, 10, 30)

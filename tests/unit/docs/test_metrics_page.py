@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from helpers.stories.statuses import JOBS, provider, status
-from memorybus.health.metrics.families import of_status
+from memorybus.health.metrics.families import status_metrics
 
 PAGE = Path(__file__).parents[3] / "docs/operations.md"
 
@@ -19,6 +19,6 @@ def documented() -> set[str]:
 
 def test_the_page_has_every_metric() -> None:
     """G10: what is told to Prometheus is said in words, under the names that it sees."""
-    families = list(of_status(status(provider(), jobs=[JOBS]), "1", (), 0))
+    families = list(status_metrics(status(provider(), jobs=[JOBS]), "1", (), 0))
     suffix = {"counter": "_total", "info": "_info"}
     assert documented() == {f"{one.name}{suffix.get(one.type, '')}" for one in families}

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from memorybus.archive.seals import ArchiverReport, Reports
+from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.health import alarms
 from memorybus.health import log_health as health
 from memorybus.health.alarms import ServerState
-from memorybus.health.archive_status import ArchiveStatus, status_of
+from memorybus.health.archive_status import ArchiveStatus, build_archive_status
 from memorybus.health.finding import Finding
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
@@ -37,9 +37,9 @@ def short(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
 
 def test_a_gap_that_grows_is_the_same_alarm() -> None:
     """G7: a gap is told by where it begins, so that a growing one is one alarm, not many."""
-    first, later = (short(alarms.of_gaps([gap])) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90)))
+    first, later = (short(alarms.gap_alarms([gap])) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90)))
     assert first == later == [("data_loss", "critical", "p03:1")]
-    (alarm,) = alarms.of_gaps([Gap(3, 1, 4, 4)])
+    (alarm,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
     assert "partition p03: events 1 to 4 are gone" in alarm.text
 
 
@@ -53,7 +53,7 @@ def test_a_gap_that_grows_is_the_same_alarm() -> None:
 )
 def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: str) -> None:
     """G1: what a worker saw stays an alarm until an operator deletes it by the command told."""
-    (alarm,) = alarms.of_losses([loss], KEYS)
+    (alarm,) = alarms.loss_alarms([loss], KEYS)
     assert (alarm.code, alarm.severity, alarm.subject) == ("data_loss", "critical", subject)
     assert said in alarm.text
     assert alarm.remedy.endswith(f"redis-cli hdel ns:losses {subject}")
@@ -66,7 +66,7 @@ def test_numbers_given_twice_and_strangers() -> None:
     begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
     strange = Numbers(Place("2-0", 2), done=True, foreign=4)
     views = {0: lost, 1: whole, 2: whole, 3: whole}
-    found = list(alarms.of_numbering(views, {1: begun_anew, 2: strange}, KEYS))
+    found = list(alarms.numbering_alarms(views, {1: begun_anew, 2: strange}, KEYS))
     assert short(found) == [
         ("numbering", "critical", "p00"),
         ("numbering", "critical", "p01"),
@@ -107,17 +107,17 @@ def test_what_the_server_says_of_itself(
     info: dict[str, object], expected: list[tuple[str, str, str]]
 ) -> None:
     """G1: a policy that evicts, a missing file and failed writes are told by INFO's own words."""
-    assert short(alarms.of_server(health.state_of(info))) == expected
+    assert short(alarms.server_alarms(health.state_of(info))) == expected
 
 
 def test_what_will_be_full_is_told_in_time() -> None:
     """G10: a warning within three days, critical within one; another's disk is not judged."""
-    assert short(alarms.of_memory(memory(4 * DAY))) == []
-    assert short(alarms.of_memory(memory(2 * DAY))) == [("memory", "warning", "warning")]
-    assert short(alarms.of_memory(memory(3600))) == [("memory", "critical", "critical")]
-    assert short(alarms.of_disk(None)) == []
-    assert short(alarms.of_disk(Disk(10_000, 1, 2 * DAY))) == [("disk", "warning", "warning")]
-    assert short(alarms.of_disk(Disk(1, 10_000, None))) == [("disk", "critical", "critical")]
+    assert short(alarms.memory_alarms(memory(4 * DAY))) == []
+    assert short(alarms.memory_alarms(memory(2 * DAY))) == [("memory", "warning", "warning")]
+    assert short(alarms.memory_alarms(memory(3600))) == [("memory", "critical", "critical")]
+    assert short(alarms.disk_alarms(None)) == []
+    assert short(alarms.disk_alarms(Disk(10_000, 1, 2 * DAY))) == [("disk", "warning", "warning")]
+    assert short(alarms.disk_alarms(Disk(1, 10_000, None))) == [("disk", "critical", "critical")]
 
 
 def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
@@ -136,8 +136,8 @@ def test_a_sound_log_passes_the_check_up() -> None:
 
 def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
     """G7, G10: data loss fails with its remedy; memory for two days passes with one."""
-    (gap,) = alarms.of_gaps([Gap(3, 1, 4, 4)])
-    (soon,) = alarms.of_memory(memory(2 * DAY))
+    (gap,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
+    (soon,) = alarms.memory_alarms(memory(2 * DAY))
     found = {check.name: check for check in checks(looked(gap, soon))}
     assert (found["continuity"].ok, found["continuity"].fix) == (False, gap.remedy)
     assert gap.text in found["continuity"].found
@@ -147,7 +147,7 @@ def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
 
 def test_a_healthy_server_raises_nothing() -> None:
     """G1: the facts of a sound server are the default."""
-    assert list(alarms.of_server(ServerState())) == []
+    assert list(alarms.server_alarms(ServerState())) == []
 
 
 def archived(**values: object) -> ArchiveStatus:
@@ -157,11 +157,11 @@ def archived(**values: object) -> ArchiveStatus:
 
 def test_an_archive_that_stands_still_is_told() -> None:
     """G7, G10: late by minutes is a warning with its reason; a damaged archive is critical."""
-    assert short(alarms.of_archive(archived(), {}, None)) == []
-    assert short(alarms.of_archive(archived(), {}, 299.0)) == []
-    (late,) = alarms.of_archive(archived(working=False, error="no pyarrow"), {}, 301.0)
+    assert short(alarms.archive_alarms(archived(), {}, None)) == []
+    assert short(alarms.archive_alarms(archived(), {}, 299.0)) == []
+    (late,) = alarms.archive_alarms(archived(working=False, error="no pyarrow"), {}, 301.0)
     assert (late.code, late.severity, "no pyarrow" in late.text) == ("archive", "warning", True)
-    (lost,) = alarms.of_archive(archived(error="it lacks events", damaged=True), {}, None)
+    (lost,) = alarms.archive_alarms(archived(error="it lacks events", damaged=True), {}, None)
     assert (lost.severity, lost.text) == ("critical", "it lacks events")
 
 
@@ -172,16 +172,16 @@ def test_what_only_the_archive_has_is_told() -> None:
         1: PartitionView(n=5, sealed=9),
         2: PartitionView(n=5, sealed=1),
     }
-    (alarm,) = alarms.of_archive(archived(), views, None)
+    (alarm,) = alarms.archive_alarms(archived(), views, None)
     assert (alarm.code, alarm.subject) == ("archive_ahead", "p01")
     assert "events 6 to 9" in alarm.text
 
 
 def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
     """G10: memory that runs out says what keeps the archive from helping."""
-    (alarm,) = alarms.of_memory(memory(3600), "run: pip install 'memorybus[archive]'")
+    (alarm,) = alarms.memory_alarms(memory(3600), "run: pip install 'memorybus[archive]'")
     assert "pip install" in alarm.remedy
-    (alarm,) = alarms.of_memory(memory(3600))
+    (alarm,) = alarms.memory_alarms(memory(3600))
     assert "hot_window" in alarm.remedy
 
 
@@ -205,5 +205,5 @@ def test_whether_the_archive_works(
     workers: dict[str, ArchiverReport], home: str | None, *, working: bool, error: str
 ) -> None:
     """G7: one worker that can is enough; else why none does is told."""
-    found = status_of({}, Reports({}, workers), home)
+    found = build_archive_status({}, ArchiverReports({}, workers), home)
     assert (found.working, found.error, found.home) == (working, error, home)

@@ -7,8 +7,8 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.metrics.collector import BusCollector
-from memorybus.health.metrics.families import of_status
-from memorybus.health.metrics.server import address
+from memorybus.health.metrics.families import status_metrics
+from memorybus.health.metrics.server import parse_address
 from memorybus.health.monitor import Status
 from memorybus.registry.work import Histogram, WorkDone
 from memorybus.testing import FakeClock
@@ -20,7 +20,7 @@ def samples(one: Status) -> dict[str, float]:
     """Return the samples of a status by name and label values."""
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
-        for family in of_status(one, "1.2", (), NOW)
+        for family in status_metrics(one, "1.2", (), NOW)
         for sample in family.samples
     }
 
@@ -104,11 +104,11 @@ def test_without_redis_the_spool_is_told(make_settings: MakeSettings) -> None:
 )
 def test_an_address_without_a_host_is_loopback(text: str, read: str) -> None:
     """G10: figures are told to this machine alone unless an address says otherwise."""
-    assert str(address(text)) == read
+    assert str(parse_address(text)) == read
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "1:2:3", "h:70000", "h:80/x", "u@h:80"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     """G10: a wrong address is a wrong setting, said with an example."""
     with pytest.raises(ConfigError, match="HOST:PORT"):
-        address(text)
+        parse_address(text)

@@ -7,7 +7,7 @@ import pytest
 from helpers.stories.statuses import provider, status
 from memorybus.health.monitor import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import findings_of, paused, recalls
+from memorybus.health.services import find_paused, find_recall_trouble, findings_of
 from memorybus.recall.queue import LIFE, LONGEST
 from memorybus.text.display import iso
 
@@ -55,7 +55,7 @@ def test_recalls_that_fail_or_pile_up_are_told(
     jobs: tuple[JobsStatus, ...], ok: bool, said: str, fix: str
 ) -> None:
     """G10: failures warn, and fail the check from the third on; a pile names the remedy."""
-    found = list(recalls(jobs, NOW))
+    found = list(find_recall_trouble(jobs, NOW))
     assert all(one.severity == "warning" for one in found) is ok
     assert said in "; ".join(one.text for one in found)
     assert fix in "; ".join(one.remedy for one in found)
@@ -89,5 +89,5 @@ def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
     """G8: it shall stand still, whatever its pause says; a copy that somebody paused is told."""
     kept = provider(name="p", copy_of="p", paused="kept", kept=True)
     held = provider(name="may", copy_of="p", paused="kept for memorybus rebuild --rollback")
-    found = list(paused(status(provider(name="q"), copies=[kept, held])))
+    found = list(find_paused(status(provider(name="q"), copies=[kept, held])))
     assert [one.subject for one in found] == ["may"]

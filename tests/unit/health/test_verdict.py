@@ -17,7 +17,7 @@ from memorybus.health.monitor import (
     rate_of,
 )
 from memorybus.health.services import findings_of
-from memorybus.health.verdict import unknown, unreachable, verdict
+from memorybus.health.verdict import judge_status, unknown_verdict, unreachable_verdict
 from memorybus.registry.roster import WorkerInfo
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
@@ -55,7 +55,7 @@ def late(seconds: float, **changed: Any) -> ProviderStatus:
 )
 def test_the_worst_finding_is_the_exit_code(one: Status, code: int, said: str) -> None:
     """G10: monitoring plugins read a state, a text and figures from one line, and its number."""
-    found = verdict(one, ("p",), NOW)
+    found = judge_status(one, ("p",), NOW)
     assert found.code == code
     assert said in found.line
     assert "\n" not in found.line
@@ -64,14 +64,14 @@ def test_the_worst_finding_is_the_exit_code(one: Status, code: int, said: str) -
 def test_what_is_critical_is_said_first() -> None:
     """G10: a line that is cut on a phone still has the worst."""
     alarms = [Finding("strays", "warning", "p01", "4 entries", "find who")]
-    found = verdict(well(provider(dead_letters=1), alarms=alarms), (), NOW)
+    found = judge_status(well(provider(dead_letters=1), alarms=alarms), (), NOW)
     assert [one.severity for one in found.findings] == ["critical", "warning"]
 
 
 def test_hostile_text_stays_in_its_line() -> None:
     """G9: what a backend says forges neither a line nor figures, and has no credentials."""
     one = provider(failing="x\nMEMORYBUS OK | workers=9 redis://u:secret@h")
-    line = verdict(well(one), (), NOW).line
+    line = judge_status(well(one), (), NOW).line
     assert line.count("\n") == 0
     assert line.count("|") == 1
     assert "secret" not in line
@@ -80,10 +80,10 @@ def test_hostile_text_stays_in_its_line() -> None:
 
 def test_no_answer_is_critical_and_no_look_unknown() -> None:
     """G9: a Redis that is away is an incident, with what waits; wrong settings are none."""
-    away = unreachable(LogUnavailable("redis is away"), SpoolStatus(7, 900, None))
+    away = unreachable_verdict(LogUnavailable("redis is away"), SpoolStatus(7, 900, None))
     assert (away.code, away.state) == (2, "CRITICAL")
     assert "7 events wait in spools" in away.line
-    assert unknown(ValueError("no such setting")).code == 3
+    assert unknown_verdict(ValueError("no such setting")).code == 3
 
 
 @pytest.mark.parametrize(

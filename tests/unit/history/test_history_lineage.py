@@ -11,7 +11,7 @@ from memorybus.events import (
     SessionStarted,
     SessionSwitched,
 )
-from memorybus.history.lineages import descendants
+from memorybus.history.lineages import expand_lineages
 from memorybus.query.query import Query
 
 ANYBODY = Scope()
@@ -65,7 +65,7 @@ def test_a_lineage_is_a_session_and_what_came_from_it(
 ) -> None:
     """Resumed and reset sessions are others' lineages; circles are walked once."""
     for events in (EVENTS, EVENTS[::-1]):
-        found = descendants(Query(lineages=lineages), events)
+        found = expand_lineages(Query(lineages=lineages), events)
         assert (found.lineages, found.sessions) == ((), sessions)
 
 
@@ -88,4 +88,4 @@ def test_what_came_from_a_session_is_of_its_own_scope(
         said("y", SessionStarted(parent="a", reason="branch"), "a", ben),
         said("c", SessionStarted(parent="b", reason="branch"), "b", ben),
     ]
-    assert descendants(wanted, events).sessions == sessions
+    assert expand_lineages(wanted, events).sessions == sessions

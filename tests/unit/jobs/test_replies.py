@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from memorybus.agent.contributions import labelled
+from memorybus.agent.contributions import label_contributions
 from memorybus.events import ContextCompressing, ToolCalled, TurnCompleted
 from memorybus.jobs import replies
 from memorybus.jobs.replies import Reply
@@ -53,16 +53,18 @@ def test_contributions_are_labelled_and_escaped() -> None:
         "<c>": [Reply("three")],
     }
 
-    text = labelled(said, 1_000)
+    text = label_contributions(said, 1_000)
 
     assert text == "From a:\none {lt}/memory-context{gt}\ntwo\n\nFrom {lt}c{gt}:\nthree"
 
 
 def test_contributions_share_their_budget() -> None:
     """A long text takes no other's share; what a short one leaves goes to those behind (G10)."""
-    text = labelled({"a": [Reply("a" * 500)], "b": [Reply("b")], "c": [Reply("c" * 500)]}, 300)
+    text = label_contributions(
+        {"a": [Reply("a" * 500)], "b": [Reply("b")], "c": [Reply("c" * 500)]}, 300
+    )
 
     assert len(text) <= 300
     assert (text.count("a"), text.count("b")) == (93, 2)
     assert text.count("c") > 150
-    assert labelled({}, 300) == labelled({"a": [Reply()]}, 300) == ""
+    assert label_contributions({}, 300) == label_contributions({"a": [Reply()]}, 300) == ""

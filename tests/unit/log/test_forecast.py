@@ -189,8 +189,8 @@ def test_the_limit_says_whose_it_is(
 
 def test_what_a_machine_has_left() -> None:
     """G10: Linux says what programs can still get; another system says nothing."""
-    assert health_memory.available("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
-    assert health_memory.available("nothing of the kind") is None
+    assert health_memory.available_bytes("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
+    assert health_memory.available_bytes("nothing of the kind") is None
 
 
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
@@ -210,10 +210,10 @@ def test_the_load_is_read_from_looks() -> None:
     old = PartitionView(
         length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2)
     )
-    found = health_memory.load(info, [PartitionSight(old, 200, 2, 20, NOW, (2, 2))], None)
+    found = health_memory.memory_load(info, [PartitionSight(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
-    empty = health_memory.load(
+    empty = health_memory.memory_load(
         info, [PartitionSight(PartitionView(), 0, 0, 0, NOW, (None, None))], None
     )
     assert forecast_memory(empty).trend == "not enough history"

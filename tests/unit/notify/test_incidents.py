@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding
-from memorybus.notify.incidents import MOST, Incidents, confirmed, due, of_channels, seen, worst
+from memorybus.notify.incidents import (
+    MOST,
+    Incidents,
+    confirm_told,
+    drop_other_channels,
+    find_due,
+    update_incidents,
+    worst_state,
+)
 
 RULES = Notify(url="http://h/", after=60, again=3600)
 DOWN = Finding("failing", "critical", "p", "p waits", "mend it")
@@ -29,10 +37,10 @@ class Story:
     def look(self, *findings: Finding, after: float = 0, taken: bool = True) -> list[str]:
         """Look after some seconds; return what was told, as ``+code``, ``=code`` and ``-code``."""
         self.now += round(after * 1000)
-        self.known = seen(self.known, findings, self.rules, self.now)
-        told = due(self.known, "webhook", self.rules, self.now)
+        self.known = update_incidents(self.known, findings, self.rules, self.now)
+        told = find_due(self.known, "webhook", self.rules, self.now)
         if taken:
-            self.known = confirmed(self.known, "webhook", told, self.now)
+            self.known = confirm_told(self.known, "webhook", told, self.now)
         parts = {"+": told.began, "=": told.still, "-": told.ended}
         said = [f"{sign}{one.finding.code}" for sign, part in parts.items() for one in part]
         self.heard += said if taken else []
@@ -108,9 +116,9 @@ def test_each_channel_is_told_by_itself() -> None:
     story = Story()
     story.look(DOWN)
     story.look(DOWN, after=60)
-    other = due(story.known, "command", RULES, story.now)
+    other = find_due(story.known, "command", RULES, story.now)
     assert [one.finding.code for one in other.began] == ["failing"]
-    (known,) = of_channels(story.known, ["command"])
+    (known,) = drop_other_channels(story.known, ["command"])
     assert dict(known.told) == {}
 
 
@@ -144,7 +152,7 @@ def test_what_is_kept_track_of_is_bounded() -> None:
     story.look(*many, DOWN)
     assert len(story.known) == MOST
     assert story.known[0].finding == DOWN
-    assert worst(story.known) == "CRITICAL"
+    assert worst_state(story.known) == "CRITICAL"
 
 
 _FINDINGS = st.lists(st.sampled_from([DOWN, LATE]), unique=True)
@@ -172,4 +180,4 @@ def test_the_state_is_that_of_the_worst(found: tuple[Finding, ...], state: str) 
     """G10: the state is the one that `memorybus check` would name."""
     story = Story()
     story.look(*found)
-    assert worst(story.known) == state
+    assert worst_state(story.known) == state

@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
-from memorybus.archive.seals import ArchiverReport, Reports
+from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.health.archive_status import status_of
+from memorybus.health.archive_status import build_archive_status
 from memorybus.health.log_health import Continuity, LogHealth
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
 from memorybus.health.services import START
@@ -149,7 +149,7 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
 )
 def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
     """G7: what keeps every worker from archiving fails at once; nobody there is a warning."""
-    archive = status_of({}, Reports({}, workers), None)
+    archive = build_archive_status({}, ArchiverReports({}, workers), None)
     look = LogHealth([], Continuity("ab", [], []), QUIET, None, archive)
 
     (check,) = [one for one in checks(look) if one.name == "archive"]

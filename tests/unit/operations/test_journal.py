@@ -12,7 +12,7 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.history.forward import in_order, newest_first
+from memorybus.history.forward import merge_in_order, merge_newest_first
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START, Head
 from memorybus.operations import journal
@@ -32,11 +32,11 @@ class ListedLog:
 
     def scan(self, query, damage=None):
         """Return everything in order."""
-        return in_order(map(iter, self.partitions))
+        return merge_in_order(map(iter, self.partitions))
 
-    def newest(self, query, heads=None, damage=None):
+    def scan_backward(self, query, heads=None, damage=None):
         """Return everything, newest first."""
-        return newest_first(map(reversed, self.partitions))
+        return merge_newest_first(map(reversed, self.partitions))
 
     def heads(self):
         """Return the ends."""

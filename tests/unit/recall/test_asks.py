@@ -5,8 +5,8 @@ import random
 import pytest
 from memorybus.errors import LogUnavailable
 from memorybus.recall import pending
-from memorybus.recall.model import CarryAsk, Want, WarmAsk
-from memorybus.recall.pending import MAX_ASKS, PATIENCE, Ask, Asks
+from memorybus.recall.model import CarryAsk, RecallRequest, WarmAsk
+from memorybus.recall.pending import MAX_ASKS, PATIENCE, Ask, PendingAsks
 from memorybus.testing import FakeClock
 
 
@@ -34,16 +34,16 @@ def _asker(fake_clock: FakeClock) -> Asked:
 
 
 @pytest.fixture(name="waiting")
-def _waiting(fake_clock: FakeClock) -> Asks:
-    return Asks(fake_clock, random.Random(1))
+def _waiting(fake_clock: FakeClock) -> PendingAsks:
+    return PendingAsks(fake_clock, random.Random(1))
 
 
 def question(slot: str, text: str = "q", sequence: int = 0) -> WarmAsk:
     """Return a session's question."""
-    return WarmAsk(slot, sequence, Want(text))
+    return WarmAsk(slot, sequence, RecallRequest(text))
 
 
-def test_a_question_leaves_what_is_carried_over(waiting: Asks, asker: Asked) -> None:
+def test_a_question_leaves_what_is_carried_over(waiting: PendingAsks, asker: Asked) -> None:
     """G9: right after a switch a session asks, and still gets what its conversation had warm."""
     carried = CarryAsk("new", 0, "old")
     waiting.put(carried)
@@ -54,7 +54,7 @@ def test_a_question_leaves_what_is_carried_over(waiting: Asks, asker: Asked) -> 
 
 
 def test_after_a_failure_the_order_stays(
-    waiting: Asks, asker: Asked, fake_clock: FakeClock
+    waiting: PendingAsks, asker: Asked, fake_clock: FakeClock
 ) -> None:
     """G9: what could not be asked comes before what came since, in the words of the newest."""
     for ask in (CarryAsk("a", 0, "b"), question("a", "old"), question("c")):
@@ -69,7 +69,7 @@ def test_after_a_failure_the_order_stays(
     assert asker.seen == [CarryAsk("a", 0, "b"), question("c"), question("d"), question("a", "new")]
 
 
-def test_what_may_wait_is_bounded(waiting: Asks, asker: Asked) -> None:
+def test_what_may_wait_is_bounded(waiting: PendingAsks, asker: Asked) -> None:
     """G10: never more than `MAX_ASKS` wait, also when a failure puts some back; all are counted."""
     more = 10
     for number in range(MAX_ASKS + more):
@@ -88,7 +88,7 @@ def test_what_may_wait_is_bounded(waiting: Asks, asker: Asked) -> None:
     assert waiting.dropped == 2 * more
 
 
-def test_asking_has_its_time(waiting: Asks, asker: Asked) -> None:
+def test_asking_has_its_time(waiting: PendingAsks, asker: Asked) -> None:
     """G9: a slow jobs' Redis holds up the events for `PATIENCE` and one request, not for all."""
     asker.seconds = PATIENCE / 2
     for number in range(5):
@@ -100,7 +100,9 @@ def test_asking_has_its_time(waiting: Asks, asker: Asked) -> None:
     assert counts == [2, 4, 5]
 
 
-def test_a_hanging_one_is_asked_seldom(waiting: Asks, asker: Asked, fake_clock: FakeClock) -> None:
+def test_a_hanging_one_is_asked_seldom(
+    waiting: PendingAsks, asker: Asked, fake_clock: FakeClock
+) -> None:
     """G9: a jobs' Redis that hangs costs the sending of events a tenth of its time at most."""
     asker.down, asker.seconds = True, PATIENCE
     waiting.put(question("s"))

@@ -8,7 +8,7 @@ from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshAnswers
-from memorybus.recall.model import Want, WarmAsk, WarmResult, is_trivial
+from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, is_trivial
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.testing import FakeClock
 
@@ -23,7 +23,7 @@ class Providers:
     def __init__(self, asked: set[str], results: Mapping[str, WarmResult | None]) -> None:
         self.asked, self.results, self.waits = frozenset(asked), results, list[float]()
 
-    def answering(self) -> frozenset[str]:
+    def recalling_providers(self) -> frozenset[str]:
         """Return all of them."""
         return self.asked
 
@@ -42,7 +42,7 @@ def lines_of(
     providers: Providers, there: Mapping[str, WarmResult], clock: FakeClock, text: str = PROMPT
 ) -> dict[str, tuple[str, ...]]:
     """Answer a prompt."""
-    prompt = Prompt(text, text_digest(text), lambda: WarmAsk("slot", 0, Want(text)))
+    prompt = Prompt(text, text_digest(text), lambda: WarmAsk("slot", 0, RecallRequest(text)))
     return PromptAnswers(providers, PromptCounter(), clock).lines(prompt, there, 0.25)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.recall.relevance import relevant
+from memorybus.recall.relevance import relevant_lines
 
 LINES = (
     "- [2026-03-01, Ana] We planted tomatoes behind the shed",
@@ -32,17 +32,17 @@ def test_only_lines_that_share_a_telling_word_are_relevant(
     prompt: str, expected: list[int]
 ) -> None:
     """A line is shown for another prompt only if a word of it, in any script, is in that prompt."""
-    assert relevant(LINES, prompt) == tuple(LINES[i] for i in expected)
+    assert relevant_lines(LINES, prompt) == tuple(LINES[i] for i in expected)
 
 
 def test_a_word_of_most_lines_tells_nothing_about_one() -> None:
     """What nearly every line says does not make one of them an answer."""
     lines = [f"- The garden of {name}" for name in ("Ana", "Benno", "Clara", "Dimitri")]
-    assert relevant(lines, "Whose garden is it, that of Clara?") == (lines[2],)
+    assert relevant_lines(lines, "Whose garden is it, that of Clara?") == (lines[2],)
 
 
 @given(st.lists(st.text(), max_size=6), st.text())
 def test_the_relevant_lines_are_some_of_the_lines(lines: list[str], prompt: str) -> None:
     """Any text is a line or a prompt; the order is kept and nothing is made up."""
     rest = iter(lines)
-    assert all(line in rest for line in relevant(lines, prompt))
+    assert all(line in rest for line in relevant_lines(lines, prompt))

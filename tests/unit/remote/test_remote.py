@@ -78,7 +78,7 @@ def test_an_answer_that_no_client_reads_may_be_better_next_time() -> None:
     """The error names the service and the kind of failure, not the answer."""
     error = error_for_unreadable(KeyError("secret"), "There")
     assert type(error) is Transient
-    assert str(error) == "There's answer is none that its client reads: KeyError"
+    assert str(error) == "There sent an answer that its client cannot read: KeyError"
 
 
 def test_errors_in_a_ring_end() -> None:

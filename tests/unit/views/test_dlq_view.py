@@ -2,7 +2,7 @@
 
 import pytest
 from memorybus.dead_letters.events import GONE, LetterEvent
-from memorybus.dead_letters.queue import Dead
+from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import Amendment, DeadLetter, StoredLetter
 from memorybus.dead_letters.requests import MAX_ITEMS
 from memorybus.errors import ConfigError
@@ -31,7 +31,7 @@ def dead(n, key="k", reason="", *, provider="p", partition=0, event="", tries=No
         first_at=1_000 * n if reason else 0,
         last_at=2_000 * n if reason else 0,
     )
-    return Dead(provider, partition, StoredLetter(f"{n}-9", letter))
+    return LocatedLetter(provider, partition, StoredLetter(f"{n}-9", letter))
 
 
 LETTERS = [
@@ -170,7 +170,7 @@ def test_hostile_records_are_shown_harmlessly():
     """Keys, reasons, edits and tracebacks cannot steer a terminal."""
     evil = "\x1b[2J[red]\u202e"
     letter = DeadLetter("e" * 32, "1-0", 1, evil, evil, evil, attempts=1, trace=evil, session=evil)
-    one = Dead(evil, 0, StoredLetter("1-1", letter, Amendment(edited={"user": evil})))
+    one = LocatedLetter(evil, 0, StoredLetter("1-1", letter, Amendment(edited={"user": evil})))
     behind = dead(2, evil)
     shown = [
         dead_letters.table("key", dead_letters.rows("key", [one])),

@@ -6,7 +6,7 @@ import pytest
 from helpers.stories import statuses
 from memorybus.health.finding import Check
 from memorybus.health.log_figures import LogFigures
-from memorybus.health.monitor import Status, published_since
+from memorybus.health.monitor import Status, with_published_rate
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.status import status_tables
 from msgspec import convert
@@ -176,4 +176,4 @@ def test_a_rate_is_what_came_between_two_looks(grown, rate):
     """A log that was lost meanwhile has no negative rate."""
     before, now = (statuses.status(log=LogFigures(published=100 + n)) for n in (0, grown))
 
-    assert published_since(before, now, 2.0).published_rate == rate
+    assert with_published_rate(before, now, 2.0).published_rate == rate

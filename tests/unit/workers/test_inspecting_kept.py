@@ -9,7 +9,7 @@ import fakeredis
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.jobs.inspect import Inspection, KeptPage
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.testing import FakeClock
 from memorybus_providers.base import (
     Capabilities,
@@ -64,7 +64,7 @@ def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
                 provider="p",
                 instance="p",
                 asks="kept",
-                want=Want(query="", user="ann"),
+                want=RecallRequest(query="", user="ann"),
                 skip=skip,
             )
         )

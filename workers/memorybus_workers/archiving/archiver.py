@@ -95,7 +95,7 @@ class Archiver:
         if self._thread.is_alive():
             self._thread.join(_END)
             with suppress(RedisError, OSError):
-                self._reports.leave(self._worker)
+                self._reports.remove_worker(self._worker)
             self._leases.stop()
         self._redis.close()
 
@@ -131,7 +131,7 @@ class Archiver:
         error = "; ".join(archiving.troubles.values())
         self._log(error)
         self._report(archiving, error)
-        self._reports.sweep(archiving.now_ms, self._settings.partitions)
+        self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
 
     def _report_failure(self, archiving: Archiving | None, error: Exception) -> None:
         """Log a failure once; publish it if Redis can be reached."""
@@ -153,7 +153,7 @@ class Archiver:
         said = ArchiverReport(
             self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged
         )
-        self._reports.say(self._worker, said)
+        self._reports.write_report(self._worker, said)
 
     def _log(self, error: str, unknown: Exception | None = None) -> None:
         if error and error != self._logged_error:

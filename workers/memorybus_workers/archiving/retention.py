@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Judged, Segment
+from memorybus.archive.format.manifest import RetentionMark, Segment
 from memorybus.archive.seals import SealReports
 from memorybus.archive.writer import Omit
 from memorybus.config.settings import Settings
@@ -122,7 +122,7 @@ def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_
     ages, tombstones = settings.retention, archive.tombstones()
     return Policy(
         ages=ages,
-        since=reports.kept_since(ages, now_ms) if ages else 0,
+        since=reports.retention_since(ages, now_ms) if ages else 0,
         forgotten=[one.query for one in tombstones],
         tombstones=mark_of_tombstones(one.id for one in tombstones),
     )
@@ -134,7 +134,7 @@ def mark_of_tombstones(tombstones: Iterable[str]) -> str:
     return sha256("\n".join(names).encode())[:_MARK] if names else ""
 
 
-def judgement_of(policy: Policy, now_ms: int) -> Judged:
+def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
     """Return as of when, and with which tombstones, a policy decides what is kept.
 
     That is not when the rows are written, which is later: rows that grew too old or were forgotten
@@ -144,7 +144,7 @@ def judgement_of(policy: Policy, now_ms: int) -> Judged:
         policy: what is kept.
         now_ms: the server's wall time when it was read.
     """
-    return Judged(now_ms, policy.tombstones)
+    return RetentionMark(now_ms, policy.tombstones)
 
 
 def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from memorybus.archive.archive import Archive
 from memorybus.archive.location import ARCHIVER
-from memorybus.archive.objects.store import missing
+from memorybus.archive.objects.store import missing_extra_error
 from memorybus.archive.seals import SealReports
 from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
@@ -161,7 +161,9 @@ class Archiving:
         log_id = log_id_of(found, self._keys.meta)
         if self._archive is None or self._archive[0] != log_id:
             context = self._context
-            archive = Archive.of(context.settings, log_id, clock=context.clock, crash=context.crash)
+            archive = Archive.from_settings(
+                context.settings, log_id, clock=context.clock, crash=context.crash
+            )
             self._archive, self._seen = (log_id, archive), {}
             self.place = archive.where
         return self._archive
@@ -241,4 +243,4 @@ def _check_libraries() -> None:
         ArchiveUnavailable: pyarrow is not installed.
     """
     if find_spec("pyarrow") is None:
-        raise missing(ImportError(name="pyarrow"))
+        raise missing_extra_error(ImportError(name="pyarrow"))

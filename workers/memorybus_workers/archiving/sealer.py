@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 import msgspec
-from memorybus.archive.agreement import Comparing
+from memorybus.archive.agreement import ArchiveComparer
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import RawEntry
@@ -133,7 +133,7 @@ class Sealer:
 
     def _compare_with_log(self, owned: OwnedPartition, sight: PartitionSight, end: Place) -> str:
         """Return the log's last entry before the archive's end; all up to it is in the archive."""
-        comparing = Comparing(self._context.redis, self._keys, owned.archive)
+        comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
@@ -146,7 +146,7 @@ class Sealer:
             bytes=sum(one.bytes for one in segments),
             first_at=due.moment_of(segments[0].first.entry) if segments else 0,
         )
-        self._reports.count(owned.partition, part)
+        self._reports.write_part(owned.partition, part)
 
     def _check_nothing_lacks(
         self, owned: OwnedPartition, sight: PartitionSight, end: Place | None

@@ -9,7 +9,7 @@ from memorybus.dead_letters.records import (
     Amendment,
     DeadLetter,
     StoredLetter,
-    replaced,
+    edit_event,
 )
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.events import DeadLetterResolved, Envelope, SessionRef
@@ -161,7 +161,7 @@ def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
     """
     if amendment is None or amendment.edited is None:
         return event
-    new = replaced(event.envelope.event, amendment.edited)
+    new = edit_event(event.envelope.event, amendment.edited)
     envelope = msgspec.structs.replace(event.envelope, event=new, v=new.version)
     return msgspec.structs.replace(event, envelope=envelope)
 

@@ -9,9 +9,9 @@ when its pass is over. A letter whose try ended the owner is not tried again for
 import logging
 from collections.abc import Iterable, Mapping
 
-from memorybus.dead_letters.events import LetterEvent, published
-from memorybus.dead_letters.records import Amendment, Box, DeadLetter, StoredLetter
-from memorybus.dead_letters.requests import LetterRequest, Requests
+from memorybus.dead_letters.events import LetterEvent, published_event
+from memorybus.dead_letters.records import Amendment, DeadLetter, LetterBox, StoredLetter
+from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.connect import translate_redis_error
@@ -66,7 +66,7 @@ class Redo:
         self._clock = instance.worker.clock
         self._crash = instance.crash
         self._encoder = Encoder(0)
-        self._requests = Requests(self._redis, self._keys, self._provider)
+        self._requests = LetterRequests(self._redis, self._keys, self._provider)
         self._passes: dict[int, Pass] = {}
         self._unreadable: set[str] = set()
         self._is_foreign = False
@@ -101,7 +101,7 @@ class Redo:
             redis.RedisError: Redis is away.
         """
         try:
-            waiting = self._requests.waiting()
+            waiting = self._requests.waiting_fields()
         except RedisError as error:
             key = self._keys.redo(self._provider)
             foreign = translate_redis_error(error, key)
@@ -146,7 +146,7 @@ class Redo:
 
     def _walk_letters(self, lane: Lane, way: Pass, until: float) -> bool:
         """Go through letters until the time is up; return whether the last one is done with."""
-        box = Box(self._redis, self._keys, lane.partition, self._provider)
+        box = LetterBox(self._redis, self._keys, lane.partition, self._provider)
         while page := box.page(way.cursor, PAGE):
             for stored in page:
                 self._handle_letter(lane, way, stored)
@@ -160,7 +160,7 @@ class Redo:
 
     def _finish_pass(self, lane: Lane, way: Pass) -> None:
         self._crash("redo.before_done")
-        self._requests.carried_out(way.fields)
+        self._requests.remove(way.fields)
         del self._passes[lane.partition]
         counts = ", ".join(f"{count} {what}" for what, count in way.counts.items())
         name, partition = self._provider, lane.partition
@@ -177,7 +177,7 @@ class Redo:
             # The lane may read it once more, and must find its key parked then.
             way.postpone(stored.letter)
             return
-        found = published(self._history, lane.partition, stored.letter)
+        found = published_event(self._history, lane.partition, stored.letter)
         if act.discard is not None:
             lane.parked.settle(stored, self._resolution(act.discard, stored.letter, found.event))
             way.counts["discarded"] += 1

@@ -96,7 +96,7 @@ class PromptAnswerer:
     def _answer_next(self) -> None:
         self._waits.set()
         try:
-            ask = asks.take(self._jobs, self._keys, self._provider, _BLOCK)
+            ask = asks.take_question(self._jobs, self._keys, self._provider, _BLOCK)
         except msgspec.MsgspecError as error:
             _log.warning("%s: what is no question: %s", self._keys.asks(self._provider), error)
             return
@@ -112,7 +112,7 @@ class PromptAnswerer:
         finally:
             watch.cancel()
         if answer is not None:
-            asks.reply(self._jobs, self._keys, ask, answer)
+            asks.send_reply(self._jobs, self._keys, ask, answer)
 
     def _end_hung_process(self) -> None:
         _log.error("a recall of %s hangs; its process ends", self._provider)

@@ -27,7 +27,7 @@ from memorybus.jobs.inspect import (
     SentEvent,
 )
 from memorybus.jobs.replies import Reply
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import (
@@ -213,7 +213,7 @@ class InspectionRunner:
         return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
 
     def _recall(self, provider: MemoryProvider, asked: Inspection) -> RecalledItems:
-        want = asked.want or Want(query="")
+        want = asked.want or RecallRequest(query="")
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
@@ -230,7 +230,7 @@ def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _forget(provider: MemoryProvider, whose: Want | None) -> EraseReport:
+def _forget(provider: MemoryProvider, whose: RecallRequest | None) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:

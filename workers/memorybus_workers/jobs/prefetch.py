@@ -13,7 +13,7 @@ from memorybus.ids import text_digest
 from memorybus.recall import retracted
 from memorybus.recall.asks import PromptAsk, PromptReply
 from memorybus.recall.breaker import RecallHealth, RecentRecalls
-from memorybus.recall.model import GENERATION, RecalledItem, Want, WarmResult, life_ms
+from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
@@ -42,7 +42,7 @@ class SlotRequest(msgspec.Struct, frozen=True):
     """
 
     generation: int
-    want: Want
+    want: RecallRequest
     answered: bool
     instance: str
 
@@ -102,7 +102,7 @@ class Recaller:
             logs.bind(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
-                self._health.skipped([provider])
+                self._health.count_skipped([provider])
                 return
             self._answer(slot, provider, request, health)
 
@@ -145,7 +145,7 @@ class Recaller:
             (generation, body), held, live = pipe.execute()
         if generation is None or body is None:
             return None
-        want = msgspec.json.decode(body, type=Want)
+        want = msgspec.json.decode(body, type=RecallRequest)
         answered = int(held or 0) >= int(generation)
         return SlotRequest(int(generation), want, answered, live_instance(provider, live))
 
@@ -162,18 +162,18 @@ class Recaller:
             except Exception as error:
                 self._forget(instance)  # interrupted anywhere: the next job opens another
                 said = describe_error(error, self._settings.secrets)
-                self._record_error(slot, provider, said, life_ms(self._settings, request.want))
+                self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
             if self._serving_instance(provider) == instance:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:
-                self._health.answered(provider)
+                self._health.note_success(provider)
             span.set_counts(lines=len(answer.lines))
             return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
-        ttl = life_ms(self._settings, request.want)
+        ttl = lifetime_ms(self._settings, request.want)
         scripts.run(
             self._redis,
             scripts.store_warm(self._keys, slot, provider, request.generation, result, ttl),
@@ -188,14 +188,16 @@ class Recaller:
         body: Any = self._redis.hget(self._keys.live, provider)
         return live_instance(provider, body)
 
-    def _read_mark(self, want: Want, provider: str) -> str:
+    def _read_mark(self, want: RecallRequest, provider: str) -> str:
         """Return the mark under which an answer may be read; everyone's has none."""
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
         return retracted.mark_of(self._redis, self._settings, whose, provider)
 
-    def _ask_provider(self, instance: str, want: Want, provider: str, mark: str) -> WarmResult:
+    def _ask_provider(
+        self, instance: str, want: RecallRequest, provider: str, mark: str
+    ) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
         opened = self._opened(instance)
         if want.prompt:
@@ -208,7 +210,7 @@ class Recaller:
 
     def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""
-        self._health.failed(provider, error, self._clock.now_ms())
+        self._health.note_failure(provider, error, self._clock.now_ms())
         want = self._keys.want(slot)
         if self._redis.exists(want):
             with self._redis.pipeline(transaction=True) as pipe:
@@ -221,7 +223,9 @@ def _generation_field(provider: str) -> bytes:
     return GENERATION + provider.encode()
 
 
-def render(found: Sequence[Recollection], want: Want, provider: str, mark: str = "") -> WarmResult:
+def render(
+    found: Sequence[Recollection], want: RecallRequest, provider: str, mark: str = ""
+) -> WarmResult:
     """Escape and render recollections, as many as the budget can hold (best first)."""
     lines: list[str] = []
     items: list[RecalledItem] = []

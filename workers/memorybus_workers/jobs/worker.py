@@ -283,7 +283,9 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     health = RecallHealth(redis, Keys(settings.namespace))
 
     def note_killed() -> None:
-        health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
+        health.note_failure(
+            provider, "the process of a recall was killed, or hung", SYSTEM.now_ms()
+        )
 
     prompts.start()
     try:

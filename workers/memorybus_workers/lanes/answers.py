@@ -59,7 +59,7 @@ class Answers:
         if self._instance.role.answering:
             scope, provider = event.envelope.scope, self._instance.role.provider
             try:
-                retracted.change(self._redis, self._settings, scope, provider)
+                retracted.change_mark(self._redis, self._settings, scope, provider)
             except (RedisError, OSError) as error:
                 _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
@@ -93,6 +93,6 @@ def forget_warm_results(instance: InstanceContext, context: HookContext) -> None
     """
     try:
         settings, provider = instance.worker.settings, instance.role.provider
-        retracted.change_at_once(settings, context.scope, provider)
+        retracted.change_mark_now(settings, context.scope, provider)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis is away: {error}") from error

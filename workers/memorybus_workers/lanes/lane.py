@@ -65,7 +65,7 @@ class LaneContext(msgspec.Struct, frozen=True):
         return cls(
             instance,
             redis,
-            History.of(redis, worker.settings),
+            History.from_settings(redis, worker.settings),
             Answers(redis, instance),
             Pace(worker.clock, role.plan.rate, count),
         )

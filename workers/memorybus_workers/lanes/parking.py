@@ -10,7 +10,7 @@ from memorybus.dead_letters.records import (
     Amendment,
     DeadLetter,
     StoredLetter,
-    bounded,
+    bound_scope,
 )
 from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
@@ -188,7 +188,7 @@ class ParkedKeys:
                 type=type(envelope.event).__name__,
                 reason=failure.reason,
                 attempts=failure.attempts,
-                scope=bounded(envelope.scope),
+                scope=bound_scope(envelope.scope),
                 session=envelope.session.id[:NAME_CHARS],
                 at=envelope.at,
                 first_at=failure.first_at,

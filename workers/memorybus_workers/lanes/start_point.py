@@ -76,13 +76,13 @@ class StartFinder:
 
     def _are_numbers_given_again(self, point: StartPoint) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
-        following = self._history.following(self._partition, point.entry)
+        following = self._history.next_in_log(self._partition, point.entry)
         return following is not None and following.n <= point.n
 
     def _last_surviving(self, point: StartPoint) -> StartPoint:
         """Return the last place before a checkpoint that the history still has."""
         known = self._known
-        before = self._history.before(self._partition, point.entry)
+        before = self._history.last_before(self._partition, point.entry)
         if before is not None and before.n < point.n:
             return StartPoint(before.entry, before.n)
         if not self._are_numbers_given_again(point):

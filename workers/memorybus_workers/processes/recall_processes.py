@@ -106,7 +106,7 @@ class RecallProcesses:
                 one.look()
             running = {one.provider for one in self._recalling}
             asleep = [name for name in self._providers if name not in running]
-        for name in self._demand.of(asleep):
+        for name in self._demand.providers_with_work(asleep):
             self._begin(name)
 
     def _begin(self, name: str) -> None:

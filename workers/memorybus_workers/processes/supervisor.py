@@ -325,9 +325,9 @@ def _notifying(settings: Settings) -> Iterator[None]:
         yield
         return
     # Imported here: the Redis client is most of what a supervisor would weigh.
-    from memorybus.notify.notifier import telling
+    from memorybus.notify.notifier import run_notifier
 
-    with telling(settings):
+    with run_notifier(settings):
         yield
 
 
@@ -337,7 +337,7 @@ def _serving_metrics(settings: Settings, metrics: str, pulse: Pulse) -> Iterator
     if not metrics:
         yield ""
         return
-    from memorybus.health.metrics.server import address, serving
+    from memorybus.health.metrics.server import parse_address, serve_metrics
 
-    with serving(settings, address(metrics), pulse) as where:
+    with serve_metrics(settings, parse_address(metrics), pulse) as where:
         yield str(where)

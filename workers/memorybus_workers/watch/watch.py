@@ -137,7 +137,7 @@ class LogWatch:
     def _unwritten_alarms(self, health: LogHealth) -> list[Finding]:
         known = {loss.name for loss in health.continuity.losses}
         return list(
-            alarms.of_losses(
+            alarms.loss_alarms(
                 [loss for loss in self._unwritten if loss.name not in known], self._keys
             )
         )

@@ -1,4 +1,4 @@
-"""Bloom filters of words: which segments can hold a session, told by some bytes each; pure.
+"""Bloom filters of words: a few bytes per segment tell which sessions it can hold; pure.
 
 Layout, for other readers: a bit array, base64; the least significant bit of a byte comes first.
 Word to bits: BLAKE2b of its UTF-8 bytes, 16 bytes; the two little-endian 64-bit halves a and b;
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 HASHES = 7
 BITS_A_WORD = 10
-"""With seven hashes, one word in a hundred that is not there seems to be."""
+"""Together with seven hashes this gives one false positive in a hundred."""
 
 LARGEST = 8_192
 """Bytes; a filter of more than 6,500 words is less exact."""
@@ -20,32 +20,32 @@ _SMALLEST = 8
 _WRAP = (1 << 64) - 1
 
 
-def made(words: Collection[str]) -> str:
-    """Return the filter of some words; "" for none."""
+def build_filter(words: Collection[str]) -> str:
+    """Return the filter of some words, base64; "" for no words."""
     size = min(LARGEST, max(_SMALLEST, -(-len(words) * BITS_A_WORD // 8))) if words else 0
     array = bytearray(size)
     for word in words:
-        for bit in _bits(word, size * 8):
+        for bit in _bits_of(word, size * 8):
             array[bit >> 3] |= 1 << (bit & 7)
     return base64.b64encode(array).decode()
 
 
 def may_hold(text: str, words: Iterable[str]) -> bool:
-    """Say whether one of `words` may be in a filter; False is certain.
+    """Say whether a filter may hold one of `words`; False is certain.
 
-    A text that is no filter may hold anything.
+    The answer is True for a text that is not a filter.
     """
     try:
         array = base64.b64decode(text, validate=True)
     except ValueError:
         return True
     return bool(array) and any(
-        all(array[bit >> 3] & (1 << (bit & 7)) for bit in _bits(word, len(array) * 8))
+        all(array[bit >> 3] & (1 << (bit & 7)) for bit in _bits_of(word, len(array) * 8))
         for word in words
     )
 
 
-def _bits(word: str, bits: int) -> Iterable[int]:
+def _bits_of(word: str, bits: int) -> Iterable[int]:
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     first, step = int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
     return (((first + i * step) & _WRAP) % bits for i in range(HASHES))

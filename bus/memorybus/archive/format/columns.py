@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 
-def numbers(column: Any, code: Literal["q", "i"]) -> list[int]:
+def integers_of(column: Any, code: Literal["q", "i"]) -> list[int]:
     """Return a column of integers without nulls.
 
     Args:
@@ -19,17 +19,17 @@ def numbers(column: Any, code: Literal["q", "i"]) -> list[int]:
 
 
 class Cells:
-    """A column of texts or bytes, cut where it lies: copies would fill the processor's cache.
+    """A column of texts or bytes, sliced without copying, since copies would fill the CPU cache.
 
-    A null is empty.
+    A null is an empty value.
 
     Args:
         column: a `pyarrow.ChunkedArray`.
-        whole: what the column's memory is looked at as: `memoryview`, or `ascii_text`.
+        whole: turns the column's memory into what is sliced: `memoryview`, or `ascii_text`.
     """
 
     def __init__(self, column: Any, whole: Callable[[Any], Any]) -> None:
-        """Take the column's memory; `pyarrow` keeps it for as long as a view is there."""
+        """Take the column's memory; `pyarrow` keeps it for as long as a view exists."""
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         _, offsets, data = chunk.buffers()
         self._whole = whole(data or b"")
@@ -37,24 +37,24 @@ class Cells:
         self._count = len(chunk)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of cells."""
         return self._count
 
     def __getitem__(self, row: int) -> Any:
-        """Return one: a text, or a view that is good for as long as it is looked at."""
+        """Return one cell: a text, or a view of the column's memory."""
         if not 0 <= row < self._count:
             raise IndexError(row)
         return self._whole[self._offsets[row] : self._offsets[row + 1]]
 
-    def some(self, rows: range) -> Iterator[Any]:
-        """Yield neighbouring ones, as `__getitem__` returns them."""
+    def cells_in(self, rows: range) -> Iterator[Any]:
+        """Yield the cells of a range of rows, as `__getitem__` returns them."""
         first, last = rows.start, rows.stop
         cuts = map(slice, self._offsets[first:last], self._offsets[first + 1 : last + 1])
         return map(self._whole.__getitem__, cuts)
 
 
 def ascii_text(data: Any) -> str:
-    """Return memory as one text; what is not ASCII becomes a mark for each byte."""
+    """Return memory as one text; each byte that is not ASCII becomes a replacement character."""
     return str(data, "ascii", "replace")
 
 
@@ -68,10 +68,10 @@ def hex_ids(column: Any) -> list[str]:
     return found
 
 
-def words(column: Any) -> tuple[list[str], list[int]]:
-    """Return a dictionary column without nulls: its words, and the number of each row's.
+def dictionary_of(column: Any) -> tuple[list[str], list[int]]:
+    """Return a dictionary column without nulls: its words, and for each row a word's index.
 
-    A word stands more than once if the column's chunks do not share a dictionary.
+    A word occurs more than once if the column's chunks do not share a dictionary.
     """
     known: list[str] = []
     found: list[int] = []
@@ -87,5 +87,5 @@ def words(column: Any) -> tuple[list[str], list[int]]:
 
 
 def texts_of(array: Any) -> list[str]:
-    """Return an array of few texts."""
+    """Return a small array as texts."""
     return [str(value) for value in array.to_pylist()]

@@ -1,9 +1,9 @@
-"""The manifest of a partition's archive: which segments are there, and that they are the ones.
+"""The manifest of a partition's archive: it names the segments and proves that none was changed.
 
-One JSON line for each segment, in order, and a last line that counts them. Every line ends with
-the SHA-256 of its own text, which names the sum of the line before it: a line that was edited,
-lost, repeated or moved is named, and the others stay readable. Pure; `memorybus.archive.archive`
-reads and writes the files.
+It has one JSON line for each segment, in order, and a last line that counts them. Every line ends
+with the SHA-256 of its own text, and the text holds the sum of the line before. So a line that was
+edited, lost, repeated or moved is found, and the others stay readable. Pure;
+`memorybus.archive.archive` reads and writes the files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ _TAIL = len(_SUM) + _HEX + len(b'"}')
 
 
 class LogPartition(msgspec.Struct, frozen=True):
-    """A partition of a log: every line of a manifest and every segment names its own.
+    """A partition of a log; every line of a manifest and every segment names its partition.
 
     Attributes:
-        namespace: of the Redis keys.
-        log: the log's id, made at its birth.
-        partition: its number.
+        namespace: the namespace of the Redis keys.
+        log: the log's id, which was made when the log was created.
+        partition: the partition's number.
     """
 
     namespace: str
@@ -35,48 +35,49 @@ class LogPartition(msgspec.Struct, frozen=True):
 
     @property
     def seed(self) -> str:
-        """The sum that stands before the first line."""
+        """The sum that the first line names as its predecessor."""
         text = f"memorybus archive {FORMAT}\n{self.namespace}\n{self.log}\n{self.partition}"
         return sha256(text.encode())
 
 
-class Judged(msgspec.Struct, frozen=True):
-    """As of when it was decided which rows keep their envelope.
+class RetentionMark(msgspec.Struct, frozen=True):
+    """The state on which it was decided which rows keep their envelope.
 
     Attributes:
-        at: the moment for which ages were counted (wall time of Redis, milliseconds).
-        tombstones: the mark of those that were known; "" for none.
+        at: the time at which ages were measured (wall time of Redis, milliseconds).
+        tombstones: a mark of the tombstones that were known; "" for none.
     """
 
     at: int = 0
     tombstones: str = ""
 
 
-NOT_JUDGED = Judged()
-"""Of rows of which nothing was to be taken out."""
+NOT_JUDGED = RetentionMark()
+"""For a segment whose rows were not checked for content to drop."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A sealed segment: one line of the manifest.
 
     Attributes:
-        of: whose it is.
+        of: the partition that it belongs to.
         file: its name below the partition's folder.
         first: the place of its first row.
         last: the place of its last row.
         count: rows.
         kept: rows that still have their envelope.
         types: rows by type tag.
-        since: the earliest time of an event (milliseconds), as the events tell.
-        until: the latest.
+        since: the earliest time of an event in it (milliseconds).
+        until: the latest time of an event in it (milliseconds).
         bytes: the file's size.
         raw: the size of the envelopes in it, unpacked.
-        sha256: of the file.
+        sha256: the SHA-256 of the file.
         made_at: when it was sealed (wall time, milliseconds).
-        judged: as of when what is kept was decided: before it was made; earlier releases say none.
+        judged: the state on which it was decided which rows keep their envelope; earlier releases
+            did not write it.
         sessions: a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64.
         previous: the sum of the line before.
-        sum: this line's own; "" until it stands in a manifest.
+        sum: this line's sum; "" until the line stands in a manifest.
     """
 
     of: LogPartition
@@ -92,22 +93,22 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     raw: int
     sha256: str
     made_at: int
-    judged: Judged = NOT_JUDGED
+    judged: RetentionMark = NOT_JUDGED
     sessions: str = ""
     previous: str = ""
     sum: str = ""
 
 
 class ManifestEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The last line.
+    """The last line of a manifest.
 
     Attributes:
-        of: whose it is.
+        of: the partition that the manifest belongs to.
         version: the manifest's number.
-        count: lines before this one.
+        count: how many lines come before this one.
         head: the sum of the line before.
-        made_at: when (wall time, milliseconds).
-        format: of the archive.
+        made_at: when the manifest was written (wall time, milliseconds).
+        format: the archive's format.
     """
 
     of: LogPartition
@@ -119,13 +120,13 @@ class ManifestEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not as it was written.
+    """A part of a file that is not as it was written.
 
     Attributes:
-        partition: where.
+        partition: the partition.
         file: the manifest or the segment.
-        line: of the manifest, from 1; 0 for a segment.
-        why: what is the matter.
+        line: the line of the manifest, from 1; 0 for a segment.
+        why: what is wrong.
     """
 
     partition: int
@@ -134,19 +135,19 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
 
     def __str__(self) -> str:
-        """Describe it: the file, the line, what is the matter."""
+        """Name the file, the line and what is wrong."""
         where = f"{self.file}, line {self.line}" if self.line else self.file
         return f"{where}: {self.why}"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manifest says, as far as it can be believed.
+    """The content of a manifest, as far as its sums prove it.
 
     Attributes:
-        version: its number; 0 for none.
-        segments: those whose lines are intact, in order and apart.
-        head: the sum of its last line, or what stands before the first; "" if that is not known.
-        damage: what cannot be believed.
+        version: its number; 0 if there is no manifest.
+        segments: the segments whose lines are intact, in order and without overlaps.
+        head: the sum of the last segment's line, or the seed if there is none; "" if unknown.
+        damage: the lines that are not as they were written.
     """
 
     version: int
@@ -156,7 +157,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Place | None:
-        """The last sealed place, None if there is none."""
+        """The last sealed place; None if nothing is sealed."""
         return self.segments[-1].last if self.segments else None
 
     @property
@@ -172,8 +173,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return self.segments[index].previous != before
 
 
-def nothing(of: LogPartition) -> Manifest:
-    """Return the manifest of a partition of which nothing is sealed."""
+def empty_manifest(of: LogPartition) -> Manifest:
+    """Return the manifest of a partition without sealed events."""
     return Manifest(version=0, segments=(), head=of.seed)
 
 
@@ -183,21 +184,21 @@ def render(of: LogPartition, version: int, segments: Sequence[Segment], made_at:
     head = of.seed
     for segment in segments:
         line = msgspec.structs.replace(segment, previous=head, sum="")
-        text, head = _summed(msgspec.json.encode(line))
+        text, head = _append_sum(msgspec.json.encode(line))
         lines.append(text)
     end = ManifestEnd(of=of, version=version, count=len(lines), head=head, made_at=made_at)
-    lines.append(_summed(msgspec.json.encode(end))[0])
+    lines.append(_append_sum(msgspec.json.encode(end))[0])
     return b"".join(line + b"\n" for line in lines)
 
 
-def _summed(text: bytes) -> tuple[bytes, str]:
-    """Return a line with its sum behind it, and the sum."""
+def _append_sum(text: bytes) -> tuple[bytes, str]:
+    """Return a line with its sum appended, and the sum."""
     body = text.removesuffix(b',"sum":""}').removesuffix(b"}")
     known = sha256(body)
     return body + _SUM + known.encode() + b'"}', known
 
 
-def intact(line: bytes) -> bool:
+def is_intact(line: bytes) -> bool:
     """Say whether a line is as it was written."""
     body, tail = line[:-_TAIL], line[-_TAIL:]
     return tail == _SUM + sha256(body).encode() + b'"}'

@@ -1,8 +1,8 @@
-"""Segments: sealed entries of a partition as Parquet, for any engine to query as they lie.
+"""Segments: the sealed entries of a partition as Parquet files, which any engine can query.
 
-A row holds what a query looks at as columns, and the envelope as msgpack, unpacked. Entries that
-cannot be read keep their raw fields, so that reading one back is the same as reading it from the
-log. Rows are cut into groups, which readers take one at a time.
+A row has a column for each value that a query looks at, and the envelope as uncompressed msgpack.
+An entry that cannot be decoded keeps its raw fields, so that the archive returns the same as the
+log. Rows are stored in groups, which readers load one at a time.
 """
 
 import io
@@ -13,8 +13,14 @@ from typing import Any
 import msgspec
 
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, LogPartition, Segment
-from memorybus.archive.objects.store import missing
+from memorybus.archive.format.manifest import (
+    FORMAT,
+    NOT_JUDGED,
+    LogPartition,
+    RetentionMark,
+    Segment,
+)
+from memorybus.archive.objects.store import missing_extra_error
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
 from memorybus.log.entry import LoggedEvent, Place, decode_entry
@@ -22,7 +28,7 @@ from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
 GROUP_ROWS = 1_000
-"""Rows that a reader takes at once."""
+"""Rows that a reader loads at once."""
 
 GROUP_BYTES = 4 << 20
 """Bytes of envelopes that a group holds at most, but for its last row."""
@@ -37,7 +43,7 @@ UNREADABLE = "stray"
 """The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
 
 META = b"memorybus"
-"""The key of `Inside` in a file's metadata."""
+"""The key of `SegmentMetadata` in a file's metadata."""
 
 WORDS = (
     "kind",
@@ -59,12 +65,12 @@ _ENCODINGS = {"n": "DELTA_BINARY_PACKED", "at": "DELTA_BINARY_PACKED", "entry": 
 
 
 class RawEntry(msgspec.Struct, frozen=True):
-    """An entry of the log as it stands.
+    """An entry of the log as Redis returns it.
 
     Attributes:
         entry: its id.
         n: its dense number.
-        fields: names and values by turns.
+        fields: names and values, alternating.
     """
 
     entry: str
@@ -72,15 +78,15 @@ class RawEntry(msgspec.Struct, frozen=True):
     fields: Sequence[bytes]
 
 
-class Cut(msgspec.Struct, frozen=True, array_like=True):
-    """What a group of rows is like, so that a reader need not read it to know.
+class GroupSummary(msgspec.Struct, frozen=True, array_like=True):
+    """What a reader knows of a group of rows without loading it.
 
     Attributes:
-        entry: of its first row.
-        n: of its first row.
-        count: rows.
-        is_plain: whether all are events of ours that were kept and never lost (`kind` is ``e``,
-            `omitted` is empty), and their numbers follow each other.
+        entry: the entry id of its first row.
+        n: the number of its first row.
+        count: the number of rows.
+        is_plain: whether all rows are events of ours that were kept and never lost (`kind` is
+            ``e``, `omitted` is empty), with numbers that follow each other.
     """
 
     entry: str
@@ -89,28 +95,28 @@ class Cut(msgspec.Struct, frozen=True, array_like=True):
     is_plain: bool
 
 
-class Inside(msgspec.Struct, frozen=True, kw_only=True):
-    """What a segment says of itself, so that a file in another's place is named.
+class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What a segment's file says of itself, so that a file in the wrong place is found.
 
     Attributes:
-        of: whose it is.
+        of: the partition that it belongs to.
         first: the place of its first row.
         last: the place of its last row.
-        count: rows.
+        count: the number of rows.
         groups: its groups of rows, in order.
-        format: of the archive.
+        format: the archive's format.
     """
 
     of: LogPartition
     first: Place
     last: Place
     count: int
-    groups: tuple[Cut, ...]
+    groups: tuple[GroupSummary, ...]
     format: int = FORMAT
 
 
 class SegmentRow(msgspec.Struct, frozen=True):
-    """One row. A field for each column; `envelope` is None for what is left out."""
+    """One row, with a field for each column; `envelope` is None if the content was not kept."""
 
     n: int
     entry: str
@@ -135,25 +141,25 @@ class SegmentRow(msgspec.Struct, frozen=True):
 COLUMNS = SegmentRow.__struct_fields__
 
 
-def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
-    """Return an entry's row: decoded for the columns, its bytes kept.
+def segment_row(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
+    """Return an entry's row: the columns are decoded, the envelope's bytes are kept.
 
     Raises:
-        ValueError: somebody else wrote the entry: it is no event.
+        ValueError: the entry is no event; another program wrote it.
     """
     event = decode_entry(partition, raw.entry, raw.fields, decoder)
     if event is None:
         raise ValueError(f"entry {raw.entry} is no event")
-    body = _body(raw, event, decoder)
+    body = _unpacked_envelope(raw, event, decoder)
     if body is None:
-        return _line(raw, event.envelope, UNREADABLE, msgspec.msgpack.encode(list(raw.fields)))
+        return _build_row(raw, event.envelope, UNREADABLE, msgspec.msgpack.encode(list(raw.fields)))
     if event.envelope.event.volatile:
-        return _line(raw, event.envelope, "r" if event.resent else "e", None, "volatile")
-    return _line(raw, event.envelope, "r" if event.resent else "e", body)
+        return _build_row(raw, event.envelope, "r" if event.resent else "e", None, "volatile")
+    return _build_row(raw, event.envelope, "r" if event.resent else "e", body)
 
 
-def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
-    """Return an entry's unpacked envelope; None if it cannot be told from the columns alone."""
+def _unpacked_envelope(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
+    """Return an entry's unpacked envelope; None if the entry cannot be rebuilt from it."""
     if raw.fields[1] != b"%d" % raw.n:
         return None
     if isinstance(event.envelope.event, UnknownEvent) and event.envelope.event.wire_version == 0:
@@ -161,7 +167,7 @@ def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
     return decoder.unpacked(raw.fields[3])
 
 
-def _line(
+def _build_row(
     raw: RawEntry, envelope: Envelope, kind: str, body: bytes | None, omitted: str = ""
 ) -> SegmentRow:
     row, session = row_of(envelope), envelope.session
@@ -188,37 +194,37 @@ def _line(
     )
 
 
-def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[SegmentRow]:
-    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one."""
+def segment_rows(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[SegmentRow]:
+    """Return the rows of the first entries: as many as one segment holds (`SEGMENT_BYTES`)."""
     lines: list[SegmentRow] = []
     size = 0
     for raw in entries:
-        lines.append(line_of(partition, raw, decoder))
+        lines.append(segment_row(partition, raw, decoder))
         size += len(lines[-1].envelope or b"")
         if size >= SEGMENT_BYTES:
             break
     return lines
 
 
-def sealed(
-    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: Judged = NOT_JUDGED
+def build_segment(
+    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: RetentionMark = NOT_JUDGED
 ) -> tuple[Segment, bytes]:
-    """Return a segment of some rows, not yet in a manifest, and its file's bytes.
+    """Return a segment of some rows, not yet in a manifest, and the bytes of its file.
 
     Args:
-        of: whose rows.
-        lines: in order; at least one.
+        of: the partition of the rows.
+        lines: the rows in order; at least one.
         made_at: wall time, milliseconds.
-        judged: as of when it was decided what is kept.
+        judged: the state on which it was decided which rows keep their envelope.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.
     """
     first, last = Place(lines[0].entry, lines[0].n), Place(lines[-1].entry, lines[-1].n)
     groups = list(_groups(lines))
-    cuts = tuple(map(_cut, groups))
-    inside = Inside(of=of, first=first, last=last, count=len(lines), groups=cuts)
-    data = _written(groups, inside)
+    cuts = tuple(map(_summarise_group, groups))
+    inside = SegmentMetadata(of=of, first=first, last=last, count=len(lines), groups=cuts)
+    data = _write_parquet(groups, inside)
     known = sha256(data)
     kept = [line for line in lines if line.envelope is not None]
     segment = Segment(
@@ -236,7 +242,7 @@ def sealed(
         sha256=known,
         made_at=made_at,
         judged=judged,
-        sessions=bloom.made({line.session for line in lines}),
+        sessions=bloom.build_filter({line.session for line in lines}),
     )
     return segment, data
 
@@ -250,21 +256,21 @@ def _groups(lines: Sequence[SegmentRow]) -> Iterable[Sequence[SegmentRow]]:
             start, size = index + 1, 0
 
 
-def _cut(group: Sequence[SegmentRow]) -> Cut:
+def _summarise_group(group: Sequence[SegmentRow]) -> GroupSummary:
     first = group[0]
     plain = all(
         line.kind == "e" and not line.omitted and line.n == first.n + row
         for row, line in enumerate(group)
     )
-    return Cut(first.entry, first.n, len(group), plain)
+    return GroupSummary(first.entry, first.n, len(group), plain)
 
 
-def _written(groups: Sequence[Sequence[SegmentRow]], inside: Inside) -> bytes:
+def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetadata) -> bytes:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_extra_error(error) from error
     schema = schema_of(pa).with_metadata({META: msgspec.json.encode(inside)})
     target = io.BytesIO()
     writer: Any = parquet.ParquetWriter(
@@ -290,7 +296,7 @@ def schema_of(pa: Any) -> Any:
     """Return a segment's columns (`pyarrow.Schema`).
 
     Args:
-        pa: the module `pyarrow`, which only those import who read or write segments.
+        pa: the module `pyarrow`, which is imported only where segments are read or written.
     """
     kinds = {
         "n": pa.int64(),

@@ -1,4 +1,4 @@
-"""Reading a segment's file: by group of rows, and only the columns asked for."""
+"""Reads a segment's file by group of rows, and only the columns that are asked for."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,98 +14,98 @@ from memorybus.archive.format.parquet import (
     COLUMNS,
     META,
     WORDS,
-    Cut,
-    Inside,
+    GroupSummary,
+    SegmentMetadata,
     SegmentRow,
     schema_of,
 )
-from memorybus.archive.objects.store import missing
+from memorybus.archive.objects.store import missing_extra_error
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import parse_entry_id
 
 CONTENT = ("kind", "omitted", "envelope")
-"""The columns that an event is made of."""
+"""The columns from which an event is decoded."""
 
 _PLAIN: Mapping[str, str] = {"kind": "e", "omitted": ""}
-"""What these columns hold in a plain group, where they are not read."""
+"""The values of these columns in a plain group, where they are not read."""
 
 
 @contextmanager
 def naming_file(where: str) -> Iterator[None]:
-    """Name the file in whatever goes wrong with its bytes.
+    """Turn errors of the parser and the disk within the block into one that names the file.
 
     Args:
-        where: its full name.
+        where: the full name of the file.
 
     Raises:
-        ArchiveDamaged: in place of the errors of a parser, and of the disk.
+        ArchiveDamaged: the bytes could not be read.
     """
     try:
         yield
-    except _broken() as error:
+    except _parse_errors() as error:
         said = " ".join(str(error).split())[:200]
         raise ArchiveDamaged(
             f"{where}: cannot be read ({said}); restore the file from a backup"
         ) from error
 
 
-def _broken() -> tuple[type[Exception], ...]:
-    """Return what bytes that we did not write bring out of a parser: errors of any kind."""
+def _parse_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that a parser may raise for bytes that we did not write."""
     known = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
     ours = (*known, msgspec.MsgspecError, OSError)
     try:
         from pyarrow import ArrowException
-    except ImportError:  # what goes wrong is just that, and is told as it is
+    except ImportError:  # that error itself passes, and says what is missing
         return ours
     return (*ours, ArrowException)
 
 
 class Group:
-    """Some hundred rows in memory; columns that nobody asked for are not read.
+    """A group of rows in memory, with the columns that were asked for.
 
     Attributes:
-        cut: what they are like.
-        entries: ids of entries.
+        summary: what is known of it without reading it.
+        entries: the ids of the entries.
         numbers: their dense numbers.
-        table: the rest, by column (`pyarrow.Table`).
+        table: the other columns (`pyarrow.Table`).
     """
 
-    def __init__(self, cut: Cut, table: Any) -> None:
+    def __init__(self, cut: GroupSummary, table: Any) -> None:
         """Take the columns out of a table.
 
         Raises:
-            ValueError: it has not the rows that were sealed, or no value where there is one.
+            ValueError: rows are missing that were sealed, or a column lacks a value.
         """
         if not 0 < cut.count == table.num_rows:
             raise ValueError(f"{table.num_rows} rows where {cut.count} were sealed")
         for name in table.column_names:
             if name != "envelope" and table.column(name).null_count:
                 raise ValueError(f"column {name} has no value in some rows")
-        self.cut = cut
+        self.summary = cut
         self.entries = columns.Cells(table.column("entry"), columns.ascii_text)
         self.numbers: Sequence[int] = range(cut.n, cut.n + cut.count)
         if not cut.is_plain:
-            self.numbers = columns.numbers(table.column("n"), "q")
+            self.numbers = columns.integers_of(table.column("n"), "q")
         self.table = table
         self._words: dict[str, list[str]] = {}
 
     def words(self, name: str) -> list[str]:
         """Return a column of repeating texts."""
-        if self.cut.is_plain and name in _PLAIN:
-            return [_PLAIN[name]] * self.cut.count
+        if self.summary.is_plain and name in _PLAIN:
+            return [_PLAIN[name]] * self.summary.count
         if name not in self._words:
-            known, rows = columns.words(self.table.column(name))
+            known, rows = columns.dictionary_of(self.table.column(name))
             one = len(known) == 1
             self._words[name] = known * len(rows) if one else [known[row] for row in rows]
         return self._words[name]
 
-    def coded(self, name: str) -> tuple[list[str], list[int]]:
-        """Return a column of repeating texts as its words, and the number of each row's."""
-        return columns.words(self.table.column(name))
+    def word_codes(self, name: str) -> tuple[list[str], list[int]]:
+        """Return a column of repeating texts as its words, and for each row a word's index."""
+        return columns.dictionary_of(self.table.column(name))
 
     @cached_property
     def envelopes(self) -> columns.Cells:
-        """The column of envelopes; what is left out is empty."""
+        """The column of envelopes; one that was not kept is empty."""
         return columns.Cells(self.table.column("envelope"), memoryview)
 
 
@@ -117,7 +117,7 @@ class SegmentReader:
     Attributes:
         segment: what the manifest says of it.
         where: its full name, for messages.
-        inside: what the file says of itself.
+        metadata: what the file says of itself.
     """
 
     def __init__(self, file: BinaryIO, segment: Segment, where: str) -> None:
@@ -136,19 +136,19 @@ class SegmentReader:
             import pyarrow as pa
             from pyarrow import parquet
         except ImportError as error:
-            raise missing(error) from error
+            raise missing_extra_error(error) from error
         self.segment = segment
         self.where = where
         self._file = file
         with naming_file(where):
-            self._parquet: Any = self._opened(parquet)
+            self._parquet: Any = self._open_parquet(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
-            self.inside = self._inside()
-            self._starts = [parse_entry_id(cut.entry) for cut in self.inside.groups]
-        if (problem := _other(self.inside, segment)) is not None:
+            self.metadata = self._read_metadata()
+            self._starts = [parse_entry_id(cut.entry) for cut in self.metadata.groups]
+        if (problem := _describe_mismatch(self.metadata, segment)) is not None:
             raise ArchiveDamaged(f"{where}: {problem}; restore the file from a backup")
 
-    def _opened(self, parquet: Any) -> Any:
+    def _open_parquet(self, parquet: Any) -> Any:
         return parquet.ParquetFile(
             self._file,
             read_dictionary=list(WORDS),
@@ -156,13 +156,13 @@ class SegmentReader:
             page_checksum_verification=True,
         )
 
-    def _inside(self) -> Inside:
+    def _read_metadata(self) -> SegmentMetadata:
         meta = self._parquet.schema_arrow.metadata or {}
-        return msgspec.json.decode(meta.get(META, b""), type=Inside)
+        return msgspec.json.decode(meta.get(META, b""), type=SegmentMetadata)
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self._starts)
 
     def group_after(self, after: tuple[int, int]) -> int:
@@ -176,8 +176,8 @@ class SegmentReader:
     def group(self, index: int, names: Sequence[str] = ()) -> Group:
         """Read a group: entries, numbers, and the named columns."""
         with naming_file(self.where):
-            cut = self.inside.groups[index]
-            wanted = _columns(cut, names)
+            cut = self.metadata.groups[index]
+            wanted = _columns_to_read(cut, names)
             table = self._parquet.read_row_group(index, columns=wanted, use_threads=False)
             return Group(cut, table)
 
@@ -199,14 +199,14 @@ def _check_columns(pa: Any, found: Any) -> None:
             raise ValueError(f"column {field.name} is {other}, not {kind}")
 
 
-def _columns(cut: Cut, names: Sequence[str]) -> list[str]:
-    """Return what to read of a group: what a plain one need not be read for is known."""
+def _columns_to_read(cut: GroupSummary, names: Sequence[str]) -> list[str]:
+    """Return the columns to read of a group; those with known values in a plain group are not."""
     plain = ["entry", *(name for name in names if name not in ("n", "kind", "omitted", "entry"))]
     return plain if cut.is_plain else ["n", "kind", "omitted", *plain]
 
 
-def _other(inside: Inside, segment: Segment) -> str | None:
-    """Say what a file holds if it is not the segment it stands for."""
+def _describe_mismatch(inside: SegmentMetadata, segment: Segment) -> str | None:
+    """Describe what a file holds if it is not the segment that its name says; None if it is."""
     if inside.of != segment.of:
         of = inside.of
         return f"holds a segment of partition {of.partition} of log {of.log} ({of.namespace})"
@@ -216,7 +216,7 @@ def _other(inside: Inside, segment: Segment) -> str | None:
 
 
 def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
-    """Yield a segment's rows as they were written; in memory is one group.
+    """Yield a segment's rows as they were written; one group at a time is in memory.
 
     Raises:
         ArchiveDamaged: they cannot be read.
@@ -232,10 +232,14 @@ def _cells(group: Group, name: str) -> Sequence[Any]:
     if name in WORDS:
         return group.words(name)
     if name in ("n", "entry"):
-        return group.numbers if name == "n" else list(group.entries.some(range(group.cut.count)))
+        return (
+            group.numbers
+            if name == "n"
+            else list(group.entries.cells_in(range(group.summary.count)))
+        )
     column = group.table.column(name)
     if name == "at":
-        return columns.numbers(column, "q")
+        return columns.integers_of(column, "q")
     if name == "id":
         return [bytes.fromhex(one) for one in columns.hex_ids(column)]
     found: list[Any] = column.to_pylist()

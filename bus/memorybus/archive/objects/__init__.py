@@ -1,4 +1,4 @@
 """Where an archive's files lie: a directory, or an object store, behind one small interface.
 
-Names and bytes enter, and nothing of their meaning. Only the archive uses it.
+This package handles names and bytes, and knows nothing of their meaning. Only the archive uses it.
 """

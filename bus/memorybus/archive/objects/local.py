@@ -1,4 +1,4 @@
-"""The archive's files in a directory: whole or not at all, and on the disk when we say so."""
+"""The archive's files in a directory: written whole or not at all, and durable on return."""
 
 import contextlib
 import os
@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from memorybus import private
-from memorybus.archive.objects.store import StoredFile, missing
+from memorybus.archive.objects.store import StoredFile, missing_extra_error
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 
 _FRESH = ".new-"
-"""How the names of files begin that are not whole yet."""
+"""The prefix of files that are not complete yet."""
 
 
 class LocalObjects:
-    """Files below a directory, which is made with the first of them."""
+    """Files below a directory, which is created with the first file."""
 
     def __init__(self, root: Path, make_id: NewId = new_id) -> None:
-        """Touch nothing yet."""
+        """Take the directory; nothing is read or created yet."""
         self._root = root
         self._make_id = make_id
 
@@ -33,11 +33,11 @@ class LocalObjects:
         """Write a file that is not there yet; False if another is. See `Objects`."""
         path = self._root / name
         with self._translated_errors(path):
-            _make(path.parent)
+            _make_folder(path.parent)
             fresh = path.with_name(f"{_FRESH}{self._make_id()}")
             try:
                 _write(fresh, data)
-                return _linked(fresh, path) or path.read_bytes() == data
+                return _link(fresh, path) or path.read_bytes() == data
             finally:
                 fresh.unlink(missing_ok=True)
 
@@ -52,24 +52,24 @@ class LocalObjects:
         try:
             from pyarrow import OSFile  # Parquet is read from it without the interpreter's lock
         except ImportError as error:
-            raise missing(error) from error
+            raise missing_extra_error(error) from error
         path = self._root / name
         with self._translated_errors(path):
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
     def list(self, folder: str) -> list[StoredFile]:
-        """Return the files right in a folder, by name."""
-        return [one for one in self._all(folder) if not _is_fresh(one)]
+        """Return the files directly in a folder, sorted by name."""
+        return [one for one in self._list_all(folder) if not _is_fresh(one)]
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
-        """Return the files right in a folder that are not whole yet, or never will be."""
-        return [one for one in self._all(folder) if _is_fresh(one)]
+        """Return the incomplete files directly in a folder; some may never be completed."""
+        return [one for one in self._list_all(folder) if _is_fresh(one)]
 
-    def _all(self, folder: str) -> Sequence[StoredFile]:
+    def _list_all(self, folder: str) -> Sequence[StoredFile]:
         path = self._root / folder
         with self._translated_errors(path):
             found = sorted(path.iterdir()) if path.is_dir() else []
-            states = ((one, _state(one)) for one in found)
+            states = ((one, _file_state(one)) for one in found)
             return [
                 StoredFile(
                     f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6)
@@ -79,7 +79,7 @@ class LocalObjects:
             ]
 
     def delete(self, name: str) -> None:
-        """Delete a file; it is no matter if it is gone."""
+        """Delete a file; a missing file is no error."""
         path = self._root / name
         with self._translated_errors(path):
             path.unlink(missing_ok=True)
@@ -100,10 +100,10 @@ def _is_fresh(one: StoredFile) -> bool:
 
 
 def _is_there(path: Path) -> bool:
-    """Say whether there is a file; reading a pipe would never end.
+    """Say whether a regular file exists; reading a pipe would never end.
 
     Raises:
-        ArchiveDamaged: something else has its name.
+        ArchiveDamaged: the name belongs to something that is not a regular file.
     """
     if path.is_file():
         return True
@@ -112,8 +112,8 @@ def _is_there(path: Path) -> bool:
     return False
 
 
-def _state(path: Path) -> os.stat_result | None:
-    """Return what is known of a file; None if it is gone: others write and delete meanwhile."""
+def _file_state(path: Path) -> os.stat_result | None:
+    """Return the status of a file; None if another process has deleted it meanwhile."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -127,27 +127,27 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _linked(fresh: Path, path: Path) -> bool:
-    """Give a whole file its name; False if the name is taken."""
+def _link(fresh: Path, path: Path) -> bool:
+    """Give a complete file its final name; False if the name is taken."""
     try:
         os.link(fresh, path)
     except FileExistsError:
         return False
-    _sync(path.parent)
+    _sync_folder(path.parent)
     return True
 
 
-def _make(folder: Path) -> None:
-    """Make a folder and those above it; each is on the disk, as its name in the one above."""
+def _make_folder(folder: Path) -> None:
+    """Create a folder and its parents, and sync each parent so that the names are durable."""
     if folder.is_dir():
         return
-    _make(folder.parent)
+    _make_folder(folder.parent)
     folder.mkdir(private.DIRECTORY, exist_ok=True)
-    _sync(folder.parent)
+    _sync_folder(folder.parent)
 
 
-def _sync(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+def _sync_folder(folder: Path) -> None:
+    """Sync a folder, so that the names in it are on the disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -20,21 +20,21 @@ from memorybus.archive.objects.store import StoredFile
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 
 TIMEOUT = timedelta(seconds=30)
-"""One request, with its body (G10)."""
+"""The limit for one request with its body (G10)."""
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 RETRIES = 3
 WHOLE_BYTES = 8 << 20
-"""Files up to this size are fetched whole, and held while they are read (G10)."""
+"""Files up to this size are fetched whole, and kept in memory while they are read (G10)."""
 
 RANGE_BYTES = 1 << 20
-"""Larger ones are fetched by so much."""
+"""Larger files are fetched in ranges of this size."""
 
 RETRY_TIMEOUT = timedelta(seconds=20)
-"""No further retry begins so long after the first (G10)."""
+"""No retry begins later than this after the first request (G10)."""
 
 _TRIAL = "written-once"
-"""A file by which is seen whether one that is there stays."""
+"""The file with which it is tested whether the store overwrites an existing file."""
 
 _WORDS = 300
 _SECRET = re.compile(r"(?i)(signature|credential|token|key|secret)[\w-]*[=:]\s*\S+")
@@ -75,13 +75,13 @@ class RemoteObjects:
         """Write a file that is not there yet; False if another is. See `Objects`.
 
         Raises:
-            ArchiveUnavailable: as `Objects`; also if the store would write over what is there.
+            ArchiveUnavailable: as `Objects`; also if the store would overwrite existing files.
         """
         self._check_fence()
-        # What is there may be ours: our first try arrived, and its answer did not.
-        return self._created(name, data) or self.get(name) == data
+        # An existing file may be ours: our first try arrived, but its answer was lost.
+        return self._create(name, data) or self.get(name) == data
 
-    def _created(self, name: str, data: bytes) -> bool:
+    def _create(self, name: str, data: bytes) -> bool:
         with self._translated_errors(name):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
@@ -90,8 +90,8 @@ class RemoteObjects:
         return True
 
     def _check_fence(self) -> None:
-        """Try once whether the store keeps what is there: some take the condition for nothing."""
-        if not self._fenced and self._created(_TRIAL, b"") and self._created(_TRIAL, b""):
+        """Test once that the store does not overwrite files: some ignore the condition."""
+        if not self._fenced and self._create(_TRIAL, b"") and self._create(_TRIAL, b""):
             raise ArchiveUnavailable(
                 f"{self.where}: this store writes over a file that is there, though it is asked "
                 f"not to (If-None-Match: *): two archivers could undo each other's work; use a "
@@ -122,12 +122,12 @@ class RemoteObjects:
         data = self.get(name)
         return None if data is None else io.BytesIO(data)
 
-    def part(self, name: str, start: int, end: int) -> bytes:
-        """Return the bytes of a file from a place to another.
+    def read_range(self, name: str, start: int, end: int) -> bytes:
+        """Return the bytes of a file from `start` up to `end`.
 
         Raises:
             ArchiveUnavailable: as `Objects`.
-            ArchiveDamaged: the file has gone meanwhile.
+            ArchiveDamaged: the file was deleted meanwhile.
         """
         with self._translated_errors(name):
             try:
@@ -138,7 +138,7 @@ class RemoteObjects:
                 ) from error
 
     def list(self, folder: str) -> list[StoredFile]:
-        """Return the files right in a folder, by name."""
+        """Return the files directly in a folder, sorted by name."""
         with self._translated_errors(folder):
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         stored = [
@@ -148,11 +148,11 @@ class RemoteObjects:
         return sorted(stored, key=lambda one: one.name)
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
-        """Return nothing: a file is there with its one request, or is not."""
+        """Return nothing: one request writes a file as a whole."""
         return []
 
     def delete(self, name: str) -> None:
-        """Delete a file; it is no matter if it is gone."""
+        """Delete a file; a missing file is no error."""
         with self._translated_errors(name), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, name)
 
@@ -197,7 +197,7 @@ class _Ranges(io.RawIOBase):
         end = min(self._size, self._at + len(buffer))
         if end <= self._at:
             return 0
-        data = self._objects.part(self._name, self._at, end)
+        data = self._objects.read_range(self._name, self._at, end)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

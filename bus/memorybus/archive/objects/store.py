@@ -1,7 +1,7 @@
 """Where the archive's files lie: a directory, or an object store; one small interface for both.
 
-Files are written once and never changed. That the first writer of a name wins, and every other is
-told so, is what the archive's fence rests on (G7).
+Files are written once and never changed. The first writer of a name wins, and every other writer is
+told so. The archive's fence relies on this (G7).
 """
 
 from collections.abc import Sequence
@@ -26,21 +26,21 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Objects(Protocol):
-    """Files by name; a name's parts are parted by ``/``.
+    """Files by name; ``/`` separates the parts of a name.
 
     Every method raises `ArchiveUnavailable` if the store does not answer, refuses, or is full.
     """
 
     @property
     def where(self) -> str:
-        """Where it is, without credentials."""
+        """Where the files are, without credentials."""
         ...
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet, whole or not at all; durable when it returns.
+        """Write a new file, whole or not at all; it is durable when this returns.
 
         Returns:
-            False if there is a file of that name with other bytes, which stays as it is.
+            False if a file of that name with other bytes exists; that file stays as it is.
         """
         ...
 
@@ -48,7 +48,7 @@ class Objects(Protocol):
         """Return a file's bytes, None if there is no such file.
 
         Raises:
-            ArchiveDamaged: what has the name is no file.
+            ArchiveDamaged: the name belongs to something that is not a file.
         """
         ...
 
@@ -56,28 +56,29 @@ class Objects(Protocol):
         """Return a file to read at random places, None if there is no such file.
 
         Raises:
-            ArchiveDamaged: what has the name is no file; a read of it: it has gone meanwhile.
+            ArchiveDamaged: the name belongs to something that is not a file. A later read raises it
+                if the file was deleted meanwhile.
         """
         ...
 
     def list(self, folder: str) -> list[StoredFile]:
-        """Return the files right in a folder, by name; none if there is no such folder."""
+        """Return the files directly in a folder, sorted by name; none if there is no folder."""
         ...
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
-        """Return what writers that died, or still write, have right in a folder: no file yet."""
+        """Return the incomplete files directly in a folder, of writers that died or still write."""
         ...
 
     def delete(self, name: str) -> None:
-        """Delete a file; it is no matter if it is gone."""
+        """Delete a file; a missing file is no error."""
         ...
 
 
 def directory_of(place: str) -> Path | None:
-    """Return the directory that a place means, None if it is an object store.
+    """Return the directory that a place names; None if it is an object store.
 
     Raises:
-        ConfigError: neither a directory nor a URL we know.
+        ConfigError: the place is neither a directory nor a URL of a known scheme.
     """
     scheme, mark, _ = place.partition("://")
     if not mark:
@@ -92,14 +93,14 @@ def directory_of(place: str) -> Path | None:
 
 
 def open_objects(place: str, folder: str = "") -> Objects:
-    """Return the files below a folder of a place; nothing is read or made yet.
+    """Return the files below a folder of a place; nothing is read or created yet.
 
     Args:
         place: a directory, or a URL of an object store.
-        folder: below it.
+        folder: a folder below it.
 
     Raises:
-        ConfigError: neither a directory nor a URL we know.
+        ConfigError: the place is neither a directory nor a URL of a known scheme.
         ArchiveUnavailable: the extra ``archive`` is missing, or the store cannot be set up.
     """
     directory = directory_of(place)
@@ -110,11 +111,11 @@ def open_objects(place: str, folder: str = "") -> Objects:
     try:
         from memorybus.archive.objects.remote import RemoteObjects
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_extra_error(error) from error
     return RemoteObjects(place, folder)
 
 
-def missing(error: ImportError) -> ArchiveUnavailable:
+def missing_extra_error(error: ImportError) -> ArchiveUnavailable:
     """Return the error that tells how to get the libraries of the archive."""
     return ArchiveUnavailable(
         f"the archive needs {error.name or 'pyarrow and obstore'}, which is not installed; run: "

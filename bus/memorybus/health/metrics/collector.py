@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.health.metrics.families import of_process, of_status
+from memorybus.health.metrics.families import process_metrics, status_metrics
 from memorybus.health.monitor import Status, read_status, spool_status
 
 KEPT = 1.0
@@ -58,10 +58,10 @@ class BusCollector(Collector):
         try:
             status = self._read(self._settings)
         except LogError:
-            yield from of_process(spool_status(self._settings), self._version, up=False)
+            yield from process_metrics(spool_status(self._settings), self._version, up=False)
         else:
             configured = self._settings.providers
-            yield from of_status(status, self._version, configured, self._clock.now_ms())
+            yield from status_metrics(status, self._version, configured, self._clock.now_ms())
 
 
 def registry(settings: Settings) -> CollectorRegistry:

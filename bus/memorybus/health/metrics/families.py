@@ -27,7 +27,7 @@ from memorybus.health.metrics.figures import (
 from memorybus.health.monitor import SpoolStatus, Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import everything
+from memorybus.health.services import all_findings
 from memorybus.registry.work import Histogram
 
 PREFIX = "memorybus_"
@@ -35,7 +35,7 @@ PREFIX = "memorybus_"
 _T = TypeVar("_T")
 
 
-def of_status(
+def status_metrics(
     status: Status, version: str, configured: Sequence[str], now_ms: int
 ) -> Iterator[Metric]:
     """Yield all metrics of a status.
@@ -46,7 +46,7 @@ def of_status(
         configured: the providers of the settings.
         now_ms: the wall time.
     """
-    yield from of_process(status.spool, version, up=True)
+    yield from process_metrics(status.spool, version, up=True)
     yield from _figures(WHOLE, {"": status}, "")
     providers = {one.name: one for one in status.providers}
     yield from _figures(PROVIDER, providers, "provider")
@@ -57,10 +57,10 @@ def of_status(
     yield from _prompts(status.jobs)
     yield _versions(status)
     yield from _figures(HOST, {one.host: one.spool for one in status.spools}, "host")
-    yield _findings(everything(status, configured, now_ms))
+    yield _findings(all_findings(status, configured, now_ms))
 
 
-def of_process(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[Metric]:
+def process_metrics(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[Metric]:
     """Yield what is known without Redis.
 
     Args:

@@ -11,7 +11,7 @@ LIVE: Final = "/livez"
 READY: Final = "/readyz"
 
 
-class Probed(Protocol):
+class ProbeTarget(Protocol):
     """What is asked whether it lives. Neither answer asks Redis, nor waits for anything."""
 
     def lives(self) -> bool:
@@ -21,7 +21,7 @@ class Probed(Protocol):
         """Say whether it has started and does not end yet."""
 
 
-def with_probes(metrics: "WSGIApplication", probed: Probed) -> "WSGIApplication":
+def with_probes(metrics: "WSGIApplication", probed: ProbeTarget) -> "WSGIApplication":
     """Return an application that answers both questions, and shows metrics at ``/metrics`` alone.
 
     Args:
@@ -35,15 +35,15 @@ def with_probes(metrics: "WSGIApplication", probed: Probed) -> "WSGIApplication"
         if path == METRICS:
             return metrics(environ, start)
         if path not in questions:
-            return _said(start, "404 Not Found", f"{METRICS}, {LIVE} or {READY}")
+            return _respond(start, "404 Not Found", f"{METRICS}, {LIVE} or {READY}")
         well = questions[path]()
-        return _said(
+        return _respond(
             start, "200 OK" if well else "503 Service Unavailable", "yes" if well else "no"
         )
 
     return answer
 
 
-def _said(start: "StartResponse", status: str, text: str) -> Iterable[bytes]:
+def _respond(start: "StartResponse", status: str, text: str) -> Iterable[bytes]:
     start(status, [("Content-Type", "text/plain; charset=utf-8")])
     return [f"{text}\n".encode()]

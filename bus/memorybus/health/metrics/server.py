@@ -8,7 +8,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.health.metrics.probes import Probed, with_probes
+from memorybus.health.metrics.probes import ProbeTarget, with_probes
 
 LOOPBACK = "127.0.0.1"
 """Where it listens unless an address says otherwise: figures tell how much somebody talks."""
@@ -25,7 +25,7 @@ class Address(msgspec.Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def address(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; without a host it is loopback.
 
     Raises:
@@ -40,7 +40,7 @@ def address(text: str) -> Address:
 
 
 @contextmanager
-def serving(settings: Settings, where: Address, probed: Probed) -> Iterator[Address]:
+def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> Iterator[Address]:
     """Serve the metrics, and whether somebody lives, from threads of their own; yield where.
 
     Args:

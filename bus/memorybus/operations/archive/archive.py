@@ -7,7 +7,7 @@ import msgspec
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.location import archive_of, check_reaches, views_of
-from memorybus.archive.verification import FileReport, behind
+from memorybus.archive.verification import FileReport, report_missing_manifest
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
@@ -96,7 +96,7 @@ def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport
     damaged = {one.partition for one in found if one.found == "damaged" and not one.events}
     for partition, view in views.items():
         end = archive.end(partition)
-        lost = behind(partition, view, end.n if end else 0)
+        lost = report_missing_manifest(partition, view, end.n if end else 0)
         if lost is not None and partition not in damaged:  # a damaged manifest is named already
             found.append(lost)
     return found

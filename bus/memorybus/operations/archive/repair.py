@@ -3,7 +3,7 @@
 import msgspec
 
 from memorybus.archive.location import archive_of
-from memorybus.archive.renumbering import TIMEOUT, Renumbering, TwiceNumbered
+from memorybus.archive.renumbering import TIMEOUT, Renumbering, RepeatedNumbers
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.redis.connect import connect_redis
@@ -19,7 +19,7 @@ class Repaired(msgspec.Struct, frozen=True):
         executed: whether anything was to be done.
     """
 
-    twice: list[TwiceNumbered]
+    twice: list[RepeatedNumbers]
     entries: int
     executed: bool
 

@@ -7,8 +7,8 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
-from memorybus.dead_letters.records import replaced
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.records import edit_event
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import NewId
@@ -36,8 +36,8 @@ class LetterPlan(msgspec.Struct, frozen=True):
 
     action: Action
     wanted: LetterSelection
-    letters: list[Dead]
-    chosen: list[Dead]
+    letters: list[LocatedLetter]
+    chosen: list[LocatedLetter]
     steps: list[KeyPlan]
 
     @property
@@ -76,7 +76,7 @@ def open_desk(settings: Settings) -> DeadLetters:
     return desk
 
 
-def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
+def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     """Return the dead letters of one provider, or of all.
 
     Raises:
@@ -101,7 +101,7 @@ def plan(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPl
 
 
 def check_edit(
-    desk: DeadLetters, dead: Dead, fields: Mapping[str, Any], settings: Settings
+    desk: DeadLetters, dead: LocatedLetter, fields: Mapping[str, Any], settings: Settings
 ) -> None:
     """Check that fields are an event that may stand for a letter's.
 
@@ -111,7 +111,7 @@ def check_edit(
     published = desk.event(dead, shown=False)
     if published.event is None:
         raise InvalidEvent(published.why)
-    event = replaced(published.event.envelope.event, dict(fields))
+    event = edit_event(published.event.envelope.event, dict(fields))
     size = len(msgspec.msgpack.encode(event))
     if size > settings.event_max_bytes:
         raise EventTooLarge(

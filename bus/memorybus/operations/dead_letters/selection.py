@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.dead_letters.queue import Dead
-from memorybus.dead_letters.requests import LetterRequest, split
+from memorybus.dead_letters.queue import LocatedLetter
+from memorybus.dead_letters.requests import LetterRequest, split_items
 from memorybus.errors import ConfigError, MemoryBusError
 
 Action = Literal["retry", "discard", "edit"]
@@ -75,7 +75,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     event: dict[str, Any] = {}
 
 
-def selected(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
+def selected(letters: Sequence[LocatedLetter], wanted: LetterSelection) -> list[LocatedLetter]:
     """Return the letters that are meant.
 
     Raises:
@@ -103,7 +103,7 @@ def _described(wanted: LetterSelection) -> str:
     return f"{said} at {wanted.provider}" if wanted.provider else said
 
 
-def _means(wanted: LetterSelection, dead: Dead) -> bool:
+def _means(wanted: LetterSelection, dead: LocatedLetter) -> bool:
     letter = dead.stored.letter
     if wanted.event is not None:
         return letter.event_id.startswith(wanted.event) and wanted.event != ""
@@ -112,7 +112,7 @@ def _means(wanted: LetterSelection, dead: Dead) -> bool:
     return wanted.everything or (dead.group != "" and dead.group == wanted.error)
 
 
-def _one_event(event: str, found: Sequence[Dead]) -> None:
+def _one_event(event: str, found: Sequence[LocatedLetter]) -> None:
     """Check that an id means one event of one provider.
 
     Raises:
@@ -132,7 +132,9 @@ def _one_event(event: str, found: Sequence[Dead]) -> None:
         )
 
 
-def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[KeyPlan]:
+def steps(
+    action: Action, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
+) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
 
     Args:
@@ -141,12 +143,12 @@ def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> li
         chosen: some of them.
     """
     meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
-    touched = {dead.under for dead in chosen}
+    touched = {dead.lane_and_key for dead in chosen}
     by_key: dict[tuple[str, int, str], list[bool]] = {}
     for dead in letters:
-        if dead.under in touched:
+        if dead.lane_and_key in touched:
             is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
-            by_key.setdefault(dead.under, []).append(is_meant)
+            by_key.setdefault(dead.lane_and_key, []).append(is_meant)
     return [_step(action, under, marks) for under, marks in by_key.items()]
 
 
@@ -159,7 +161,7 @@ def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) ->
 
 
 def requests(
-    decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
+    decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
     """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
     ordered = sorted(chosen, key=attrgetter("lane"))
@@ -167,7 +169,7 @@ def requests(
         letters = [dead.stored.letter for dead in deads]
         retried = decision.action == "retry"
         names = dict.fromkeys(one.key if retried else one.entry for one in letters)
-        for items in split(list(names)):
+        for items in split_items(list(names)):
             yield (
                 provider,
                 LetterRequest(
@@ -195,16 +197,16 @@ class ActionResult(msgspec.Struct, frozen=True):
 
     settled: int
     left: int
-    refused: list[Dead]
+    refused: list[LocatedLetter]
 
 
 def compared(
-    steps: Sequence[KeyPlan], before: Iterable[Dead], after: Iterable[Dead]
+    steps: Sequence[KeyPlan], before: Iterable[LocatedLetter], after: Iterable[LocatedLetter]
 ) -> ActionResult:
     """Return what became of dead letters between two looks at them."""
     touched = {(step.provider, step.partition, step.key) for step in steps}
-    was = {(d.lane, d.stored.id): d for d in before if d.under in touched}
-    now = {(d.lane, d.stored.id): d for d in after if d.under in touched}
+    was = {(d.lane, d.stored.id): d for d in before if d.lane_and_key in touched}
+    now = {(d.lane, d.stored.id): d for d in after if d.lane_and_key in touched}
     refused = [
         dead
         for place, dead in now.items()
@@ -213,6 +215,6 @@ def compared(
     return ActionResult(len(was.keys() - now.keys()), len(now), refused)
 
 
-def behind(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
+def behind(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
     """Count what waits under each key, its first included."""
-    return Counter(dead.under for dead in letters)
+    return Counter(dead.lane_and_key for dead in letters)

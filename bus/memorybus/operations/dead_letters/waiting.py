@@ -50,7 +50,7 @@ def wait(
     while left := _left(desk, asked):
         now = clock.monotonic()
         progress(desk.count(lanes_of(asked)))
-        if desk.owned(left):
+        if desk.count_owned(left):
             owned_at = now
         unowned = now - owned_at > ownerless
         if unowned or now - begun > timeout:
@@ -72,7 +72,7 @@ def _left(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> li
 def _waiting(
     desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
 ) -> list[LetterRequest]:
-    fields = desk.waiting(provider)
+    fields = desk.waiting_requests(provider)
     return [request for request in requests if request.field in fields]
 
 

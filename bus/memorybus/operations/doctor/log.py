@@ -110,12 +110,12 @@ def checks(health: LogHealth) -> Iterator[Check]:
         alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
         if name == "archive":
             alarms = _of_archive(health, alarms)
-        yield Check.of(name, alarms, found)
+        yield Check.from_findings(name, alarms, found)
 
 
 def _of_archive(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
     """Return the findings about the archive: an alarm mostly says why nothing is trimmed."""
-    untrimmed = list(services.untrimmed(health.archive))
+    untrimmed = list(services.find_untrimmed(health.archive))
     if health.archive.hindered:
         return [*alarms, *untrimmed]
     return alarms or untrimmed

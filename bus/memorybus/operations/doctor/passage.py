@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.events import CanarySent, Scope, SessionRef
 from memorybus.health.finding import Check
-from memorybus.health.monitor import Monitor, watching
+from memorybus.health.monitor import Monitor, open_monitor
 from memorybus.log.stream import Head
 from memorybus.operations.doctor.canary import LOG_TIMEOUT, LOOK_EVERY
 from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
@@ -50,7 +50,7 @@ def send(settings: Settings, clock: Clock, word: str) -> Passage:
         MemoryBusError: nothing can be published, or Redis is away.
     """
     begun = clock.monotonic()
-    with watching(settings) as monitor:
+    with open_monitor(settings) as monitor:
         if any(not worker.version for worker in monitor.roster.alive()):
             return Passage(logged=False, waits=(), seconds=0.0, outdated=True)
         partition = _publish(settings, word)
@@ -93,7 +93,7 @@ def _publish(settings: Settings, word: str) -> int | None:
 def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
     """Wait for the lanes of a partition; return the providers that did not come so far in time."""
     deadline = clock.monotonic() + PASSED_WITHIN
-    while (waits := monitor.short_of(place)) and clock.monotonic() < deadline:
+    while (waits := monitor.providers_before(place)) and clock.monotonic() < deadline:
         clock.sleep(LOOK_EVERY)
     return waits
 

@@ -51,9 +51,11 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield worker(status)
     yield guarded("homes", START, lambda: check_homes(instances(settings)))
     yield guarded("notes", START, lambda: notes(instances(settings)))
-    yield Check.of("dead letters", services.dead_letters(status), "none")
-    yield Check.of("backends", services.failing(status), "no provider says that its calls fail")
-    yield Check.of("paused", services.paused(status), "no provider is")
+    yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
+    yield Check.from_findings(
+        "backends", services.find_failing(status), "no provider says that its calls fail"
+    )
+    yield Check.from_findings("paused", services.find_paused(status), "no provider is")
     yield guarded("copies", START, lambda: copies(settings))
     yield guarded("rebuilds", START, lambda: rebuilds(settings))
     if status.workers:
@@ -61,20 +63,24 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield guarded("backlog", START, lambda: backlog(settings, status, clock))
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
-        yield Check.of("recalls", services.recalls(status.jobs, clock.now_ms()), well)
+        yield Check.from_findings(
+            "recalls", services.find_recall_trouble(status.jobs, clock.now_ms()), well
+        )
         yield guarded("health", START, lambda: health(settings, clock))
 
 
 def worker(status: Status) -> Check:
     """Check that a worker is alive."""
-    return Check.of("worker", services.no_worker(status), f"{len(status.workers)} alive")
+    return Check.from_findings(
+        "worker", services.find_no_worker(status), f"{len(status.workers)} alive"
+    )
 
 
 def providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served in all its lanes."""
     owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
     well = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
-    return Check.of("providers", services.unserved(status, configured), well)
+    return Check.from_findings("providers", services.find_unserved(status, configured), well)
 
 
 def notes(found: Sequence[ListedProvider]) -> Check:

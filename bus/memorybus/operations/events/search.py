@@ -16,7 +16,7 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.events import Omitted
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations.events.words import SearchWords
@@ -92,7 +92,7 @@ class EventSearch:
         self,
         history: History,
         wanted: SearchedEvents,
-        before: Mark | None = None,
+        before: BackwardMark | None = None,
         enough: Callable[["EventSearch"], bool] = never,
     ) -> None:
         """Read nothing yet.
@@ -119,12 +119,14 @@ class EventSearch:
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
         """
-        for event in self._history.back(self._wanted.query(), self.mark, damage=self.unread):
+        for event in self._history.read_backward(
+            self._wanted.query(), self.mark, damage=self.unread
+        ):
             self.looked += 1
             self.reached = parse_entry_id(event.position.entry)[0]
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
-            self.mark = Mark(event.position.partition, event.position.entry)
+            self.mark = BackwardMark(event.position.partition, event.position.entry)
             if self._is_meant(event):
                 self.found.append(event)
             if len(self.found) == limit or (self.looked % LOOKS == 0 and self._enough(self)):
@@ -139,12 +141,12 @@ class EventSearch:
         return timely and self._words.are_in(envelope.event)
 
 
-def mark_text(mark: Mark | None) -> str | None:
+def mark_text(mark: BackwardMark | None) -> str | None:
     """Return where a search stopped as commands and links name it."""
     return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
 
 
-def mark_of(text: str | None) -> Mark | None:
+def mark_of(text: str | None) -> BackwardMark | None:
     """Return where a search stopped.
 
     Raises:
@@ -153,4 +155,4 @@ def mark_of(text: str | None) -> Mark | None:
     found = _MARK.fullmatch(text or "")
     if text and not found:
         raise ConfigError(f"{text!r} does not say where a search stopped: p07:1764041234567-0 does")
-    return Mark(int(found[1]), found[2]) if found else None
+    return BackwardMark(int(found[1]), found[2]) if found else None

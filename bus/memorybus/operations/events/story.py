@@ -14,7 +14,7 @@ from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import MissingEvent
 from memorybus.events import DeadLetterResolved, Omitted
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.history.whereabouts import Whereabouts
 from memorybus.log.entry import LoggedEvent
@@ -109,7 +109,7 @@ def fate_of(seen: Passage) -> Fate:
     return Fate(instance=name, outcome="applied", why=why)
 
 
-def event_at(history: History, mark: Mark) -> LoggedEvent:
+def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
     """Return the event at a place.
 
     Raises:
@@ -117,7 +117,7 @@ def event_at(history: History, mark: Mark) -> LoggedEvent:
         ArchiveError: it is not known what may be read.
     """
     known = mark.partition < history.log.partitions
-    found = history.at(mark.partition, mark.entry) if known else None
+    found = history.event_at(mark.partition, mark.entry) if known else None
     if found is None or isinstance(found.envelope.event, Omitted):
         raise MissingEvent(f"there is no event at p{mark.partition:02d}:{mark.entry} any more")
     return found
@@ -136,7 +136,7 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     hindered = _hindered(stores, view)
     fates = []
     for name, lane in lanes.items():
-        dead = desk.at((name, place.partition), place.entry) if lane.parked else None
+        dead = desk.letter_at((name, place.partition), place.entry) if lane.parked else None
         fate = fate_of(
             Passage(
                 instance=name,

@@ -46,7 +46,7 @@ from memorybus.operations.memories.browsing import KeptMemory, memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
-from memorybus.recall.model import Want, written_by
+from memorybus.recall.model import RecallRequest, written_partitions
 from memorybus.recall.purge import purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
@@ -147,7 +147,9 @@ def is_amendable(memory: KeptMemory) -> bool:
     return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
 
 
-def found(settings: Settings, provider: str, whose: Want, event: str, mark: str) -> KeptMemory:
+def found(
+    settings: Settings, provider: str, whose: RecallRequest, event: str, mark: str
+) -> KeptMemory:
     """Return the memory that a provider keeps of somebody, by its event and its very text.
 
     Args:
@@ -184,7 +186,7 @@ def brought_memory(
     """
     brought = brought_by(settings, event)
     scope = brought.scope
-    whose = Want(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    whose = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
     page = memories(settings, provider, whose, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
@@ -232,7 +234,7 @@ def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | Non
     scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
     session = SessionRef(memory.session, memory.session)
     plan = Plan(query=Query(ids=(event,)))
-    for partition in written_by(scope, session, history.log.partitions):
+    for partition in written_partitions(scope, session, history.log.partitions):
         after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
         while page := history.read(partition, after, after_n=n, plan=plan).events:
             for one in page:

@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.stores import Stores
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 PAGE = 50
@@ -182,7 +182,11 @@ def people(
     found: dict[str, list[Person]] = {}
     silent: dict[str, str] = {}
     more = False
-    behind = Want(query="", agent=after[0], user=after[1], workspace=after[2]) if after else None
+    behind = (
+        RecallRequest(query="", agent=after[0], user=after[1], workspace=after[2])
+        if after
+        else None
+    )
     for keeper in keepers(settings):
         try:
             inspector = InstanceInspector(settings, clock)
@@ -222,7 +226,7 @@ def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
 def memories(
     settings: Settings,
     provider: str,
-    whose: Want,
+    whose: RecallRequest,
     *,
     skip: int = 0,
     holding: str = "",

@@ -3,7 +3,7 @@
 import msgspec
 
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.health.providers import LaneFigures
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import lane_name
@@ -41,7 +41,7 @@ class LanesView(msgspec.Struct, frozen=True):
 
     lanes: list[LaneLine]
     hold: InstancePause | None
-    failing: list[Dead]
+    failing: list[LocatedLetter]
 
 
 def lanes_of(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
@@ -77,10 +77,10 @@ def state(lane: LaneFigures, *, held: bool) -> str:
     return "behind" if lane.backlog else "up to date"
 
 
-def _refused(settings: Settings, name: str) -> list[Dead]:
+def _refused(settings: Settings, name: str) -> list[LocatedLetter]:
     letters = DeadLetters(settings)
     try:
-        found = letters.first(name, _EACH)
+        found = letters.first_letters(name, _EACH)
     finally:
         letters.close()
     return [one for one in found if one.stored.letter.refused]

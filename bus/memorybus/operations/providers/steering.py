@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.health.monitor import read_status
@@ -155,7 +155,7 @@ def retry_now(
     return msgspec.structs.replace(what, executed=True)
 
 
-def _letters(stores: Stores, instance: str) -> list[Dead]:
+def _letters(stores: Stores, instance: str) -> list[LocatedLetter]:
     with closing(DeadLetters(stores.settings)) as desk:
         return desk.letters([instance])
 

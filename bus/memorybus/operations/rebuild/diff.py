@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memorybus.jobs.inspect import InstanceInspector
-from memorybus.recall.model import RecalledItem, Want
+from memorybus.recall.model import RecalledItem, RecallRequest
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class RecallDifference(msgspec.Struct, frozen=True):
 def differing(
     inspector: InstanceInspector,
     instances: tuple[tuple[str, str], tuple[str, str]],
-    wants: Sequence[Want],
+    wants: Sequence[RecallRequest],
 ) -> list[RecallDifference]:
     """Ask both instances every query, and return what they recall.
 

@@ -33,17 +33,17 @@ def run_check(*, common: Common = DEFAULT) -> int:
     - `memorybus check --json | jq '.findings[].remedy'`
     """
     from memorybus.health.monitor import read_status, spool_status
-    from memorybus.health.verdict import unknown, unreachable, verdict
+    from memorybus.health.verdict import judge_status, unknown_verdict, unreachable_verdict
 
     try:
         settings = common.settings()
         try:
             status = read_status(settings)
-            found = verdict(status, settings.providers, SYSTEM.now_ms())
+            found = judge_status(status, settings.providers, SYSTEM.now_ms())
         except LogUnavailable as error:
-            found = unreachable(error, spool_status(settings))
+            found = unreachable_verdict(error, spool_status(settings))
     except MemoryBusError as error:
-        found = unknown(error)
+        found = unknown_verdict(error)
     return _tell(common.output(), found)
 
 
@@ -54,9 +54,9 @@ def is_meant(words: Sequence[str]) -> bool:
 
 def misused(error: CycloptsError, *, as_json: bool) -> int:
     """Say that the options are wrong, which a plugin's code 2 would call critical; return 3."""
-    from memorybus.health.verdict import unknown
+    from memorybus.health.verdict import unknown_verdict
 
-    return _tell(Output(json=as_json), unknown(error))
+    return _tell(Output(json=as_json), unknown_verdict(error))
 
 
 def _tell(output: Output, found: "Verdict") -> int:

@@ -119,7 +119,7 @@ def run_dlq_show(
     if output.json:
         output.result(shown)
     else:
-        of_key = [one for one in letters if one.under == dead.under]
+        of_key = [one for one in letters if one.lane_and_key == dead.lane_and_key]
         first = of_key[0].stored.letter.event_id
         output.show(dead_letters.letter_text(shown, len(of_key), first))
     return 0

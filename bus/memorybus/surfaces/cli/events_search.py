@@ -5,7 +5,7 @@ It is loaded when the command runs, not with the command line.
 
 from contextlib import closing
 
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_text
 from memorybus.operations.events.words import SearchWords
@@ -24,7 +24,7 @@ QUIETLY = 5_000
 class EventsSearch:
     """One page of a search."""
 
-    def __init__(self, common: Common, wanted: SearchedEvents, before: Mark | None) -> None:
+    def __init__(self, common: Common, wanted: SearchedEvents, before: BackwardMark | None) -> None:
         """Read the settings.
 
         Args:

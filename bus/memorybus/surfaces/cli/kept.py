@@ -102,13 +102,13 @@ def run_list(
     - `memorybus memories list --user ana --provider builtin --holding berlin`
     """
     from memorybus.operations.memories import browsing
-    from memorybus.recall.model import Want
+    from memorybus.recall.model import RecallRequest
     from memorybus.surfaces.views.kept import kept_table
 
     output, settings = common.output(), common.settings()
     asked = whose.of(scope_of(settings))
     name = provider or browsing.first_keeper(settings)
-    want = Want(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
+    want = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
     found = browsing.memories(settings, name, want, skip=skip, holding=holding, most=limit)
     if output.json:
         output.result(found)

@@ -236,11 +236,11 @@ def _prompted(
     timeout: float,
 ) -> int:
     """Show what a prompt would be given; exit code 1 if nobody could be asked."""
-    from memorybus.recall.asking import WhoAsks, asked_prompt
+    from memorybus.recall.asking import Asker, preview_prompt
     from memorybus.surfaces.views.prompt import asked_json, asked_table
 
-    who = WhoAsks(asked.agent, asked.user, asked.workspace, session or "")
-    found = asked_prompt(settings, question, who, budget=budget, timeout=timeout)
+    who = Asker(asked.agent, asked.user, asked.workspace, session or "")
+    found = preview_prompt(settings, question, who, budget=budget, timeout=timeout)
     if output.json:
         output.result(asked_json(found))
     else:

@@ -74,14 +74,14 @@ def _warn(output: Output, settings: Settings) -> None:
 
 def _every_second(settings: Settings) -> Iterator["Status"]:
     """Yield looks; from the second on with the rate since the one before."""
-    from memorybus.health.monitor import published_since
+    from memorybus.health.monitor import with_published_rate
 
     looked, before = SYSTEM.monotonic(), _status(settings)
     yield before
     while True:
         SYSTEM.sleep(WATCH_EVERY)
         at, now = SYSTEM.monotonic(), _status(settings)
-        yield published_since(before, now, at - looked)
+        yield with_published_rate(before, now, at - looked)
         looked, before = at, now
 
 

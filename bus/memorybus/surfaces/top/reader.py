@@ -10,9 +10,9 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import StopSignal
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MemoryBusError
-from memorybus.health.looks import Look, Looks
+from memorybus.health.looks import Look, LookCache
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations import journal
 
@@ -40,7 +40,7 @@ class Seen(msgspec.Struct, frozen=True):
     """
 
     look: Look
-    letters: Sequence[Dead] | None = None
+    letters: Sequence[LocatedLetter] | None = None
     cut: bool = False
     events: Sequence[LoggedEvent] | None = None
     error: str = ""
@@ -65,7 +65,7 @@ class Reader:
         self.view: View = "overview"
         self._settings = settings
         self._tell = tell
-        self._looks = Looks(settings, clock)
+        self._looks = LookCache(settings, clock)
         self._stop = StopSignal()
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class Reader:
         except MemoryBusError as error:
             return Seen(look, error=str(error))
 
-    def _letters(self, look: Look) -> tuple[list[Dead], bool]:
+    def _letters(self, look: Look) -> tuple[list[LocatedLetter], bool]:
         """Return the dead letters, and whether these are not all."""
         status = look.status
         found = [*status.providers, *status.copies] if status else []
@@ -108,7 +108,7 @@ class Reader:
         with closing(DeadLetters(self._settings)) as desk:
             if sum(one.dead_letters for one in found) <= MOST_LETTERS:
                 return desk.letters(names), False
-            return [dead for name in names for dead in desk.first(name, _EACH)], True
+            return [dead for name in names for dead in desk.first_letters(name, _EACH)], True
 
     def _events(self) -> list[LoggedEvent]:
         with closing(journal.checked_history(self._settings)) as history:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from rich.text import Text
 
-from memorybus.dead_letters.queue import Dead
+from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.health.looks import Look
 from memorybus.health.providers import LaneFigures, ProviderStatus
 from memorybus.log.entry import LoggedEvent
@@ -75,7 +75,7 @@ def of_lanes(look: Look, only: str = "") -> list[Row]:
     return [Row(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
 
 
-def of_letters(letters: Sequence[Dead]) -> list[Row]:
+def of_letters(letters: Sequence[LocatedLetter]) -> list[Row]:
     """Return a row for each key that waits behind a dead letter."""
     return [
         Row(
@@ -94,7 +94,7 @@ def of_letters(letters: Sequence[Dead]) -> list[Row]:
     ]
 
 
-def of_errors(letters: Sequence[Dead]) -> list[Row]:
+def of_errors(letters: Sequence[LocatedLetter]) -> list[Row]:
     """Return a row for each kind of refusal."""
     return [
         Row(

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.dead_letters.events import LetterEvent
-from memorybus.dead_letters.queue import Dead
-from memorybus.dead_letters.records import normalised
+from memorybus.dead_letters.queue import LocatedLetter
+from memorybus.dead_letters.records import normalise_reason
 from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
 from memorybus.operations.dead_letters.waiting import Waited
 from memorybus.surfaces.views.render import add_row, grid
@@ -33,22 +33,22 @@ _HEADS = {
 _DONE: dict[Action, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
-def rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return dead letters grouped as ``memorybus dlq ls --json`` shows them."""
     make = {"key": _by_key, "error": _by_error, "provider": _by_provider}
     return make[group](letters)
 
 
-def _by_key(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def _by_key(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each key: its first letter, and how many events wait."""
     counts = behind(letters)
-    firsts: dict[tuple[str, int, str], Dead] = {}
+    firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
-        firsts.setdefault(dead.under, dead)
+        firsts.setdefault(dead.lane_and_key, dead)
     return [_first(dead) | {"events": counts[under]} for under, dead in firsts.items()]
 
 
-def _first(dead: Dead) -> dict[str, Any]:
+def _first(dead: LocatedLetter) -> dict[str, Any]:
     letter = dead.stored.letter
     return {
         "provider": dead.provider,
@@ -66,10 +66,10 @@ def _first(dead: Dead) -> dict[str, Any]:
     }
 
 
-def _by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def _by_error(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each kind of refusal: how many keys it holds up, with all that waits."""
     counts = behind(letters)
-    groups: dict[str, list[Dead]] = {}
+    groups: dict[str, list[LocatedLetter]] = {}
     for dead in letters:
         if dead.group:
             groups.setdefault(dead.group, []).append(dead)
@@ -77,14 +77,14 @@ def _by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
 
 
 def _error(
-    name: str, deads: Sequence[Dead], counts: Mapping[tuple[str, int, str], int]
+    name: str, deads: Sequence[LocatedLetter], counts: Mapping[tuple[str, int, str], int]
 ) -> dict[str, Any]:
     refused = [dead.stored.letter for dead in deads]
-    keys = {dead.under for dead in deads}
+    keys = {dead.lane_and_key for dead in deads}
     return {
         "error": name,
         "provider": deads[0].provider,
-        "reason": normalised(refused[0].reason),
+        "reason": normalise_reason(refused[0].reason),
         "keys": len(keys),
         "refused": len(refused),
         "events": sum(counts[key] for key in keys),
@@ -93,15 +93,15 @@ def _error(
     }
 
 
-def _by_provider(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+def _by_provider(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     names = dict.fromkeys(dead.provider for dead in letters)
     return [_provider(name, [d for d in letters if d.provider == name]) for name in names]
 
 
-def _provider(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
+def _provider(name: str, letters: Sequence[LocatedLetter]) -> dict[str, Any]:
     return {
         "provider": name,
-        "keys": len({dead.under for dead in letters}),
+        "keys": len({dead.lane_and_key for dead in letters}),
         "events": len(letters),
         "errors": len({dead.group for dead in letters} - {""}),
     }
@@ -120,7 +120,7 @@ def _cell(name: str, value: Any) -> str:
     return one_line("-" if value is None else str(value), REASON_WIDTH if name == "reason" else 0)
 
 
-def letter_json(dead: Dead, event: LetterEvent, shown: Any) -> dict[str, Any]:
+def letter_json(dead: LocatedLetter, event: LetterEvent, shown: Any) -> dict[str, Any]:
     """Return one dead letter as ``memorybus dlq show --json`` prints it.
 
     Args:
@@ -209,7 +209,7 @@ def unfinished(waited: Waited) -> str:
     return f"{what}; see how far they are: memorybus dlq ls"
 
 
-def untried(action: Action, chosen: Iterable[Dead]) -> str:
+def untried(action: Action, chosen: Iterable[LocatedLetter]) -> str:
     """Return a warning where a discard also means events that nobody ever refused; "" if none."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
     if action != "discard" or not innocent:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from memorybus.recall.asking import AskedPrompt, ProviderAnswer
+from memorybus.recall.asking import PromptPreview, ProviderAnswer
 from memorybus.surfaces.views.recall import recalled_json
 from memorybus.surfaces.views.render import add_row, cell, grid
 
@@ -26,7 +26,7 @@ def outcome_words(one: ProviderAnswer) -> str:
     return f"{_SAID[one.outcome]}: nothing fits" if nothing else _SAID[one.outcome]
 
 
-def asked_table(found: AskedPrompt) -> Table:
+def asked_table(found: PromptPreview) -> Table:
     """Return each provider's part: how it answered, how long it took, how much of it is given."""
     table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
     for one in found.answers:
@@ -37,7 +37,7 @@ def asked_table(found: AskedPrompt) -> Table:
     return table
 
 
-def asked_json(found: AskedPrompt) -> dict[str, Any]:
+def asked_json(found: PromptPreview) -> dict[str, Any]:
     """Return it as ``memorybus recall --prompt --json`` shows it."""
     told: dict[str, Any] = msgspec.to_builtins(found)
     return told | {"items": [recalled_json(one) for one in found.items]}

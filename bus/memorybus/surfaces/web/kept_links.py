@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 
 OWNER: Final = ("user", "agent", "workspace")
 """The fields that say whose. One that is missing or empty stands for everyone's; only a workspace
@@ -16,9 +16,9 @@ _LONGEST = 15
 """Digits of a time."""
 
 
-def whose_of(fields: Mapping[str, str]) -> Want:
+def whose_of(fields: Mapping[str, str]) -> RecallRequest:
     """Return whose memories some fields mean."""
-    return Want(
+    return RecallRequest(
         query="",
         agent=fields.get("agent") or None,
         user=fields.get("user") or None,

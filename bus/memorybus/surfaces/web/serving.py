@@ -10,7 +10,7 @@ import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.health.looks import Looks
+from memorybus.health.looks import LookCache
 from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
@@ -36,7 +36,7 @@ def made(settings: Settings) -> Site:
     return Site(
         settings=settings,
         clock=SYSTEM,
-        looks=Looks(settings, SYSTEM),
+        looks=LookCache(settings, SYSTEM),
         past=Past(),
         access=Access(settings, SYSTEM, new_secret),
         errands=Errands(SYSTEM),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations.events.search import mark_text
 from memorybus.operations.events.words import SearchWords
@@ -20,7 +20,7 @@ _TYPE = 24
 
 def place_of(event: LoggedEvent) -> str:
     """Return an event's place as links name it."""
-    return mark_text(Mark(event.position.partition, event.position.entry)) or ""
+    return mark_text(BackwardMark(event.position.partition, event.position.entry)) or ""
 
 
 def row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:

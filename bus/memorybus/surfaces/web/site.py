@@ -7,7 +7,7 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.health.looks import Looks
+from memorybus.health.looks import LookCache
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.past import Past
@@ -30,7 +30,7 @@ class Site:
 
     settings: Settings
     clock: Clock
-    looks: Looks
+    looks: LookCache
     past: Past
     access: Access
     errands: Errands

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from memorybus.agent.session_events import memory_write, turn
+from memorybus.agent.session_events import build_turn, memory_write
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
 from memorybus.ids import derived_id, text_digest
@@ -202,7 +202,7 @@ def _turns(said: Sequence[Said]) -> Iterator[list[Said]]:
 
 def _turn(messages: Sequence[Said], ordinal: int) -> AnyEvent:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
-    return turn(
+    return build_turn(
         _side(messages, "user"),
         _side(messages, "assistant"),
         (),

@@ -171,7 +171,7 @@ def run_archive_export(
 
     output, settings = common.output(), common.settings()
     source = archiving.opened(settings)
-    target = source.beside(directory)
+    target = source.in_directory(directory)
     with output.progress("segments") as bar:
         task = bar.add_task("export", total=None)
         query = _query(user, session, agent, workspace)

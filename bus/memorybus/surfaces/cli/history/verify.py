@@ -135,7 +135,7 @@ def run_diff(
     from memorybus.jobs.inspect import InstanceInspector
     from memorybus.operations.copies.generations import provider_of
     from memorybus.operations.rebuild.diff import differing
-    from memorybus.recall.model import Want
+    from memorybus.recall.model import RecallRequest
 
     output, settings = common.output(), common.settings()
     asked = _questions(query, queries)
@@ -143,7 +143,7 @@ def run_diff(
         sight = stores.instances.look()
         one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
-    wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
+    wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = differing(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)
     return 0

@@ -8,7 +8,7 @@ from memorybus import Settings
 from memorybus.config.redis_urls import redacted
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
-from memorybus.health.monitor import SpoolStatus, spool_status, watching
+from memorybus.health.monitor import SpoolStatus, open_monitor, spool_status
 from memorybus.surfaces.hermes import problems
 from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
@@ -238,13 +238,13 @@ def look(settings: Settings, timeout: float = _PATIENCE) -> Look:
     Raises:
         LogError: Redis does not answer, or holds something else.
     """
-    with watching(settings, timeout) as monitor:
+    with open_monitor(settings, timeout) as monitor:
         workers = monitor.roster.alive()
-        names = monitor.names()
+        names = monitor.provider_names()
         failing = {name: text for worker in workers for name, text in worker.failing.items()}
-        lanes = monitor.lanes(names)
+        lanes = monitor.read_lanes(names)
         providers = [_lag(name, lanes[name], failing.get(name, "")) for name in names]
-        return Look(monitor.spool(), providers, len(workers))
+        return Look(monitor.read_spool(), providers, len(workers))
 
 
 def _lag(name: str, lanes: list[Any], failing: str) -> Lag:

@@ -15,7 +15,7 @@ import msgspec
 from memorybus import MemoryBus, Settings
 from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable
-from memorybus.health.monitor import Monitor, watching
+from memorybus.health.monitor import Monitor, open_monitor
 from memorybus.history.history import History
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import memories
@@ -174,20 +174,20 @@ class Reconciliation:
             db = opened.enter_context(StateDb(self._home.state_db))
             known = opened.enter_context(HistoryIndex())
             bus = None
-            with watching(self._settings) as monitor:
+            with open_monitor(self._settings) as monitor:
                 monitor.log.open()
                 if self._request.apply:
                     bus = opened.enter_context(MemoryBus.connect(self._settings))
                     self._empty_spools(bus, monitor)
-                elsewhere = monitor.spool().events
-                self._read_past(History.of(monitor.log.redis, self._settings), known)
+                elsewhere = monitor.read_spool().events
+                self._read_past(History.from_settings(monitor.log.redis, self._settings), known)
             return self._compared(db, known, bus, until, elsewhere)
 
     def _empty_spools(self, bus: MemoryBus, monitor: Monitor) -> None:
         """Wait until the log has everything that this host has spooled so far."""
         for _ in range(_SPOOL_STEPS):
             bus.flush("logged", _SPOOL_STEP)
-            waiting = monitor.spool().events
+            waiting = monitor.read_spool().events
             if not waiting:
                 return
             self._progress.waiting(waiting)

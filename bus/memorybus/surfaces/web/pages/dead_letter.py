@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MissingEvent
 from memorybus.operations.dead_letters.acts import open_desk
 from memorybus.surfaces.views.dead_letters import letter_json
@@ -26,7 +26,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     with closing(open_desk(asked.settings)) as desk:
         dead = letter_in(asked.path, desk)
         published = desk.event(dead)
-        following = desk.behind(dead)
+        following = desk.later_of_key(dead)
     event = published.event
     shown = letter_json(dead, published, event and as_json(event))
     return {
@@ -39,7 +39,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def letter_in(path: Mapping[str, str], desk: DeadLetters) -> Dead:
+def letter_in(path: Mapping[str, str], desk: DeadLetters) -> LocatedLetter:
     """Return the letter that a path names.
 
     Raises:

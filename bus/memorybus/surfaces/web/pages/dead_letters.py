@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from memorybus.dead_letters.queue import Dead, Lane
+from memorybus.dead_letters.queue import Lane, LocatedLetter
 from memorybus.errors import LogUnavailable
 from memorybus.health.looks import Look
 from memorybus.operations.dead_letters.acts import open_desk
@@ -33,7 +33,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     with closing(open_desk(asked.settings)) as desk:
         each = max(LEAST, MOST // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
-        letters = [dead for name in names for dead in desk.first(name, each)]
+        letters = [dead for name in names for dead in desk.first_letters(name, each)]
     keys = first_keys(letters, error)
     return {
         "provider": provider,
@@ -63,13 +63,13 @@ def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
     }
 
 
-def first_keys(letters: Sequence[Dead], error: str) -> list[dict[str, Any]]:
+def first_keys(letters: Sequence[LocatedLetter], error: str) -> list[dict[str, Any]]:
     """Return a row for each key that was refused like that, or for each; pure."""
     counts = behind(letters)
-    firsts: dict[tuple[str, int, str], Dead] = {}
+    firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
         if not error or dead.group == error:
-            firsts.setdefault(dead.under, dead)
+            firsts.setdefault(dead.lane_and_key, dead)
     return [
         {
             "dead": dead,
@@ -81,7 +81,7 @@ def first_keys(letters: Sequence[Dead], error: str) -> list[dict[str, Any]]:
     ]
 
 
-def place_of(dead: Dead) -> str:
+def place_of(dead: LocatedLetter) -> str:
     """Return a letter's place as links name it: ``builtin/p07/1764041234567-0``."""
     return f"{dead.provider}/p{dead.partition:02d}/{dead.stored.id}"
 

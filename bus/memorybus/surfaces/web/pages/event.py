@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import ConfigError, MissingEvent
-from memorybus.history.backward import Mark
+from memorybus.history.backward import BackwardMark
 from memorybus.operations.events.search import mark_of
 from memorybus.operations.events.story import event_at, story_of
 from memorybus.operations.stores import Stores
@@ -40,7 +40,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def place_in(text: str) -> Mark:
+def place_in(text: str) -> BackwardMark:
     """Return the place that a path names.
 
     Raises:

@@ -9,7 +9,7 @@ from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import is_dropped, provider_of
 from memorybus.operations.rebuild.diff import RecallDifference, differing
 from memorybus.operations.stores import Stores
-from memorybus.recall.model import Want
+from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
 from memorybus.surfaces.web.page import Asked, Page
 
@@ -70,7 +70,7 @@ def _differing(
 ) -> RecallDifference:
     whose = _whose(asked)
     agent, user = whose["agent"] or None, whose["user"] or None  # nobody named means everyone
-    want = Want(query, agent, user, whose["workspace"], detail=True)
+    want = RecallRequest(query, agent, user, whose["workspace"], detail=True)
     inspector = InstanceInspector(asked.settings, asked.site.clock)
     return differing(inspector, pair, [want])[0]
 

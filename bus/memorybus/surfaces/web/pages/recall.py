@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import MemoryBusError
 from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.recall.asking import WhoAsks, asked_prompt
+from memorybus.recall.asking import Asker, preview_prompt
 from memorybus.recall.model import RecalledItem
 from memorybus.surfaces.views.prompt import outcome_words
 from memorybus.surfaces.web import answers
@@ -40,10 +40,10 @@ def fields_of(asked: Asked) -> dict[str, str]:
 def answer(asked: Asked) -> Response:
     """Return what a prompt would be given, as a part of the page."""
     fields = fields_of(asked)
-    who = WhoAsks(fields["agent"], fields["user"], fields["workspace"], fields["session"])
+    who = Asker(fields["agent"], fields["user"], fields["workspace"], fields["session"])
     found, problem = None, ""
     try:
-        found = asked_prompt(asked.settings, fields["q"], who, timeout=TIMEOUT)
+        found = preview_prompt(asked.settings, fields["q"], who, timeout=TIMEOUT)
     except MemoryBusError as error:
         problem = masked(str(error), asked.settings.secrets)
     items = [(one, where_from(one, fields)) for one in (found.items if found else ())]
