@@ -149,7 +149,7 @@ def test_dead_letters_that_fail_wait_alone(
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
     bad, good = apart(settings, 2)
     place, keys = partition(settings, bad), Keys(settings.namespace)
-    trap.lay(Redo, "_take")
+    trap.lay(Redo, "_handle_letter")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!permanent={flag} x")
         wait_until(lambda: redis_client.xlen(keys.dead(place, NAME)), "it is parked")
