@@ -25,6 +25,7 @@ import msgspec
 from memorybus import logs, private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
 from memorybus_workers.processes.exporting import export_spans
@@ -87,6 +88,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "worker":
         return _run_worker(options, settings)
     if options.command == "jobs":
+        load_redis()
         from memorybus_workers.jobs.worker import run_jobs
 
         call_when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -98,6 +100,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         return run_worker(settings, (), 0, with_parent=True, mark=options.mark, only=options.name)
     if options.command == "archive":
+        load_redis()
         from memorybus_workers.archiving.archiver import run_once
         from memorybus_workers.processes.process import print_json_line
 

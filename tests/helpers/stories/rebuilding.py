@@ -22,6 +22,7 @@ from memorybus.registry.instances import Instance, Instances, Live, live_name
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, FakeClock, no_crash
 
+from helpers.processes.commands import run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.stories.scenario import NAME, environ, wait_applied
 
@@ -37,14 +38,19 @@ def command(spawn: Spawn, settings: Settings, *words: str, **changed: Any) -> Ch
 
 
 def ran(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> Any:
-    """Run a command to its end; return its result."""
-    return result(command(spawn, settings, *words), code)
+    """Run a command to its end, in this process; return its result."""
+    told = environ(settings) | spawn.mark
+    done = run_command(told, *words, "--json")
+    return _result(done.returncode, done.output, code)
 
 
 def result(child: Child, code: int = 0) -> Any:
     """Wait for a command's end; return its result, or all that it said if it fails."""
-    assert child.wait(60) == code, child.output()
-    text = child.output()
+    return _result(child.wait(60), child.output(), code)
+
+
+def _result(found: int, text: str, code: int) -> Any:
+    assert found == code, text
     begins = min(at for at in (text.find("{"), text.find("["), len(text)) if at >= 0)
     return msgspec.json.decode(text[begins:]) if code == 0 else text
 

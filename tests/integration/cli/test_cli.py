@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
@@ -21,7 +22,11 @@ from memorybus.operations.up import listens
 pytestmark = pytest.mark.timeout(120)
 
 CLI = ("-m", "memorybus.surfaces.cli")
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+STARTING = ("demo", "up", "worker")
+"""Commands that start processes: run as one, as people run them. Others run within the test."""
+
+Done = subprocess.CompletedProcess[str] | Ran
+Run = Callable[..., Done]
 
 FERRY = [
     {"role": "user", "content": "My daughter Ilse collects sea glass on the north beach."},
@@ -55,13 +60,16 @@ def _run(env: dict[str, str], spawn: Spawn) -> Run:
 
     def run(
         *words: str | Path, timeout: float = 60.0, providers: str = "", configured: bool = True
-    ) -> "subprocess.CompletedProcess[str]":
+    ) -> Done:
         more = {"MEMORYBUS_PROVIDERS": providers} if providers else {}
         ours = env if configured else {"TMPDIR": env["TMPDIR"]}
+        told, place = ours | {"PATH": "/usr/bin:/bin"} | more, Path(env["MEMORYBUS_DATA_DIR"])
+        if words[0] not in STARTING:
+            return run_command(told, *map(str, words), alone=True, directory=place)
         return subprocess.run(
             [sys.executable, *CLI, *map(str, words)],
-            env=ours | {"PATH": "/usr/bin:/bin"} | more,
-            cwd=env["MEMORYBUS_DATA_DIR"],
+            env=told,
+            cwd=place,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -82,7 +90,7 @@ def _up(env: dict[str, str], spawn: Spawn) -> Iterator[Child]:
         child.wait()
 
 
-def result(done: "subprocess.CompletedProcess[str]") -> dict:
+def result(done: Done) -> dict:
     """Return a command's JSON; fail with what it said instead."""
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -24,7 +23,6 @@ from memorybus.registry.homes import Homes
 from memorybus.registry.homes import local_home as place
 from memorybus.registry.instances import Instance, Live
 
-CLI = ("-m", "memorybus.surfaces.cli", "provider")
 STAYS = "this worker does not serve it"
 
 
@@ -38,16 +36,10 @@ def _places(
     return first, make_settings(data_dir=short_dir / "b", **local)
 
 
-def provider(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
+def provider(settings: Settings, *words: str) -> Ran:
     """Run one `memorybus provider` command where a data directory is."""
-    return subprocess.run(
-        [sys.executable, *CLI, *words],
-        env=environ(settings) | {"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    told = environ(settings) | {"PATH": "/usr/bin:/bin"}
+    return run_command(told, "provider", *words, alone=True)
 
 
 def listed(settings: Settings) -> dict[str, object]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -14,7 +14,8 @@ from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
 from memorybus_providers.registry import create, kept_alone, load
 
-from memorybus_workers.lanes.context import Role
+if TYPE_CHECKING:  # what commands ask about an instance needs no Redis, and is told sooner
+    from memorybus_workers.lanes.context import Role
 
 _log = logging.getLogger("memorybus")
 
@@ -127,7 +128,7 @@ def make_copy(
 
 
 def make_in_role(
-    settings: Settings, name: str, role: Role, clock: Clock, crash: CrashPoint = no_crash
+    settings: Settings, name: str, role: "Role", clock: Clock, crash: CrashPoint = no_crash
 ) -> MemoryProvider:
     """Return an unopened instance in its role: one of the settings, or a copy of one.
 

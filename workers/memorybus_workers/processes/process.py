@@ -14,6 +14,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
+from memorybus.processes.lean import load_redis
 
 from memorybus_workers.processes.exporting import export_spans
 from memorybus_workers.processes.heap import freeze_heap
@@ -150,6 +151,7 @@ def run_worker(
         MemoryBusError: see `Worker.run`.
     """
     # Here, since a supervisor has no use for it, and starts faster without.
+    load_redis()
     from memorybus_workers.processes.worker import Worker
 
     give_up = _report_apart if with_parent else None
