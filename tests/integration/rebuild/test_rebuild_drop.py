@@ -155,7 +155,7 @@ def test_a_frozen_removal_leaves_a_later_copy(
     with Stores(settings) as stores:
         stores.add_instance(Instance(name="cp", provider=NAME, made_at=1))
         mark_dropped(stores, "cp")
-        dropping.clear(settings, redis_client, [*stores.instances.all().values()], (), ())
+        dropping.remove_dropped(settings, redis_client, [*stores.instances.all().values()], (), ())
         assert stores.instances.get("cp") == later
         assert stores.homes.all()["cp"] == away
         assert stores.lanes.count_remaining("cp") == settings.partitions

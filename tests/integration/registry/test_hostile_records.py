@@ -138,7 +138,7 @@ def test_a_recall_process_opens_no_stranger(
     settings = make_settings(providers=(NAME, "builtin"), provider=recorded("Blind")["provider"])
     planted(redis_client, settings, name, name)
     opened = LiveInstances(settings, SYSTEM, redis_client, NAME)
-    with pytest.raises((MissingProvider, ForeignKey)), opened.visited(name):
+    with pytest.raises((MissingProvider, ForeignKey)), opened.visit(name):
         pytest.fail("it was opened")
     assert not (settings.data_dir / "providers").exists()
 

@@ -22,7 +22,7 @@ _log = logging.getLogger("memorybus")
 _AS_CONFIGURED: Mapping[str, Any] = MappingProxyType({})
 
 
-def make(
+def make_instance(
     settings: Settings,
     name: str,
     clock: Clock,
@@ -60,15 +60,15 @@ def make(
         options=settings.provider_options(configured) | dict(options) | own,
         stands_for=kind,
         answering=answering,
-        kept_elsewhere=_kept_alone(settings, clock) if mirrors else frozenset(),
+        kept_elsewhere=_stores_kept_alone(settings, clock) if mirrors else frozenset(),
         clock=clock,
         crash=crash,
         spend=spend,
     )
-    return _available(create(settings.provider_kind(configured), config, options.keys()))
+    return _require_available(create(settings.provider_kind(configured), config, options.keys()))
 
 
-def _available(provider: MemoryProvider) -> MemoryProvider:
+def _require_available(provider: MemoryProvider) -> MemoryProvider:
     """Return an instance that says it can run here.
 
     Raises:
@@ -82,7 +82,7 @@ def _available(provider: MemoryProvider) -> MemoryProvider:
     return provider
 
 
-def _kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
+def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
     """Return the stores that a provider of the settings keeps instead of the agent's own files."""
     found = frozenset[StoreName]()
     for name in settings.providers:
@@ -110,11 +110,11 @@ def make_copy(
     """Return an unopened copy of an instance of the settings, with a state of its own.
 
     Raises:
-        MissingProvider: see `make`.
-        ConfigError: see `make`; or it would write where the instance of the settings does, since
-            this worker's settings do not say where else.
+        MissingProvider: see `make_instance`.
+        ConfigError: see `make_instance`; or it would write where the instance of the settings
+            does, since this worker's settings do not say where else.
     """
-    made = make(
+    made = make_instance(
         settings, name, clock, crash, provider, options=options, answering=answering, spend=spend
     )
     here = place_of(made.config.options, made)
@@ -133,10 +133,10 @@ def make_in_role(
     """Return an unopened instance in its role: one of the settings, or a copy of one.
 
     Raises:
-        MissingProvider, ConfigError: see `make` and `make_copy`.
+        MissingProvider, ConfigError: see `make_instance` and `make_copy`.
     """
     if role.provider == name:
-        return make(settings, name, clock, crash, answering=role.answering)
+        return make_instance(settings, name, clock, crash, answering=role.answering)
     return make_copy(
         settings,
         name,
