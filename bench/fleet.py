@@ -31,7 +31,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
 )
 from memorybus_providers.dispatch import bind
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 from texts import Turn, turns
 
 _BATCH, _QUESTIONS, _WORDS, _SEED = 100, 200, 6, 11
@@ -54,7 +54,7 @@ def measure(name: str, count: int, directory: Path) -> dict[str, Any]:
     settings = load(data_dir=directory)
     owner = Owner(Scope("bench", f"bench-{new_mark()}"))
     said = list(turns(count, seed=_SEED))
-    writer, asked = (make(settings, name, SYSTEM) for _ in range(2))
+    writer, asked = (make_instance(settings, name, SYSTEM) for _ in range(2))
     writer.open()
     spent = [written(writer, said[at : at + _BATCH], owner) for at in range(0, count, _BATCH)]
     asked.open()

@@ -1,5 +1,6 @@
 """Fixtures: real servers, settings with short timings, children that never outlive a test."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -82,6 +83,20 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         demand_server_binary()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Spare the garbage collector what is there for good: modules and thousands of tests.
+
+    Each process of a run collects all tests, and would look at them again with each of its own.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

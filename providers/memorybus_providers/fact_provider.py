@@ -34,17 +34,21 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.finding.essentials import essentials
-from memorybus_providers.finding.search import FactSearch, within
+from memorybus_providers.finding.search import FactSearch, fit_budget
 from memorybus_providers.finding.source import FactSource
 from memorybus_providers.ranking import reasons
-from memorybus_providers.ranking.cutoff import worth
+from memorybus_providers.ranking.cutoff import cut_off
 from memorybus_providers.ranking.ranking import Scored
 from memorybus_providers.remembering.notes import KINDS, Note
 from memorybus_providers.remembering.parts import Parts
-from memorybus_providers.remembering.utterances import delegated, said, spoken
+from memorybus_providers.remembering.utterances import (
+    delegation_utterances,
+    message_utterances,
+    turn_utterances,
+)
 from memorybus_providers.tools import arguments as tool_arguments
 from memorybus_providers.tools.reading import ReadingTools
-from memorybus_providers.tools.shown import failed
+from memorybus_providers.tools.shown import failure_result
 from memorybus_providers.tools.writing import WritingTools
 
 _SHOWN = 1_000
@@ -225,38 +229,38 @@ class FactProvider(TransactionalProvider):
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Keep what each side said as a fact of its own, verbatim."""
         with self.opened.writing() as parts:
-            parts.utterances.introduce(event.user_name, ctx)
-            parts.utterances.introduce(event.assistant_name, ctx)
-            parts.utterances.say(said(event), ctx)
+            parts.utterances.add_speaker(event.user_name, ctx)
+            parts.utterances.add_speaker(event.assistant_name, ctx)
+            parts.utterances.append(turn_utterances(event), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Follow the agent's store: add, replace or remove the fact of that store and scope."""
         kind = KINDS[event.store]
         with self.opened.writing(in_order=True) as parts:
             if event.action == "add":
-                parts.kept.add(Note(kind, event.content), ctx)
+                parts.notes.add(Note(kind, event.content), ctx)
             elif event.action == "replace":
-                parts.kept.replace(kind, event.old_text, event.content, ctx)
+                parts.notes.replace(kind, event.old_text, event.content, ctx)
             else:
-                parts.kept.remove(kind, event.old_text, ctx)
+                parts.notes.remove(kind, event.old_text, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget what was said in some events, and their notes that no other event has said."""
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.retract(event_ids, ctx)
-            parts.kept.retract(event_ids, ctx)
+            parts.notes.retract(event_ids, ctx)
             parts.corrections.retract(event_ids, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to leave the window, unless the turns have brought it already."""
         with self.opened.writing(in_order=True) as parts:
-            parts.utterances.say_unsaid(spoken(event.messages, "compression"), ctx)
+            parts.utterances.append_unsaid(message_utterances(event.messages, "compression"), ctx)
         return ""
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Keep the task and, right after it, its result, so that they are found together."""
         with self.opened.writing() as parts:
-            parts.utterances.say(delegated(event), ctx)
+            parts.utterances.append(delegation_utterances(event), ctx)
 
     # -- what is kept of somebody -------------------------------------------------------------
 
@@ -296,10 +300,10 @@ class FactProvider(TransactionalProvider):
                 found = essentials(search.source, ctx.scope, ctx.as_of)
             else:
                 answer = search.answer(query, ctx.scope, as_of=ctx.as_of)
-                found = list(worth(answer, ctx.budget))
-        given = within(found, ctx.budget)
+                found = list(cut_off(answer, ctx.budget))
+        given = fit_budget(found, ctx.budget)
         if ctx.explain:
-            return [_recollection(scored, reasons.why(query, scored)) for scored in given]
+            return [_recollection(scored, reasons.explain(query, scored)) for scored in given]
         return [_recollection(scored) for scored in given]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -311,7 +315,7 @@ class FactProvider(TransactionalProvider):
             return ""
         with self.opened.reading(scope, _BLOCK_SECONDS) as search:
             found = essentials(search.source, scope)
-        return "\n".join(_lines(within(found, _SHOWN)))
+        return "\n".join(_lines(fit_budget(found, _SHOWN)))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of the tools that `tools.arguments` describes."""
@@ -324,9 +328,9 @@ class FactProvider(TransactionalProvider):
 
         A writing tool takes effect once per event id, and answers a repetition the same (G4).
         """
-        call = tool_arguments.parsed(tool, arguments)
+        call = tool_arguments.parse_call(tool, arguments)
         if isinstance(call, str):
-            return failed(call)
+            return failure_result(call)
         if isinstance(call, tool_arguments.Reading):
             return self._read(call, ctx)
         with self.opened.writing(in_order=True) as parts:

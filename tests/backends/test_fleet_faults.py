@@ -30,7 +30,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus_providers.base import MemoryProvider, RecallScope
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 
 pytestmark = [pytest.mark.backends, pytest.mark.timeout(300)]
 
@@ -119,7 +119,7 @@ class Fleet:
     @contextmanager
     def opened(self, name: str) -> Iterator[MemoryProvider]:
         """Open an instance beside the workers'."""
-        provider = make(self.settings, name, SYSTEM)
+        provider = make_instance(self.settings, name, SYSTEM)
         provider.open()
         try:
             yield provider

@@ -19,7 +19,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis.connect import connect_redis
-from memorybus_workers.archiving.archiver import begun, run_once
+from memorybus_workers.archiving.archiver import make_archiving, run_once
 from memorybus_workers.lanes.leases import Leases
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(180)]
@@ -138,7 +138,7 @@ def test_a_store_slower_than_the_lease_names_nothing(
     leases = Leases(log.settings, SYSTEM, "slow")  # nobody renews: Redis was away from it
     with monkeypatch.context() as patched:
         patched.setattr(archive, "open_objects", lambda *_: stuck)
-        slow = begun(log.settings, SYSTEM, leases, client := connect_redis(log.settings))
+        slow = make_archiving(log.settings, SYSTEM, leases, client := connect_redis(log.settings))
         done: list[int] = []
         thread = threading.Thread(target=lambda: done.append(slow.look(force=True)))
         thread.start()

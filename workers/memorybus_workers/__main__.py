@@ -25,11 +25,12 @@ import msgspec
 from memorybus import logs, private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
-from memorybus_workers.processes.exporting import exporting
-from memorybus_workers.processes.heap import hold_together
-from memorybus_workers.processes.parent import when_parent_ends
+from memorybus_workers.processes.exporting import export_spans
+from memorybus_workers.processes.heap import share_one_heap
+from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     os.umask(private.UMASK)  # providers of others make files, too
     logs.set_up()
-    hold_together()
+    share_one_heap()
     sys.setswitchinterval(SWITCH)
     form: LogForm = "text"
     try:
@@ -87,31 +88,33 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "worker":
         return _run_worker(options, settings)
     if options.command == "jobs":
+        load_redis()
         from memorybus_workers.jobs.worker import run_jobs
 
-        when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with exporting():
-            run_jobs(settings, _names(options.providers, settings))
+        call_when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with export_spans():
+            run_jobs(settings, _names_or_default(options.providers, settings))
         return 0
     if options.command == "copy":
         from memorybus_workers.processes.process import run_worker
 
         return run_worker(settings, (), 0, with_parent=True, mark=options.mark, only=options.name)
     if options.command == "archive":
+        load_redis()
         from memorybus_workers.archiving.archiver import run_once
-        from memorybus_workers.processes.process import say
+        from memorybus_workers.processes.process import print_json_line
 
-        say(msgspec.to_builtins(run_once(settings)))
+        print_json_line(msgspec.to_builtins(run_once(settings)))
         return 0
-    return _TELLS[options.command](options, settings)
+    return _DESCRIBERS[options.command](options, settings)
 
 
 def _offer(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.hosting.offers import offers
-    from memorybus_workers.processes.process import say
+    from memorybus_workers.hosting.offers import list_offers
+    from memorybus_workers.processes.process import print_json_line
 
-    for offer in offers(_listed(options.kinds)):
-        say(msgspec.to_builtins(offer))
+    for offer in list_offers(_split_names(options.kinds)):
+        print_json_line(msgspec.to_builtins(offer))
     return 0
 
 
@@ -120,17 +123,17 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.events import Scope
     from memorybus.ids import new_id
 
-    from memorybus_workers.hosting.instances import make
-    from memorybus_workers.hosting.trial import HUNG, Trial, tried
-    from memorybus_workers.processes.process import say
+    from memorybus_workers.hosting.instances import make_instance
+    from memorybus_workers.hosting.trial import HUNG, Trial, run_trial
+    from memorybus_workers.processes.process import print_json_line
 
     name, changed = options.name or options.provider, _options(options)
     kind = "" if name == options.provider else options.provider
-    instance = partial(make, settings, name, SYSTEM, kind=kind, options=changed)
+    instance = partial(make_instance, settings, name, SYSTEM, kind=kind, options=changed)
     scope = Scope(options.agent, options.user)
     trial = Trial(instance, settings, SYSTEM, new_id, options.wait, scope)
-    for step in tried(trial, options.provider, HUNG + options.wait):
-        say(msgspec.to_builtins(step))
+    for step in run_trial(trial, options.provider, HUNG + options.wait):
+        print_json_line(msgspec.to_builtins(step))
     return 0
 
 
@@ -140,11 +143,11 @@ def _options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus_workers.hosting.describe import describe
-    from memorybus_workers.processes.process import say
+    from memorybus_workers.processes.process import print_json_line
 
     name = options.name or options.provider
     found = describe(settings, options.provider, name, _options(options))
-    say(msgspec.to_builtins(found))
+    print_json_line(msgspec.to_builtins(found))
     return 0
 
 
@@ -152,22 +155,22 @@ def _erase(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.clock import SYSTEM
 
     from memorybus_workers.hosting.erasure import erase
-    from memorybus_workers.processes.process import say
+    from memorybus_workers.processes.process import print_json_line
 
-    names = _names(options.providers, settings)
+    names = _names_or_default(options.providers, settings)
     for name, left in erase(settings, names, options.agent, options.user, SYSTEM):
-        say({"name": name, "remains": list(left.remains)})
+        print_json_line({"name": name, "remains": list(left.remains)})
     return 0
 
 
-_TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
+_DESCRIBERS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
     {"describe": _describe, "erase": _erase, "kinds": _offer, "trial": _try}
 )
 """What tells a command something about providers, as JSON lines."""
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
-    names, jobs = _names(options.providers, settings), options.jobs
+    names, jobs = _names_or_default(options.providers, settings), options.jobs
     if options.processes is None:
         from memorybus_workers.processes.process import run_worker
 
@@ -177,7 +180,7 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
             jobs,
             with_parent=options.reports,
             mark=options.mark,
-            among=_listed(options.among),
+            among=_split_names(options.among),
         )
     from memorybus_workers.processes.supervisor import run_supervisor
 
@@ -192,11 +195,11 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
     )
 
 
-def _names(given: str, settings: Settings) -> tuple[str, ...]:
-    return _listed(given) or settings.providers
+def _names_or_default(given: str, settings: Settings) -> tuple[str, ...]:
+    return _split_names(given) or settings.providers
 
 
-def _listed(given: str) -> tuple[str, ...]:
+def _split_names(given: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in given.split(",") if name.strip())
 
 

@@ -1,5 +1,5 @@
-"""What a provider refused for good, and what operators ask to be done with it (G6).
+"""Dead letters: events that a provider refused for good, and operators' requests about them (G6).
 
-It reads records and writes requests; only a lane's owner carries them out. Workers and
-`memorybus dlq` use it.
+This package reads records and writes requests; only a lane's owner carries requests out. Workers
+and `memorybus dlq` use it.
 """

@@ -1,4 +1,4 @@
-"""The event of a dead letter, wherever the history has it: in the log or the archive (G6, G7)."""
+"""Finds the event of a dead letter in the history: in the log or in the archive (G6, G7)."""
 
 import contextlib
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ class LetterEvent(msgspec.Struct, frozen=True):
     """The event of a dead letter, as it was published.
 
     Attributes:
-        event: it; None if it cannot be had.
-        why: why it cannot; empty otherwise.
+        event: the event; None if it is not available.
+        why: why it is not available; empty otherwise.
     """
 
     event: LoggedEvent | None
@@ -37,17 +37,17 @@ class LetterEvent(msgspec.Struct, frozen=True):
 def published_event(
     history: History, partition: int, letter: DeadLetter, *, shown: bool = False
 ) -> LetterEvent:
-    """Return the event of a dead letter; what is forgotten stays gone.
+    """Return the event of a dead letter; a forgotten event is not returned.
 
     Args:
-        history: where it stands.
-        partition: in which partition.
+        history: the history that has the event.
+        partition: the partition of the event.
         letter: the dead letter.
-        shown: it is shown to people: while nobody knows what is forgotten, nothing is. Else that
-            matters for what the archive alone has, as it does to lanes.
+        shown: whether people will see it. If so, nothing is returned while the tombstones cannot
+            be read. If not, an event that is still in the log is returned then, as to lanes.
 
     Raises:
-        LogUnavailable: no answer.
+        LogUnavailable: Redis does not answer.
     """
     try:
         return _find_event(history, partition, letter, shown=shown)
@@ -61,7 +61,7 @@ def _find_event(
     if not letter.n:
         return LetterEvent(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
-        history.forgotten_queries()  # from here on, `read` knows it
+        history.forgotten_queries()  # from here on, `read` honours the tombstones
     for event in history.read(
         partition, previous_entry_id(letter.entry), 1, after_n=letter.n - 1
     ).events:

@@ -1,4 +1,4 @@
-"""The dead letters of a whole log, for operators: read them all, and ask the lanes' owners (G6)."""
+"""The dead letters of a whole log, for operators: reads them and sends requests about them (G6)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,10 +21,10 @@ Lane = tuple[str, int]
 
 
 class LocatedLetter(msgspec.Struct, frozen=True):
-    """A dead letter and where it lies.
+    """A dead letter and its lane.
 
     Attributes:
-        provider: the instance that refused its event, or an earlier one of the key.
+        provider: the instance that refused its event, or an earlier event of its key.
         partition: its lane's.
         stored: the letter as it stands now.
     """
@@ -40,7 +40,7 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 
     @property
     def lane_and_key(self) -> tuple[str, int, str]:
-        """Its lane and order key: what is kept in order."""
+        """Its lane and order key; letters that share both are kept in order."""
         return self.provider, self.partition, self.stored.letter.key
 
     @property
@@ -70,24 +70,24 @@ class DeadLetters:
         self._redis.close()
 
     def check(self) -> None:
-        """Make sure that the log is the one the settings mean.
+        """Make sure that the log has as many partitions as the settings say.
 
         Raises:
-            WrongPartitionCount: it was born with another count.
+            WrongPartitionCount: the log was created with another count.
         """
         EventLog(self._redis, self._settings).check_partitions()
 
     def providers(self) -> list[str]:
-        """Return all that are registered, copies too, or configured."""
+        """Return all instances that are registered, with copies, and those only configured."""
         registered = list(Roster(self._redis, self._keys).instances())
         return registered + [p for p in self._settings.providers if p not in registered]
 
     def letters(self, providers: Iterable[str]) -> list[LocatedLetter]:
-        """Return every dead letter of some providers, in the order they were put aside by lane."""
+        """Return every dead letter of some providers, lane by lane, each in its lane's order."""
         return [dead for provider in providers for dead in self._letters_of(provider)]
 
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
-        """Return the first dead letters of each of a provider's lanes, so many at most of one."""
+        """Return the first dead letters of each of a provider's lanes, at most `each` of a lane."""
         lanes = range(self._settings.partitions)
         boxes = [self._box(provider, partition) for partition in lanes]
         found = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
@@ -143,15 +143,15 @@ class DeadLetters:
         return found
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
-        """Ask the owners of a provider's lanes.
+        """Send requests to the owners of a provider's lanes.
 
         Raises:
-            TooManyRequests: more would wait than may.
+            TooManyRequests: more than `MAX_REQUESTS` would wait.
         """
         ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting_requests(self, provider: str) -> Collection[str]:
-        """Return the requests of a provider that wait, by their fields."""
+        """Return the hash fields of a provider's waiting requests."""
         found: Mapping[str, int]
         found = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
         return found.keys()

@@ -1,7 +1,8 @@
-"""Dead letters: what a provider refused for good, and the later events of its key (G6).
+"""Dead letters: events that a provider refused for good, and the later events of their keys (G6).
 
-The record in Redis refers to the log: the event itself stays there (decision 2). A refusal after
-a retry and an operator's edit are kept beside it, since an entry of a stream cannot be changed.
+The record in Redis refers to the log, and the event itself stays there (decision 2). A refusal
+after a retry and an operator's edit are stored beside the record, since a stream entry cannot be
+changed.
 """
 
 import re
@@ -99,7 +100,7 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def apply_amendment(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
-    """Return a dead letter with what became of it since."""
+    """Return a dead letter with the last refusal that its amendment records."""
     if not amendment.attempts:
         return letter
     return msgspec.structs.replace(
@@ -119,11 +120,11 @@ def bound_scope(scope: Scope) -> Scope:
 
 
 _VARIABLE = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b(?=\w*\d)[\w-]+\b")
-"""What differs between two errors of one kind: quoted texts, and words with digits in them."""
+"""The parts in which two errors of one kind differ: quoted texts, and words with digits."""
 
 
 def group_of(provider: str, reason: str) -> str:
-    """Return the short id of an error group: the provider, and what its reasons have in common."""
+    """Return the short id of an error group: reasons that differ only in names share it."""
     return text_digest(f"{provider}\x00{normalise_reason(reason)}")[:8]
 
 
@@ -133,7 +134,7 @@ def normalise_reason(reason: str) -> str:
 
 
 def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
-    """Return an event of the same type made of other fields; what is left out has its default.
+    """Return an event of the same type with other fields; fields that are missing get defaults.
 
     Raises:
         InvalidEvent: a field that the type does not have, or a value that does not fit; or the
@@ -170,10 +171,10 @@ class StoredLetter(msgspec.Struct, frozen=True):
 
 
 class LetterBox:
-    """The dead letters of one lane, as they stand in Redis. Raises what redis-py raises."""
+    """The dead letters of one lane in Redis. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str) -> None:
-        """Read nothing yet."""
+        """Take the lane; nothing is read yet."""
         self.partition = partition
         self.provider = provider
         self._redis = redis
@@ -181,7 +182,7 @@ class LetterBox:
         self._amended = keys.amended(partition, provider)
 
     def page(self, after: str = START, count: int = PAGE) -> list[StoredLetter]:
-        """Return up to `count` dead letters after one, in the order they were put aside."""
+        """Return up to `count` dead letters after an id, in the order they were put aside."""
         return self._load_letters(read_entries(self._redis, self._dead, f"({after}", count=count))
 
     def letter(self, letter_id: str) -> StoredLetter | None:
@@ -190,10 +191,10 @@ class LetterBox:
         return next(iter(self._load_letters(found)), None)
 
     def letter_at(self, entry: str) -> StoredLetter | None:
-        """Return the dead letter of an event by its place in the log; None if it is none.
+        """Return the dead letter of the event at an entry of the log; None if there is none.
 
-        A letter is put aside after its event came, so those from before that are read last: they
-        matter only where a server's clock went back.
+        A letter is put aside after its event came. Letters with earlier ids are searched last: one
+        of them matches only if the server's clock went back.
         """
         since = f"{parse_entry_id(entry)[0]}-0"
         return self._find_between(entry, f"({since}", "+") or self._find_between(entry, "-", since)
@@ -236,7 +237,7 @@ def _stored_letter(name: str, letter: DeadLetter, body: bytes | None) -> StoredL
 
 
 def _decode_record(name: str, fields: Sequence[bytes]) -> DeadLetter:
-    """Read a record; one that is not ours has a key of its own, which nobody asks for."""
+    """Decode a record; one that is not ours becomes a letter with a key that no event has."""
     try:
         body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]
         letter = msgspec.json.decode(body, type=DeadLetter)

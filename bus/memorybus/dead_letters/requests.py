@@ -1,8 +1,8 @@
-"""What operators ask of dead letters: requests for the lanes' owners, through Redis (G6).
+"""Operators' requests about dead letters, which they send to the lanes' owners through Redis (G6).
 
 Only a lane's owner may apply its events or change its dead letters (G5). So a command writes
 requests into one hash per provider, and waits until the owners have carried them out and removed
-them. A request never changes: it has an id of its own, and carried out twice it changes nothing.
+them. A request has an id and never changes. Carrying it out a second time has no effect.
 """
 
 import re
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class TooManyRequests(MemoryBusError):
-    """More was asked of a provider's dead letters than may wait."""
+    """More requests about a provider's dead letters were sent than may wait."""
 
 
 class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,7 +59,7 @@ class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def field(self) -> str:
-        """Its name in the hash: owners read those of their own lanes only."""
+        """Its field in the hash; it names the lane, so that owners read only their requests."""
         return f"{lane_name(self.partition)}:{self.id}"
 
 
@@ -83,7 +83,7 @@ class LetterRequests:
         return [_request(body) for body in raw]
 
     def send(self, requests: Sequence[LetterRequest]) -> None:
-        """Ask.
+        """Write requests for the owners.
 
         Raises:
             TooManyRequests: more than `MAX_REQUESTS` would wait.
@@ -99,12 +99,12 @@ class LetterRequests:
             self._redis.hset(self._key, mapping=bodies)
 
     def remove(self, fields: Iterable[str]) -> None:
-        """Remove requests."""
+        """Remove requests that were carried out."""
         self._redis.hdel(self._key, *fields)
 
 
 def split_items(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """Part items into what fits a request each."""
+    """Split items into parts of at most `MAX_ITEMS`, each of which fits one request."""
     return (tuple(items[i : i + MAX_ITEMS]) for i in range(0, len(items), MAX_ITEMS))
 
 

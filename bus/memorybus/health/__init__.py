@@ -1,5 +1,5 @@
-"""How the bus does: figures (depth, progress, memory, losses) and findings, each with its remedy.
+"""The state of the bus: figures (depth, progress, memory, losses) and findings with remedies.
 
-It reads everything below and changes nothing. `read_status` looks once; `status`, `doctor` and the
-demo show what it returns. A worker's watch looks at the log alone (`log_health`).
+This package reads everything below it and changes nothing. `read_status` reads the state once;
+`status`, `doctor` and the demo show it. A worker's watch reads only the log (`log_health`).
 """

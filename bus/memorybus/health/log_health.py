@@ -1,7 +1,7 @@
 """The health of the log and its Redis, read in one look by workers, `status` and `doctor`.
 
-One look cannot tell that a log was wiped and began anew. A worker's watch can: it writes such a
-loss to Redis, and it is read here.
+One look alone cannot tell that a log was wiped and started again. A worker's watch can: it writes
+such a loss to Redis, and this module reads it.
 """
 
 import shutil
@@ -169,7 +169,7 @@ class Examiner:
         )
 
     def _available(self) -> int | None:
-        """Return what memory is left, if Redis runs on this machine (a unix socket says so)."""
+        """Return the free memory if Redis runs on this machine (its URL is a unix socket)."""
         if self._settings.redis_url.startswith("unix:"):
             with suppress(OSError):
                 return available_bytes(_MEMINFO.read_text())

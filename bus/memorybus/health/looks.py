@@ -1,4 +1,4 @@
-"""The read model of all views: the status of `memorybus status`, looked at once a second."""
+"""The status for all views, read at most once a second."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from memorybus.health.providers import LaneFigures
 from memorybus.health.verdict import Verdict, judge_status, unknown_verdict, unreachable_verdict
 
 KEPT = 1.0
-"""Seconds for which a look serves all who ask."""
+"""Seconds for which one look answers all callers."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -46,12 +46,12 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class LookCache:
-    """Looks for all who ask; any thread may.
+    """Reads the status for all callers, who may be on any thread.
 
     Args:
-        settings: where the log is.
+        settings: the settings of the log.
         clock: time.
-        read: looks.
+        read: reads the status.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LookCache:
         self._until = float("-inf")
 
     def look(self) -> Look:
-        """Return a look that is no older than a second; Redis may be away."""
+        """Return a look that is at most a second old; it also tells if Redis is away."""
         with self._lock:
             if self._look is None or self._clock.monotonic() >= self._until:
                 self._look = self._take_look()
@@ -77,7 +77,7 @@ class LookCache:
             return self._look
 
     def forget(self) -> None:
-        """Let the next one who asks look anew: something was changed."""
+        """Have the next call look again, because something was changed."""
         with self._lock:
             self._look = None
 

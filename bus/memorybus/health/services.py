@@ -1,6 +1,6 @@
-"""Findings about workers, providers, recalls and the archive's work, from the figures; pure.
+"""Finds what is wrong with workers, providers, recalls and archiving, from the figures; pure.
 
-The alarms tell of the log and its Redis; these tell of those who work on it.
+Findings about the log and its Redis are alarms (`memorybus.health.alarms`).
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ def findings_of(status: Status, now_ms: int) -> list[Finding]:
 
 
 def all_findings(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
-    """Return what `findings_of` returns, and who is not served, and whether nothing is trimmed.
+    """Return all findings: those of `findings_of`, unserved providers, and a log never trimmed.
 
     Args:
         status: the figures.
@@ -245,9 +245,10 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
 
 
 def find_untrimmed(archive: ArchiveStatus) -> Iterator[Finding]:
-    """Yield a finding if nothing is trimmed: Redis fills up, however long that takes (G7).
+    """Yield a finding if the log is not trimmed: Redis fills up sooner or later (G7).
 
-    It is critical if an error keeps all workers from archiving: that does not end by itself.
+    It is critical if an error keeps all workers from archiving: such an error does not go away by
+    itself.
     """
     if archive.working:
         return

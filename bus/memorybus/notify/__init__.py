@@ -1,5 +1,5 @@
-"""Tells people of findings: a webhook and a command, each once when one begins and once it is over.
+"""Tells people of findings through a webhook and a command: once when one begins, once at its end.
 
-What a finding is, health says; here is whom to tell, when, and what. Workers' supervisors run it,
-and `memorybus notify test`.
+The package `health` decides what a finding is; this package decides whom to tell, when, and what.
+The supervisors of workers run it, and so does `memorybus notify test`.
 """

@@ -1,4 +1,4 @@
-"""The ways to people: each is a command that gets the notice as JSON on its standard input."""
+"""The channels to people: each is a command that gets a notice as JSON on its standard input."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ _LONGER = 2.0
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """One way to people.
+    """One channel to people.
 
     Attributes:
-        command: what is run.
-        environ: its environment; the webhook's address is nowhere else.
+        command: the command to run.
+        environ: its environment; the webhook's address stands only there.
         timeout: seconds that it may take.
-        secrets: what its complaints may not show.
+        secrets: texts that its error messages may not show.
     """
 
     command: Sequence[str]
@@ -48,7 +48,7 @@ class Channel(msgspec.Struct, frozen=True):
 
 
 def channels_of(settings: Settings) -> dict[str, Channel]:
-    """Return the channels that are configured, by name; none if nobody is to be told.
+    """Return the configured channels by name; none if no channel is configured.
 
     Raises:
         ConfigError: a variable that is named is not set, or holds no address.
@@ -66,5 +66,5 @@ def channels_of(settings: Settings) -> dict[str, Channel]:
 
 
 def sender_of(settings: Settings) -> Sender:
-    """Return who tells: this host."""
+    """Return the sender of notices: this host."""
     return Sender(settings.namespace, socket.gethostname(), settings.secrets)

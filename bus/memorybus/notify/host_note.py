@@ -1,6 +1,7 @@
-"""What this host told by itself: a small file, and a lock that dies with its process.
+"""Remembers what this host has told by itself: a small file, and a lock that ends with its process.
 
-Only that Redis is away is told by each host: nobody knows then what others have told.
+Each host tells by itself only that Redis is away, because it then cannot know what other hosts have
+told.
 """
 
 import os
@@ -24,7 +25,7 @@ class HostNote:
         self._lock = FileLock(path.with_suffix(".lock"), mode=private.FILE)
 
     def read(self) -> bytes | None:
-        """Return what was told, b"" if nothing was; None if another process here tells.
+        """Return what was told, b"" if nothing was; None if another process of this host tells.
 
         Raises:
             OSError: the directory cannot be used.

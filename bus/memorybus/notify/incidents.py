@@ -1,7 +1,7 @@
-"""What people were told of findings, and what they have to be told now; pure.
+"""Decides what each channel has to be told now, from the findings and what it was told; pure.
 
-A channel is told of the difference between what is and what it was told, not of each change: what
-began and was over while a webhook was away is nobody's business any more, and nothing piles up.
+A channel is told the difference between the present findings and what it was told before, not every
+change. If a finding began and ended while a webhook was away, it is not told, and nothing piles up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ def confirm_told(known: Incidents, channel: str, told: Due, now: int) -> Inciden
 
 
 def drop_other_channels(known: Incidents, channels: Collection[str]) -> Incidents:
-    """Return the incidents without what was told to channels that there are no more."""
+    """Return the incidents without what was told to channels that no longer exist."""
     return tuple(
         msgspec.structs.replace(
             one, told={name: when for name, when in one.told.items() if name in channels}
@@ -114,7 +114,7 @@ def drop_other_channels(known: Incidents, channels: Collection[str]) -> Incident
 
 
 def worst_state(known: Sequence[Incident]) -> str:
-    """Return the state of it all, as `memorybus check` names it."""
+    """Return the worst state of all incidents, as `memorybus check` names it."""
     found = {one.finding.severity for one in known if not one.gone}
     return "CRITICAL" if "critical" in found else "WARNING" if found else "OK"
 
@@ -136,7 +136,7 @@ def _is_over(one: Incident, rules: Notify, now: int) -> bool:
 
 
 def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
-    """Say whether it is news: untold for long enough, or worse than it was told."""
+    """Say whether a channel has to be told: it is new and lasts, or became worse since."""
     if one.gone:
         return False
     last = one.told.get(channel)

@@ -1,7 +1,7 @@
-"""Tells each channel what it has to be told, and notes that, so that the next teller need not.
+"""Tells each channel what it has to be told, and notes it, so that the next teller does not repeat.
 
-What was told is noted when the channel has taken it. Who is killed between the two is followed by
-somebody who tells it again, under the same ids.
+It is noted when the channel has taken it. If a process is killed between the two, the next teller
+tells it again, under the same ids.
 """
 
 import logging

@@ -20,10 +20,10 @@ from memorybus.errors import ConfigError, MemoryBusError
 
 
 class _RefuseRedirects(HTTPRedirectHandler):
-    """Follows nobody."""
+    """Follows no redirect."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Return no other request: the answer is an error then."""
+        """Return no request, so that a redirect counts as an error."""
 
 
 def read_target(rules: Notify) -> tuple[str, str]:

@@ -34,12 +34,12 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.builtin.entries import EntryWrite, Outcome, block
-from memorybus_providers.builtin.erasure import belongs
+from memorybus_providers.builtin.entries import EntryWrite, Outcome, render_block
+from memorybus_providers.builtin.erasure import belongs_to
 from memorybus_providers.builtin.files import encodable, readable
 from memorybus_providers.builtin.origins import Origin
-from memorybus_providers.builtin.places import MemoryFile, place_of, places
-from memorybus_providers.builtin.ranking import matched, rank
+from memorybus_providers.builtin.places import MemoryFile, file_of, readable_files
+from memorybus_providers.builtin.ranking import matched_words, rank
 from memorybus_providers.builtin.store import BuiltinStore
 from memorybus_providers.digests import key_of, paired
 
@@ -106,7 +106,7 @@ class BuiltinProvider(TransactionalProvider):
         In it are the entries in their order, and where each comes from. What a person wrote into a
         file by hand is of no event: a state with it differs from its rebuild (G8).
         """
-        found = places(self.config.home, None, None)
+        found = readable_files(self.config.home, None, None)
         return paired(
             ((key_of(place.store, place.folder), self._rows(place)) for place in found), after
         )
@@ -150,7 +150,7 @@ class BuiltinProvider(TransactionalProvider):
             at=ctx.at,
             scope=_encodable(ctx.scope),
         )
-        self._store.write(place_of(event.store, ctx.scope), write)
+        self._store.write(file_of(event.store, ctx.scope), write)
 
     def outcomes(self) -> Mapping[Outcome, int]:
         """Return how many writes ended in which way (see `entries`)."""
@@ -169,10 +169,10 @@ class BuiltinProvider(TransactionalProvider):
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the entries that `forget` would erase, file by file."""
-        for place in places(self.config.home, scope.agent, scope.user):
+        for place in readable_files(self.config.home, scope.agent, scope.user):
             for text, origin in self._entries(place):
-                if belongs(place, origin, scope):
-                    yield _stored(place, text, origin)
+                if belongs_to(place, origin, scope):
+                    yield _stored_memory(place, text, origin)
 
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
         """Yield whose sessions wrote entries; what was written by hand is nobody's here."""
@@ -188,7 +188,7 @@ class BuiltinProvider(TransactionalProvider):
         """
         found = [
             pair
-            for place in places(self.config.home, ctx.scope.agent, ctx.scope.user)
+            for place in readable_files(self.config.home, ctx.scope.agent, ctx.scope.user)
             for pair in self._entries(place)
         ]
         return [
@@ -218,8 +218,8 @@ class BuiltinProvider(TransactionalProvider):
             yield readable(entry), origins.get(text_digest(entry), Origin())
 
     def _block(self, store: StoreName, owner: str, limit: int) -> str:
-        place = place_of(store, Scope(agent=owner, user=owner))
-        return block(store, tuple(entry for entry, _ in self._entries(place)), limit)
+        place = file_of(store, Scope(agent=owner, user=owner))
+        return render_block(store, tuple(entry for entry, _ in self._entries(place)), limit)
 
 
 def _encodable(scope: Scope) -> Scope:
@@ -228,7 +228,7 @@ def _encodable(scope: Scope) -> Scope:
     return Scope(agent=agent, user=user, workspace=workspace)
 
 
-def _stored(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
+def _stored_memory(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
     """Return an entry as it is exported; whose file it is in, if its writer is not known."""
     owner = {"memory": "agent", "user": "user"}[place.store]
     agent, user = (
@@ -243,5 +243,5 @@ def _stored(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
 
 def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:
     """Return an entry as it is recalled; with why, if the query is given."""
-    why = None if query is None else Why(matched(text, query), parts={"words": score})
+    why = None if query is None else Why(matched_words(text, query), parts={"words": score})
     return Recollection(text, origin.session, origin.at, score=score, event=origin.event, why=why)

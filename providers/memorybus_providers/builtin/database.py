@@ -74,8 +74,8 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def reported(home: Path) -> Iterator[None]:
-    """Raise what SQLite and the file system say as provider errors.
+def reporting_errors(home: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into provider errors.
 
     Raises:
         Transient: another process holds the database.

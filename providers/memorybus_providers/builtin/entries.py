@@ -70,7 +70,7 @@ def render(entries: Iterable[str]) -> str:
     return SEPARATOR.join(entries)
 
 
-def apply(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
+def apply_write(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
     """Return the entries after one write, and its outcome.
 
     A content that itself holds a separator line becomes several entries, as it would when the
@@ -86,11 +86,13 @@ def apply(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
     return _replace(entries, write.old_text, new)
 
 
-def fold(entries: Entries, writes: Iterable[EntryWrite]) -> tuple[Entries, tuple[Outcome, ...]]:
+def apply_writes(
+    entries: Entries, writes: Iterable[EntryWrite]
+) -> tuple[Entries, tuple[Outcome, ...]]:
     """Return the entries after several writes in order, and the outcome of each."""
     outcomes: list[Outcome] = []
     for write in writes:
-        entries, outcome = apply(entries, write)
+        entries, outcome = apply_write(entries, write)
         outcomes.append(outcome)
     return entries, tuple(outcomes)
 
@@ -132,7 +134,7 @@ def newest_within(entries: Sequence[str], limit: int) -> Entries:
     return tuple(reversed(kept))
 
 
-def block(store: StoreName, entries: Entries, limit: int) -> str:
+def render_block(store: StoreName, entries: Entries, limit: int) -> str:
     """Return a store as Hermes shows it in a system prompt; empty without entries.
 
     The limit is enforced here and not when writing: Hermes refuses an add that would exceed it,

@@ -1,8 +1,9 @@
 """Which entries of the memory files are somebody's, and how they are taken out of a file.
 
 A file is wholly its owner's: ``USER.md`` a person's, ``MEMORY.md`` an agent's. An entry in somebody
-else's file is theirs whose session wrote it: what an agent noted while it spoke with a person is
-both theirs. Who wrote an entry by hand, or before this was noted, is not known.
+else's file belongs to those whose session wrote it: what an agent noted while it spoke with a
+person belongs to both. For an entry written by hand, or before writers were recorded, the writer is
+not known.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,8 +16,8 @@ from memorybus_providers.builtin.origins import Origin
 from memorybus_providers.builtin.places import MemoryFile
 
 
-def belongs(place: MemoryFile, origin: Origin, scope: RecallScope) -> bool | None:
-    """Say whether an entry is a scope's; None if nobody knows.
+def belongs_to(place: MemoryFile, origin: Origin, scope: RecallScope) -> bool | None:
+    """Say whether an entry belongs to a scope; None if that is not known.
 
     Args:
         place: its file, which is the scope's owner's.
@@ -52,7 +53,7 @@ def take_out(home: Path, place: MemoryFile, goes: Callable[[str], bool]) -> tupl
     before = parse(files.read(file))
     kept = [entry for entry in before if not goes(entry)]
     if len(kept) < len(before):
-        files.put(home, file, render(kept))
+        files.replace_text(home, file, render(kept))
     if not kept:
         files.remove(file)
     return kept, len(before) - len(kept)

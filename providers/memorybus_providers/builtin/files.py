@@ -71,7 +71,7 @@ def consume_token(file: Path, seq: int, text: str | None) -> None:
     _sync(file.parent)
 
 
-def put(home: Path, file: Path, text: str) -> None:
+def replace_text(home: Path, file: Path, text: str) -> None:
     """Replace a file's text, durably, under the store's write lock."""
     place_token(home, file, _ALONE)
     consume_token(file, _ALONE, text)

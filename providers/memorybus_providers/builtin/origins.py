@@ -7,7 +7,7 @@ import msgspec
 from memorybus.ids import text_digest
 
 from memorybus_providers.base import MemoryOwner
-from memorybus_providers.builtin.entries import Entries, EntryWrite, apply, parse
+from memorybus_providers.builtin.entries import Entries, EntryWrite, apply_write, parse
 from memorybus_providers.builtin.places import MemoryFile
 
 _OWNERS = """
@@ -44,7 +44,7 @@ class Origins:
         """Read and write through `db`."""
         self._db = db
 
-    def of(self, place: MemoryFile) -> dict[str, Origin]:
+    def read(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`."""
         rows = self._db.execute(
             "select entry, session, at, agent, user, workspace, coalesce(event, '') from origins "
@@ -53,28 +53,28 @@ class Origins:
         )
         return {entry: Origin(*origin) for entry, *origin in rows}
 
-    def note(self, place: MemoryFile, before: Entries, writes: Iterable[EntryWrite]) -> None:
+    def record(self, place: MemoryFile, before: Entries, writes: Iterable[EntryWrite]) -> None:
         """Note which write made an entry: the one that it came with, however writes are batched."""
         for write in writes:
             for entry in parse(write.content):
                 how = "ignore" if entry in before else "replace"
                 self._db.execute(
                     f"insert or {how} into origins values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                    (*_key(place), text_digest(entry), *_made(write)),
+                    (*_key(place), text_digest(entry), *_columns_of(write)),
                 )
-            before, _ = apply(before, write)
+            before, _ = apply_write(before, write)
 
     def owners(self, after: tuple[str, str, str]) -> Iterator[MemoryOwner]:
-        """Yield whose sessions brought entries, with their number, behind one."""
+        """Yield the owners after `after` whose sessions brought entries, and how many entries."""
         for row in self._db.execute(_OWNERS, after):
             yield MemoryOwner(*row)
 
     def keep_only(self, place: MemoryFile, entries: Iterable[str]) -> None:
-        """Forget where entries came from that are in the file no more."""
+        """Forget the origins of entries that are no longer in the file."""
         living = {text_digest(entry) for entry in entries}
         self._db.executemany(
             "delete from origins where store = ? and folder = ? and entry = ?",
-            [(*_key(place), entry) for entry in self.of(place) if entry not in living],
+            [(*_key(place), entry) for entry in self.read(place) if entry not in living],
         )
 
 
@@ -82,7 +82,7 @@ def _key(place: MemoryFile) -> tuple[str, str]:
     return place.store, place.folder
 
 
-def _made(write: EntryWrite) -> tuple[str | int | None, ...]:
+def _columns_of(write: EntryWrite) -> tuple[str | int | None, ...]:
     """Return a row's columns behind its entry."""
     scope = write.scope
     owner = (scope.agent, scope.user, scope.workspace) if scope else (None, None, None)

@@ -35,12 +35,12 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return file.parent if file.parent.is_dir() and not file.exists() else None
 
 
-def place_of(store: StoreName, scope: Scope) -> MemoryFile:
+def file_of(store: StoreName, scope: Scope) -> MemoryFile:
     """Return where a write of `scope` goes: ``user`` follows the person, ``memory`` the agent."""
     return MemoryFile(store, folder_of(scope.user if store == "user" else scope.agent))
 
 
-def places(home: Path, agent: str | None, user: str | None) -> tuple[MemoryFile, ...]:
+def readable_files(home: Path, agent: str | None, user: str | None) -> tuple[MemoryFile, ...]:
     """Return the files a recall may read; None stands for every owner that has one."""
     owners: tuple[tuple[StoreName, str | None], ...] = (("memory", agent), ("user", user))
     return tuple(

@@ -42,7 +42,7 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
     return sorted(scored, key=lambda pair: (-pair[0], -pair[1]))
 
 
-def matched(entry: str, query: str) -> tuple[str, ...]:
+def matched_words(entry: str, query: str) -> tuple[str, ...]:
     """Return the words of an entry that a query asked for, as the entry spells them."""
     asked = words(query)
     found = dict.fromkeys(_WORD.findall(entry))

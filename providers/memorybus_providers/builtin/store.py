@@ -46,18 +46,18 @@ from memorybus_providers.builtin.database import (
     LOCAL_ERRORS,
     LOCK_WAIT_MS,
     connect,
-    reported,
+    reporting_errors,
 )
 from memorybus_providers.builtin.entries import (
     Entries,
     EntryWrite,
     Outcome,
-    fold,
+    apply_writes,
     parse,
     render,
 )
 from memorybus_providers.builtin.origins import Origin, Origins
-from memorybus_providers.builtin.places import MemoryFile, places
+from memorybus_providers.builtin.places import MemoryFile, readable_files
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class BuiltinStore:
             Transient: another process holds the database.
             Unavailable: the directory or the database cannot be used; the message says why.
         """
-        with reported(self._home):
+        with reporting_errors(self._home):
             private.directory(self._home)
             private.file(self.path)
             self._connection = connect(self.path)
@@ -134,7 +134,7 @@ class BuiltinStore:
         try:
             with self._ledger.transaction(fence) as transaction:
                 yield transaction
-                with reported(self._home):
+                with reporting_errors(self._home):
                     self._stage(self._collected)
                 self._crash("builtin.before_commit")
             self._crash("builtin.after_commit")
@@ -150,7 +150,7 @@ class BuiltinStore:
 
     def settle(self) -> None:
         """Bring every committed write to its file; the file is written once per transaction."""
-        with reported(self._home):
+        with reporting_errors(self._home):
             if not self._pending():
                 return
             with ledger.write_lock(self._db):
@@ -180,9 +180,9 @@ class BuiltinStore:
 
     def _stage_place(self, place: MemoryFile, writes: list[EntryWrite]) -> None:
         before = self.entries(place)
-        _, outcomes = fold(before, writes)
+        _, outcomes = apply_writes(before, writes)
         self._count(place, writes, outcomes)
-        self._origins.note(place, before, writes)
+        self._origins.record(place, before, writes)
         row = self._db.execute(
             "insert into pending(store, folder, writes) values (?, ?, ?)",
             (place.store, place.folder, _encode(writes)),
@@ -194,7 +194,7 @@ class BuiltinStore:
         if not files.token_of(file, row.seq).exists():
             return
         before = parse(files.read(file))
-        after, _ = fold(before, row.writes)
+        after, _ = apply_writes(before, row.writes)
         # An unchanged list leaves the file as the person formatted it.
         files.consume_token(file, row.seq, None if after == before else render(after))
         self._crash("builtin.after_file")
@@ -215,15 +215,15 @@ class BuiltinStore:
         """
         self.settle()
         erased, unknown = 0, 0
-        reached = places(self._home, scope.agent, scope.user)
+        reached = readable_files(self._home, scope.agent, scope.user)
         try:
-            with reported(self._home), ledger.write_lock(self._db):
+            with reporting_errors(self._home), ledger.write_lock(self._db):
                 for place in reached:
                     gone, doubtful = self._erase_from(place, scope)
                     erased, unknown = erased + gone, unknown + doubtful
         except LOCAL_ERRORS as error:
             raise Unavailable(f"{error}; make it writable, then ask again") from error
-        with reported(self._home):
+        with reporting_errors(self._home):
             self._db.execute("vacuum")
             self._db.execute("pragma wal_checkpoint(truncate)")
         strange = [folder for place in reached if (folder := place.left_over(self._home))]
@@ -231,10 +231,10 @@ class BuiltinStore:
 
     def _erase_from(self, place: MemoryFile, scope: RecallScope) -> tuple[int, int]:
         """Return how many entries of a file went, and of how many nobody knows whose they are."""
-        origins = self._origins.of(place)
+        origins = self._origins.read(place)
 
         def is_theirs(entry: str) -> bool | None:
-            return erasure.belongs(place, origins.get(text_digest(entry), Origin()), scope)
+            return erasure.belongs_to(place, origins.get(text_digest(entry), Origin()), scope)
 
         kept, gone = erasure.take_out(self._home, place, lambda entry: is_theirs(entry) is True)
         self._origins.keep_only(place, kept)
@@ -244,7 +244,7 @@ class BuiltinStore:
 
     def progress(self, lane: str) -> Progress | None:
         """Return a lane's committed progress."""
-        with reported(self._home):
+        with reporting_errors(self._home):
             return ledger.progress(self._db, lane)
 
     def entries(self, place: MemoryFile) -> Entries:
@@ -254,7 +254,7 @@ class BuiltinStore:
         sees fewer tokens, so the loop ends.
         """
         file = place.file(self._home)
-        with reported(self._home):
+        with reporting_errors(self._home):
             rows = [row for row in self._pending() if row.place == place]
             while True:
                 waiting = self._unwritten(rows)
@@ -262,21 +262,21 @@ class BuiltinStore:
                 rows = self._unwritten(rows)
                 if rows == waiting:
                     break
-        return fold(parse(text), (write for row in rows for write in row.writes))[0]
+        return apply_writes(parse(text), (write for row in rows for write in row.writes))[0]
 
     def origins(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
-        with reported(self._home):
-            return self._origins.of(place)
+        with reporting_errors(self._home):
+            return self._origins.read(place)
 
     def owners(self, after: tuple[str, str, str]) -> Iterator[MemoryOwner]:
         """Yield whose sessions brought entries, behind one."""
-        with reported(self._home):
+        with reporting_errors(self._home):
             yield from self._origins.owners(after)
 
     def outcomes(self) -> dict[Outcome, int]:
         """Return how many writes ended in which way, since the store began."""
-        with reported(self._home):
+        with reporting_errors(self._home):
             return dict(self._db.execute("select outcome, n from outcomes"))
 
     def _pending(self) -> list[Pending]:

@@ -38,7 +38,7 @@ class Embedder(Protocol):
         ...
 
 
-def chosen(options: MeaningOptions) -> Embedder:
+def make_embedder(options: MeaningOptions) -> Embedder:
     """Return the embedder that the options name; nothing is asked or loaded yet.
 
     Raises:
@@ -59,16 +59,16 @@ def chosen(options: MeaningOptions) -> Embedder:
     return StaticEmbedder(options.embedder, options.embedder_model)
 
 
-def unit(vectors: Vectors) -> Vectors:
+def at_length_one(vectors: Vectors) -> Vectors:
     """Return the vectors at length one, so that a product is the cosine; a zero one stays zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return scaled
 
 
-def embedded(embedder: Embedder, text: str) -> Vector:
+def embed_text(embedder: Embedder, text: str) -> Vector:
     """Return the vector of one text, at length one; raises what `Embedder.embed` raises."""
-    vector: Vector = unit(embedder.embed([text]))[0]
+    vector: Vector = at_length_one(embedder.embed([text]))[0]
     return vector
 
 

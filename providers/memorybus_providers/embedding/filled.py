@@ -1,22 +1,17 @@
 """Search by meaning of one open instance, whatever store holds its vectors: embedder and filler."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.embedding.embedder import chosen
-from memorybus_providers.embedding.filler import Filler, Filling
+from memorybus_providers.embedding.embedder import make_embedder
+from memorybus_providers.embedding.filler import Filler, FillerSettings, OpenStore
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.embedding.vectors import VectorStore
-
-Opened = Callable[[], AbstractContextManager[VectorStore | None]]
-"""Opens the vectors for who fills them in; None if somebody else does that now."""
 
 
 class FilledMeaning:
     """What an instance with an embedder has beside its store; a store adds how it searches."""
 
-    def __init__(self, opened: Opened, config: ProviderConfig, options: MeaningOptions) -> None:
+    def __init__(
+        self, open_store: OpenStore, config: ProviderConfig, options: MeaningOptions
+    ) -> None:
         """Choose the embedder; nothing is asked and no thread is started.
 
         Raises:
@@ -24,11 +19,11 @@ class FilledMeaning:
             Unavailable: the variable that is to hold its key does not exist.
         """
         self._options = options
-        self._embedder = chosen(options)
-        self._model = options.known_by(self._embedder.model)
+        self._embedder = make_embedder(options)
+        self._model = options.vectors_known_by(self._embedder.model)
         self._filler = Filler(
-            Filling(
-                opened=opened,
+            FillerSettings(
+                open_store=open_store,
                 clock=config.clock,
                 embedder=self._embedder,
                 model=self._model,

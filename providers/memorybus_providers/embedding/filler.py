@@ -14,7 +14,7 @@ import numpy as np
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
-from memorybus_providers.embedding.embedder import Embedder, Vector, embedded, unit
+from memorybus_providers.embedding.embedder import Embedder, Vector, at_length_one, embed_text
 from memorybus_providers.embedding.floor import UNRELATED, chance_of
 from memorybus_providers.embedding.pauses import pause_after
 from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
@@ -27,7 +27,7 @@ LOOKED_AT = 2_000
 IDLE = 5.0
 """Seconds between two looks for facts that another process has stored."""
 
-Opened = Callable[[], AbstractContextManager[VectorStore | None]]
+OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
 """Opens the store for a filler alone; None while another process fills it."""
 
 TELL_EVERY = 1.0
@@ -37,11 +37,11 @@ _PROBE = "a word"
 _QUOTED = 300
 
 
-class Filling(msgspec.Struct, frozen=True, kw_only=True):
+class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a filler fills, and how.
 
     Attributes:
-        opened: opens what is filled.
+        open_store: opens the vectors that are filled in.
         clock: time.
         embedder: what makes the vectors.
         model: what they are known by.
@@ -50,7 +50,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
         rebuild: what renews all vectors, as an operator would type it.
     """
 
-    opened: Opened
+    open_store: OpenStore
     clock: Clock
     embedder: Embedder
     model: str
@@ -62,14 +62,14 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
 class Filler:
     """The thread. It ends by `stop`, and writes nothing after that."""
 
-    def __init__(self, filling: Filling) -> None:
+    def __init__(self, filling: FillerSettings) -> None:
         """Prepare; `start` begins."""
         self._filling = filling
         self._lacking = ""
         self._error = ""
         self._embedder = filling.embedder
         self._failures = 0
-        self._told_at = -TELL_EVERY
+        self._counted_at = -TELL_EVERY
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memorybus-meaning", daemon=True)
@@ -100,35 +100,37 @@ class Filler:
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                with self._filling.opened() as tables:
+                with self._filling.open_store() as tables:
                     if tables is None:
                         self._stopped.wait(IDLE)
                     else:
                         self._fill(tables)
             except (ProviderError, OSError) as error:
-                self._stopped.wait(self._failed(str(error)))
+                self._stopped.wait(self._note_failure(str(error)))
             except Exception as error:  # the thread must outlive any mistake of an embedder
                 _log.exception("search by meaning: filling in failed")
-                self._stopped.wait(self._failed(repr(error)))
+                self._stopped.wait(self._note_failure(repr(error)))
 
     def _fill(self, tables: VectorStore) -> None:
         """Fill until told to stop, or until something fails."""
         tables.prepare()
         while not self._stopped.is_set():
-            if not self._filled(tables):
+            if not self._fill_batch(tables):
                 self._woken.wait(IDLE)
                 self._woken.clear()
 
-    def _filled(self, tables: VectorStore) -> bool:
+    def _fill_batch(self, tables: VectorStore) -> bool:
         """Fill in one batch; say whether there was one."""
         model = tables.model()
         if model is not None and model.name != self._filling.model:
-            self._lacking = changed(model.name, self._filling.model, self._filling.rebuild)
+            self._lacking = describe_model_change(
+                model.name, self._filling.model, self._filling.rebuild
+            )
             return False
         batch = tables.missing(self._filling.batch)
-        self._tell(tables, now=not batch)
+        self._count_missing(tables, now=not batch)
         if batch:
-            vectors = self._vectors(model or self._learnt(tables), batch)
+            vectors = self._vectors(model or self._learn_model(tables), batch)
             if self._stopped.is_set():
                 return False
             tables.keep(batch, vectors)
@@ -136,10 +138,10 @@ class Filler:
         self._error = ""
         return bool(batch)
 
-    def _learnt(self, tables: VectorStore) -> Model:
+    def _learn_model(self, tables: VectorStore) -> Model:
         """Ask for vectors of texts that have nothing in common, and note the model."""
         texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
-        found = unit(self._embedder.embed(texts))
+        found = at_length_one(self._embedder.embed(texts))
         learnt = Model(self._filling.model, found.shape[1], chance_of(found))
         tables.name_model(learnt)
         return learnt
@@ -147,10 +149,10 @@ class Filler:
     def _vectors(self, model: Model, batch: Sequence[Missing]) -> list[Vector]:
         texts = [f"{self._filling.prefix}{one.content[:LOOKED_AT]}" for one in batch]
         try:
-            found = list(unit(self._embedder.embed(texts)))
+            found = list(at_length_one(self._embedder.embed(texts)))
         except Permanent:
             self._check_alive()
-            found = [self._alone(text) for text in texts]
+            found = [self._embed_alone(text) for text in texts]
         for vector in found:
             if vector.size not in (0, model.size):
                 raise Unavailable(
@@ -170,35 +172,37 @@ class Filler:
         except Permanent as error:
             raise Unavailable(str(error)) from error
 
-    def _alone(self, text: str) -> Vector:
+    def _embed_alone(self, text: str) -> Vector:
         """Return the vector of one text; an empty one if the embedder refuses it."""
         try:
-            return embedded(self._embedder, text)
+            return embed_text(self._embedder, text)
         except Permanent:
             return np.zeros(0, dtype=np.float32)
 
-    def _tell(self, tables: VectorStore, *, now: bool) -> None:
-        """Count what is missing; while something is, once in `TELL_EVERY`: that takes time."""
+    def _count_missing(self, tables: VectorStore, *, now: bool) -> None:
+        """Count what is missing; while something is, every `TELL_EVERY` seconds, since it takes
+        time.
+        """
         asked = self._filling.clock.monotonic()
-        if not now and self._lacking and asked < self._told_at + TELL_EVERY:
+        if not now and self._lacking and asked < self._counted_at + TELL_EVERY:
             return
-        self._told_at = asked
+        self._counted_at = asked
         missing, kept = tables.counts()
-        self._lacking = lacking(missing, missing + kept) if missing else ""
+        self._lacking = describe_missing(missing, missing + kept) if missing else ""
 
-    def _failed(self, why: str) -> float:
+    def _note_failure(self, why: str) -> float:
         """Note a failure; return the seconds to wait."""
         self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
         self._failures += 1
         return pause_after(self._failures)
 
 
-def lacking(missing: int, facts: int) -> str:
+def describe_missing(missing: int, facts: int) -> str:
     """Return how many facts have no vector yet, as people read it."""
     return f"{missing:,} of {facts:,} facts have no vector yet"
 
 
-def changed(stored: str, wanted: str, rebuild: str) -> str:
+def describe_model_change(stored: str, wanted: str, rebuild: str) -> str:
     """Return what to do about vectors of another model, as people read it."""
     return (
         f"its vectors are of the model {stored}, and the options name {wanted}: words alone answer "

@@ -28,7 +28,7 @@ class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Whether a service makes the vectors, and no model on disk."""
         return self.embedder.startswith(("http://", "https://"))
 
-    def known_by(self, model: str) -> str:
+    def vectors_known_by(self, model: str) -> str:
         """Return what vectors are known by: their model, and what it was given before a fact."""
         return f"{model} after {self.embedder_text!r}" if self.embedder_text else model
 

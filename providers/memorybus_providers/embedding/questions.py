@@ -24,8 +24,8 @@ LONGEST_REST = 30.0
 """Seconds without a request after failures, at most: somebody is waiting."""
 
 
-class AskedFor:
-    """The vector of a question, which comes or does not."""
+class PendingVector:
+    """The vector of a question, which may come or not."""
 
     def __init__(self) -> None:
         """Have no vector yet."""
@@ -33,12 +33,12 @@ class AskedFor:
         self._vector: Vector | None = None
 
     def settle(self, vector: Vector | None) -> None:
-        """Say what became of it; None for no vector."""
+        """Set the vector; None if there will be none."""
         self._vector = vector
         self._settled.set()
 
-    def within(self, seconds: float) -> Vector | None:
-        """Return the vector if it comes within so many seconds."""
+    def wait(self, seconds: float) -> Vector | None:
+        """Wait for the vector; return it if it comes within so many seconds."""
         return self._vector if self._settled.wait(seconds) else None
 
 
@@ -57,13 +57,13 @@ class QuestionVectors:
         self._embed = embed
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, AskedFor] = OrderedDict()
+        self._known: OrderedDict[str, PendingVector] = OrderedDict()
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._failures = 0
         self._resting_until = 0.0
 
-    def ask(self, question: str) -> AskedFor:
+    def ask(self, question: str) -> PendingVector:
         """Begin to ask for the vector of a question, unless it is known."""
         text = question[:LOOKED_AT]
         with self._lock:
@@ -71,8 +71,8 @@ class QuestionVectors:
             if known is not None:
                 self._known.move_to_end(text)
                 return known
-            asked = AskedFor()
-            if self._busy():
+            asked = PendingVector()
+            if self._is_busy():
                 asked.settle(None)
                 return asked
             self._remember(text, asked)
@@ -86,10 +86,10 @@ class QuestionVectors:
                 self._queue.put(None)
                 self._thread = None
 
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
         return self._queue.qsize() >= WAITING or self._clock.monotonic() < self._resting_until
 
-    def _remember(self, text: str, asked: AskedFor) -> None:
+    def _remember(self, text: str, asked: PendingVector) -> None:
         self._known[text] = asked
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
@@ -101,13 +101,13 @@ class QuestionVectors:
 
     def _run(self) -> None:
         while (text := self._queue.get()) is not None:
-            vector = self._tried(text)
+            vector = self._try_to_embed(text)
             with self._lock:
                 asked = self._known.get(text) if vector is not None else self._known.pop(text, None)
             if asked is not None:
                 asked.settle(vector)
 
-    def _tried(self, text: str) -> Vector | None:
+    def _try_to_embed(self, text: str) -> Vector | None:
         try:
             vector = self._embed(text)
         except Exception as error:  # whatever an embedder raises, words answer

@@ -52,16 +52,16 @@ class ServiceEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text; see `Embedder.embed`."""
         body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
-        status, answered = self._asked(msgspec.json.encode(body))
+        status, answered = self._request(msgspec.json.encode(body))
         if status != 200:
-            raise self._failed(status, answered)
+            raise self._error_of(status, answered)
         return self._vectors(answered, len(texts))
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
 
-    def _asked(self, question: bytes) -> tuple[int, bytes]:
+    def _request(self, question: bytes) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -79,7 +79,7 @@ class ServiceEmbedder:
                 answer.close()  # what is left of it is nobody's
             answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Unavailable(self._masked(f"{self._url}: {error}")) from error
+            raise Unavailable(self._mask_key(f"{self._url}: {error}")) from error
         return answer.status, body
 
     def _vectors(self, answered: bytes, wanted: int) -> Vectors:
@@ -93,11 +93,11 @@ class ServiceEmbedder:
             raise Unavailable(f"{self._url}: its answer has no {wanted} vectors")
         return found
 
-    def _failed(self, status: int, answered: bytes) -> Permanent | Unavailable:
+    def _error_of(self, status: int, answered: bytes) -> Permanent | Unavailable:
         said = " ".join(answered[: 4 * _QUOTED].decode("utf-8", "replace").split())[:_QUOTED]
-        text = self._masked(f"{self._url} answers {status}: {said}")
+        text = self._mask_key(f"{self._url} answers {status}: {said}")
         return Permanent(text) if status in _REFUSED else Unavailable(text)
 
-    def _masked(self, text: str) -> str:
+    def _mask_key(self, text: str) -> str:
         """Return a text without the key: some services repeat it in what they complain of."""
         return text.replace(self._key, "***") if self._key else text

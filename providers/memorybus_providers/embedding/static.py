@@ -30,7 +30,7 @@ class StaticEmbedder:
         """Return one vector for each text; see `Embedder.embed`."""
         with self._lock:
             if self._loaded is None:
-                self._loaded = self._read()
+                self._loaded = self._load_model()
             found = self._loaded.encode(list(texts), use_multiprocessing=False)
         return np.asarray(found, dtype=np.float32)
 
@@ -39,7 +39,7 @@ class StaticEmbedder:
         with self._lock:
             self._loaded = None
 
-    def _read(self) -> Any:
+    def _load_model(self) -> Any:
         if not self._directory.is_dir():
             raise Unavailable(f"embedder: {self._directory} is no directory with a model2vec model")
         from model2vec import StaticModel

@@ -42,7 +42,7 @@ class Connections:
         entity = self._entities.resolve(asked, whose)
         naming = self._entities.about(entity, whose)
         known = {fact.id for fact in naming}
-        said = self._source.said_by(words(entity.name)[-1:], whose) if _speaks(entity) else []
+        said = self._source.facts_said_by(words(entity.name)[-1:], whose) if _speaks(entity) else []
         own = [f for f in said if f.id not in known and _is_part(f.speaker, entity)]
         return entity, sorted(naming, key=lambda fact: fact.place is not None) + own
 
@@ -77,11 +77,11 @@ def _speaks(entity: Entity) -> bool:
 
 
 def _is_part(speaker: str, entity: Entity) -> bool:
-    return words(speaker) in entity.spoken or set(words(entity.name)) <= set(words(speaker))
+    return words(speaker) in entity.folded_aliases or set(words(entity.name)) <= set(words(speaker))
 
 
 def _companions(entity: Entity, about: Iterable[Fact]) -> list[Companion]:
-    own = {word for alias in entity.spoken for word in alias}
+    own = {word for alias in entity.folded_aliases for word in alias}
     named: defaultdict[str, list[Fact]] = defaultdict(list)
     for fact in about:
         for name in _names(fact):
@@ -102,7 +102,7 @@ def _bridges(entities: Sequence[Entity], about: Sequence[Sequence[Fact]]) -> lis
         {one.name: one.facts for one in _companions(entity, facts)}
         for entity, facts in zip(entities, about, strict=True)
     ]
-    asked = {word for entity in entities for alias in entity.spoken for word in alias}
+    asked = {word for entity in entities for alias in entity.folded_aliases for word in alias}
     through = [n for n in sides[0] if all(n in side for side in sides[1:])]
     return [
         Bridge(name, tuple(dict.fromkeys(side[name][0] for side in sides)))

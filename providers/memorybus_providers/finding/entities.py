@@ -14,13 +14,13 @@ import msgspec
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding.source import MOST, FactSource
 from memorybus_providers.language.mentions import (
-    Told,
+    RoleStatement,
     mentions,
-    names,
-    plain,
-    role_asked,
+    names_any,
+    parse_role,
+    role_statements,
     roles_in,
-    told,
+    without_title,
     words,
 )
 from memorybus_providers.language.words import folded
@@ -66,7 +66,7 @@ class Entity(msgspec.Struct, frozen=True):
     roles: tuple[str, ...] = ()
 
     @property
-    def spoken(self) -> tuple[tuple[str, ...], ...]:
+    def folded_aliases(self) -> tuple[tuple[str, ...], ...]:
         """The aliases as folded words."""
         return tuple(words(alias) for alias in self.aliases)
 
@@ -83,35 +83,39 @@ class Entities:
 
         What nothing is known of stands for itself.
         """
-        role = role_asked(asked)
-        name = self.told(role, whose) if role else None
-        name = plain(name or asked.strip())
+        role = parse_role(asked)
+        name = self.holder_of_role(role, whose) if role else None
+        name = without_title(name or asked.strip())
         aliases = self._aliases(name, whose)
         spoken = [words(alias) for alias in aliases]
-        texts = self._source.holding(spoken, whose)
-        naming = [fact for fact in texts if names(fact.content, spoken)]
-        roles = [one for fact in naming for one in _told(fact) if words(one.name) in spoken]
-        speaks = bool(self._source.said_by(words(name), whose)) if name else False
-        shown = dict.fromkeys(_called(one) for one in roles if not one.weak)
+        texts = self._source.facts_holding(spoken, whose)
+        naming = [fact for fact in texts if names_any(fact.content, spoken)]
+        roles = [
+            one for fact in naming for one in _role_statements_in(fact) if words(one.name) in spoken
+        ]
+        speaks = bool(self._source.facts_said_by(words(name), whose)) if name else False
+        shown = dict.fromkeys(_role_text(one) for one in roles if not one.weak)
         longest = max(aliases, key=len)
-        return Entity(longest, _kind(naming, spoken, roles, speaks), aliases, tuple(shown))
+        return Entity(longest, _kind_of(naming, spoken, roles, speaks), aliases, tuple(shown))
 
     def about(self, entity: Entity, whose: RecallScope) -> list[Fact]:
         """Return the facts that name an entity, the newest first."""
-        found = self._source.holding(entity.spoken, whose)
-        return [fact for fact in found if names(fact.content, entity.spoken)]
+        found = self._source.facts_holding(entity.folded_aliases, whose)
+        return [fact for fact in found if names_any(fact.content, entity.folded_aliases)]
 
-    def spelled_out(self, question: str, whose: RecallScope) -> str:
+    def add_names(self, question: str, whose: RecallScope) -> str:
         """Return a question with the names of those whose roles it speaks of behind it.
 
         "When is my sister's birthday?" is also a question about Ana, if she was told to be.
         """
         said = roles_in(question)[:ROLES]
-        known = [name for role in said if (name := self.told(role, whose, FEW))]
+        known = [name for role in said if (name := self.holder_of_role(role, whose, FEW))]
         return " ".join(dict.fromkeys((question, *known)))
 
-    def told(self, role: tuple[str, str], whose: RecallScope, most: int = MOST) -> str | None:
-        """Return who has a role (see `mentions.role_asked`), as it was told last.
+    def holder_of_role(
+        self, role: tuple[str, str], whose: RecallScope, most: int = MOST
+    ) -> str | None:
+        """Return who has a role (see `mentions.parse_role`), as it was told last.
 
         Args:
             role: whose what.
@@ -121,9 +125,10 @@ class Entities:
         owner, what = role
         found = [
             one
-            for fact in self._source.holding([what.split()[-1:]], whose, most=most)
-            for one in _told(fact)
-            if one.role.split()[-len(what.split()) :] == what.split() and _owns(one, owner, fact)
+            for fact in self._source.facts_holding([what.split()[-1:]], whose, most=most)
+            for one in _role_statements_in(fact)
+            if one.role.split()[-len(what.split()) :] == what.split()
+            and _is_owner(one, owner, fact)
         ]
         return next((one.name for one in sorted(found, key=lambda one: one.weak)), None)
 
@@ -145,7 +150,7 @@ class Entities:
         asked = frozenset(parts)
         counts = Counter(
             mention.name
-            for fact in self._source.holding(([part] for part in parts), whose)
+            for fact in self._source.facts_holding(([part] for part in parts), whose)
             for mention in mentions(fact.content)
             if not mention.opens or words(mention.name)[0] in asked
             if len(words(mention.name)) > 1 and asked & set(words(mention.name))
@@ -153,11 +158,11 @@ class Entities:
         return [name for name, _ in counts.most_common()]
 
 
-def _told(fact: Fact) -> list[Told]:
-    return told(fact.content)
+def _role_statements_in(fact: Fact) -> list[RoleStatement]:
+    return role_statements(fact.content)
 
 
-def _owns(one: Told, owner: str, fact: Fact) -> bool:
+def _is_owner(one: RoleStatement, owner: str, fact: Fact) -> bool:
     """Say whether `owner` is who a role was told of: "" is the person of the scope."""
     by_assistant = fact.kind in _ASSISTANTS
     if owner:
@@ -166,13 +171,16 @@ def _owns(one: Told, owner: str, fact: Fact) -> bool:
     return one.owner == ("you" if by_assistant else "")
 
 
-def _called(one: Told) -> str:
+def _role_text(one: RoleStatement) -> str:
     owner = {"": "my", "you": "your"}.get(one.owner, f"{one.owner}'s")
     return f"{owner} {one.role}"
 
 
-def _kind(
-    naming: Iterable[Fact], spoken: Sequence[Sequence[str]], roles: Iterable[Told], speaks: bool
+def _kind_of(
+    naming: Iterable[Fact],
+    spoken: Sequence[Sequence[str]],
+    roles: Iterable[RoleStatement],
+    speaks: bool,
 ) -> str:
     """Return what an entity is: what was told counts more than what its surroundings suggest."""
     for one in roles:

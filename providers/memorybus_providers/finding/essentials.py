@@ -19,10 +19,10 @@ def essentials(source: FactSource, scope: RecallScope, as_of: int | None = None)
         as_of: only what was known then, milliseconds; None for now.
     """
     view = View(scope, known_by=LATEST if as_of is None else as_of)
-    return ordered(source.essentials(view))
+    return order_by_importance(source.essentials(view))
 
 
-def ordered(facts: Iterable[Fact]) -> list[Scored]:
+def order_by_importance(facts: Iterable[Fact]) -> list[Scored]:
     """Return facts in the order in which they matter: by kind, by trust, the newest first."""
     last = len(_ORDER)
     found = sorted(facts, key=lambda f: (_ORDER.get(f.kind, last), -f.trust, -f.at, -f.id))

@@ -16,11 +16,11 @@ from memorybus_providers.finding.entities import Entities
 from memorybus_providers.finding.source import LATEST, FactSource, View
 from memorybus_providers.finding.standing import Standings
 from memorybus_providers.finding.vocabulary import Vocabulary
-from memorybus_providers.language.query import Question, chosen, parse
+from memorybus_providers.language.query import Question, choose_terms, parse_question
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, ranked
+from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 
 CANDIDATES = 80
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -72,32 +72,32 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
-        text = self._entities.spelled_out(text, scope)
+        text = self._entities.add_names(text, scope)
         waited_for = self._nearby(text, scope)
-        question = parse(text)
+        question = parse_question(text)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
         extent = self.source.extent(scope)
         names = self.source.speakers(question.words, scope)
-        known = self._vocabulary.known(question, question.without(names), extent.scopes)
+        known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
         corpus = Corpus(extent.facts, found)
-        rows = self._by_words(question, corpus, extent.scopes, view)
+        rows = self._rows_by_words(question, corpus, extent.scopes, view)
         near = waited_for()
-        near_rows = self.source.among(list(near), view) if near else []
-        hits, around = self._facts([*rows, *near_rows], view)
+        near_rows = self.source.visible_rows(list(near), view) if near else []
+        hits, around = self._read_facts([*rows, *near_rows], view)
         if as_of is not None and not about:
-            hits += self._standings.stood(question.terms, scope, as_of)
-        scored = ranked(question, hits, [] if about else around, corpus, names, near)
+            hits += self._standings.entries_as_of(question.terms, scope, as_of)
+        scored = rank_facts(question, hits, [] if about else around, corpus, names, near)
         return self._standings.settle(scored, scope, as_of)
 
-    def _by_words(
+    def _rows_by_words(
         self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View
     ) -> list[int]:
         """Return the facts that hold most of what is asked for, the newest of equals first."""
-        terms = chosen(question.terms, corpus.found)
+        terms = choose_terms(question.terms, corpus.found)
         worth: defaultdict[int, float] = defaultdict(float)
-        found = self.source.matching([term.forms for term in terms], scopes, view)
+        found = self.source.matching_rows([term.forms for term in terms], scopes, view)
         for term, rows in zip(terms, found, strict=True):
             rarity = corpus.rarity(term.stem)
             for (fact,) in rows:
@@ -105,17 +105,17 @@ class FactSearch:
         best = heapq.nlargest(CANDIDATES, zip(worth.values(), worth.keys(), strict=True))
         return [fact for _, fact in best]
 
-    def _facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
+    def _read_facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""
         found = list(dict.fromkeys(found))
-        read = self.source.with_neighbours(found, _REACH, view) if found else ()
+        read = self.source.facts_with_neighbours(found, _REACH, view) if found else ()
         facts = {fact.id: fact for fact in read}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
 
 
-def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
+def fit_budget(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
     """Choose whole facts, best first, until their texts fill `budget` characters.
 
     A text is given once. One that does not fit any more is left out for shorter ones after it;

@@ -1,4 +1,4 @@
-"""What a store answers about its facts; everything else is decided here, once for all stores.
+"""The questions that a store answers about its facts; all else is decided here, for all stores.
 
 Every question names whose facts may be seen. A store returns nothing else.
 """
@@ -74,23 +74,23 @@ class FactSource(Protocol):
         """Return the tokens within spans: the span's number, scope, token, facts that hold it."""
         ...
 
-    def matching(
+    def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterable[Iterable[tuple[int]]]:
         """Return for each term, which is some tokens, the rows of the facts that hold one."""
         ...
 
-    def among(self, rows: Sequence[int], view: View) -> list[int]:
+    def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
         """Return those of some rows that a view sees."""
         ...
 
-    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> Iterable[Fact]:
+    def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> Iterable[Fact]:
         """Return the facts of some rows, and the utterances up to `reach` around each."""
         ...
 
     # -- lists --------------------------------------------------------------------------------
 
-    def holding(
+    def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
         whose: RecallScope,
@@ -108,19 +108,19 @@ class FactSource(Protocol):
         """
         ...
 
-    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""
         ...
 
-    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep; those of one category, if one is given."""
         ...
 
-    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
-        """Return the facts of some names (see `ranking.facts`) by their names."""
+    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts that have one of these names (see `ranking.facts`), by name."""
         ...
 
-    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
         ...
 
@@ -134,11 +134,11 @@ class FactSource(Protocol):
         """Return corrections, the newest first; a bounded number."""
         ...
 
-    def former(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first; a bounded number."""
         ...
 
-    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+    def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again after a time, and until another."""
         ...
 

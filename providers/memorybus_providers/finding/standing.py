@@ -1,8 +1,8 @@
-"""What of the found facts holds now: newer statements before those they take the place of.
+"""Decides which found facts hold now: newer statements come before those that they replace.
 
-Who follows whom is read from the facts whenever they are recalled (`succession`), from corrections
-and from what entries said before. Nothing is marked in the store: the order of events makes no
-difference (G8), and what is taken back counts no more.
+Which statement replaces which is read from the facts whenever they are recalled (`succession`),
+from corrections, and from what entries said before. Nothing is marked in the store: the order of
+events makes no difference (G8), and what is taken back no longer counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ from memorybus_providers.truth.claims import Claim, claims, search_words
 from memorybus_providers.truth.succession import (
     Statement,
     Succession,
-    by_claims,
-    by_wording,
-    corrected,
+    apply_successions,
     rivals,
-    settled,
     statements,
+    succession_by_correction,
+    successions_by_claims,
+    successions_by_wording,
 )
 
 LOOKED_AT = 15
@@ -56,29 +56,36 @@ class Standings:
             return []
         made = statements(best)
         others = set(self._rivals(made, whose, as_of)).difference(best)
-        successions = [*by_wording(best), *by_claims([*made, *statements(others)])]
+        successions = [
+            *successions_by_wording(best),
+            *successions_by_claims([*made, *statements(others)]),
+        ]
         known_by = LATEST if as_of is None else as_of
-        successions += self._corrected(best, whose, known_by)
-        successions += self._replaced(best, whose, known_by)
-        return settled(found, successions) if successions else list(found)
+        successions += self._corrections_of(best, whose, known_by)
+        successions += self._replacements_of(best, whose, known_by)
+        return apply_successions(found, successions) if successions else list(found)
 
-    def marked(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
+    def mark(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
         """Return facts in the order given, marked as `settle` marks them."""
         given = [Scored(fact, 1 / place) for place, fact in enumerate(facts, start=1)]
         settled = {one.fact.id: one for one in self.settle(given, whose)}
         return [settled[fact.id] for fact in facts]
 
-    def stood(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
-        """Return what entries said at a time, and say no more, that holds one of some terms."""
+    def entries_as_of(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
+        """Return the former entries that held at a time and contain one of some terms."""
         asked = {term.stem for term in terms}
-        there = [one.fact for one in self._source.former(whose) if one.fact.at <= as_of < one.until]
+        there = [
+            one.fact
+            for one in self._source.former_entries(whose)
+            if one.fact.at <= as_of < one.until
+        ]
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
     def rivals(self, statement: str, whose: RecallScope) -> list[Fact]:
         """Return the facts that say otherwise than a statement, the newest first."""
         asked = claims(statement, kept=True)[:SLOTS]
-        said = self._source.holding(_phrases(asked), whose)
-        kept = self._source.kept("", whose)
+        said = self._source.facts_holding(_phrases(asked), whose)
+        kept = self._source.kept_facts("", whose)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
 
     def _rivals(
@@ -88,27 +95,27 @@ class Standings:
         asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
         if not asked:
             return []
-        return self._source.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
+        return self._source.facts_holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
 
-    def _corrected(
+    def _corrections_of(
         self, best: Iterable[Fact], whose: RecallScope, known_by: int
     ) -> list[Succession]:
         made = [one for one in self._source.corrections(whose) if one.at <= known_by]
-        meant = [(one, fact) for one in made for fact in best if one.means(fact)]
-        notes = self._source.called({one.note for one, _ in meant}, whose) if meant else {}
+        meant = [(one, fact) for one in made for fact in best if one.corrects(fact)]
+        notes = self._source.facts_by_name({one.note for one, _ in meant}, whose) if meant else {}
         return [
-            corrected(fact, notes[one.note], one.at)
+            succession_by_correction(fact, notes[one.note], one.at)
             for one, fact in meant
-            if one.note in notes and not self._source.said_between(fact, one.at, known_by)
+            if one.note in notes and not self._source.was_said_between(fact, one.at, known_by)
         ]
 
-    def _replaced(
+    def _replacements_of(
         self, best: Iterable[Fact], whose: RecallScope, known_by: int
     ) -> list[Succession]:
         known = {fact.name: fact for fact in best if fact.place is None}
         return [
-            corrected(one.fact, known[one.successor], one.until)
-            for one in self._source.former(whose)
+            succession_by_correction(one.fact, known[one.successor], one.until)
+            for one in self._source.former_entries(whose)
             if one.successor in known and one.fact.name != one.successor
             if one.until <= known_by
         ]

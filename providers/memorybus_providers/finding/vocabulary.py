@@ -19,7 +19,7 @@ from memorybus_providers.language.unknown_words import (
     may_mean_another,
     spans_near,
 )
-from memorybus_providers.language.words import MARK, spelled
+from memorybus_providers.language.words import MARK, split_token
 
 MAX_TOKENS = 20_000
 """Tokens that are looked at for one question (G10)."""
@@ -33,7 +33,7 @@ _Held = dict[tuple[str, str], int]
 """How many facts hold a token, by scope and token."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownTerm(msgspec.Struct, frozen=True):
     """What a vocabulary has of a term.
 
     Attributes:
@@ -52,9 +52,9 @@ class Vocabulary:
         """Read through `source`."""
         self._source = source
 
-    def known(
+    def look_up(
         self, question: Question, terms: Sequence[Term], scopes: Sequence[str]
-    ) -> list[Known]:
+    ) -> list[KnownTerm]:
         """Return what some scopes have of each term; see `Term.extra` for what is left out.
 
         Args:
@@ -62,30 +62,34 @@ class Vocabulary:
             terms: those of its terms that are searched for.
             scopes: what the store knows the scopes by (see `Extent`).
         """
-        held = self._held(
-            [_ranges(term) for term in terms],
+        held = self._read_tokens(
+            [_token_ranges(term) for term in terms],
             scopes,
             lambda number, token: _is_form(token, terms[number], question.languages),
         )
         if question.languages == LATIN:
-            held = [_surest(term, found) for term, found in zip(terms, held, strict=True)]
+            held = [
+                _prefer_sure_forms(term, found) for term, found in zip(terms, held, strict=True)
+            ]
         unknown = [n for n, found in enumerate(held) if not found and may_mean_another(terms[n])]
-        for number, near in zip(unknown, self._near(terms, unknown, scopes), strict=False):
+        for number, near in zip(unknown, self._near_words(terms, unknown, scopes), strict=False):
             held[number] = near
-        return _telling([_known(term, found) for term, found in zip(terms, held, strict=True)])
+        return _drop_uninformative(
+            [_known_term(term, found) for term, found in zip(terms, held, strict=True)]
+        )
 
-    def _near(
+    def _near_words(
         self, terms: Sequence[Term], unknown: Sequence[int], scopes: Sequence[str]
     ) -> list[_Held]:
         """Return the words that some terms, which nobody wrote, may have meant."""
         words = [terms[number].forms[0] for number in unknown[:MAX_UNKNOWN]]
-        return self._held(
+        return self._read_tokens(
             [spans_near(word) for word in words],
             scopes,
-            lambda number, token: is_near(words[number], spelled(token)[0]),
+            lambda number, token: is_near(words[number], split_token(token)[0]),
         )
 
-    def _held(
+    def _read_tokens(
         self,
         spans: Sequence[Sequence[Span]],
         scopes: Sequence[str],
@@ -103,18 +107,18 @@ class Vocabulary:
         return held
 
 
-def _known(term: Term, held: _Held) -> Known:
+def _known_term(term: Term, held: _Held) -> KnownTerm:
     forms = tuple(sorted({token for _, token in held}))
-    return Known(msgspec.structs.replace(term, forms=forms), sum(held.values()))
+    return KnownTerm(msgspec.structs.replace(term, forms=forms), sum(held.values()))
 
 
-def _telling(known: Sequence[Known]) -> list[Known]:
+def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
     """Leave out unknown terms that only add to others, or whose word is known in another way."""
     met = {one.term.word for one in known if one.facts}
     return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
 
 
-def _surest(term: Term, held: _Held) -> _Held:
+def _prefer_sure_forms(term: Term, held: _Held) -> _Held:
     """Return the forms that need no guess at a language: itself and English ones; all if none."""
     sure = {
         (scope, token): facts
@@ -129,20 +133,20 @@ def _english(term: Term) -> Term:
 
 
 def _is_form(token: str, term: Term, languages: Sequence[str]) -> bool:
-    if token in term.forms or spelled(token)[0] in term.forms:
+    if token in term.forms or split_token(token)[0] in term.forms:
         return True
     if token.startswith(MARK):
         return not term.kin.isdisjoint(MARK + stem for stem in stems_of(token[1:], languages))
     return not term.kin.isdisjoint(stems_of(token, languages))
 
 
-def _ranges(term: Term) -> list[Span]:
+def _token_ranges(term: Term) -> list[Span]:
     """Return where the forms of a term may stand; no two of them overlap."""
     begins = {kin[: max(_SHORTEST, len(kin) - 1)] for kin in term.kin if len(kin) >= _SHORTEST}
     widest = {
         one for one in begins if not any(one != two and one.startswith(two) for two in begins)
     }
-    words = {spelled(form)[0] or form for form in term.forms}
+    words = {split_token(form)[0] or form for form in term.forms}
     alone = {word for word in words if not word.startswith(tuple(widest))}
     return [(one, one + LAST) for one in sorted(widest)] + [
         (word, word + _AFTER_MARK) for word in sorted(alone)

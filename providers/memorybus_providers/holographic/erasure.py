@@ -1,4 +1,4 @@
-"""All that the file holds of somebody: given out, or erased so that no byte of it is left.
+"""Exports all that the file holds of an owner, or erases it so that no byte of it is left.
 
 An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
 long; one that was broken off is begun again. Removed rows are overwritten (``secure_delete``), but
@@ -86,12 +86,12 @@ _FIRST = ("", "", "")
 
 
 def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
-    """Yield each scope behind one, with the number of its facts."""
+    """Yield each scope after `after`, with the number of its facts."""
     for row in db.execute(_OWNERS, after or _FIRST):
         yield MemoryOwner(*row)
 
 
-def stored(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield what is kept of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
         for query in _HELD.values():
@@ -125,10 +125,10 @@ class Erasure:
         erased = sum(map(self._erase_scope, rows))
         self._merge_index()
         (blocked, *_) = self._db.execute("pragma wal_checkpoint(truncate)").fetchone()
-        return Residue(erased, (self._still_read(),) if blocked else ())
+        return Residue(erased, (self._residue_text(),) if blocked else ())
 
     def _erase_scope(self, row: int) -> int:
-        """Erase a scope's facts by slices, and with the last ones all else; count the facts."""
+        """Erase a scope's facts by slices, and all else with the last; return how many facts."""
         erased, last = 0, False
         while not last:
             with self._writing():
@@ -160,7 +160,7 @@ class Erasure:
                 done = self._db.total_changes - before < 2  # so says SQLite's manual
             pages = _PAGES
 
-    def _still_read(self) -> str:
+    def _residue_text(self) -> str:
         return (
             f"{self._path.name}-wal, beside {self._path}, may still hold what was erased: somebody "
             "was reading for longer than a write waits; ask again"

@@ -57,7 +57,7 @@ class HolographicProvider(FactProvider):
             self.facts = HolographicStore(self.path, self.config.clock)
             return
         meaning = self._meaning_of(self._options)
-        self.facts = HolographicStore(self.path, self.config.clock, meaning.searching)
+        self.facts = HolographicStore(self.path, self.config.clock, meaning.make_search)
         self.meaning = meaning
 
     def backup_paths(self) -> Sequence[Path]:

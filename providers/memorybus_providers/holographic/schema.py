@@ -64,7 +64,7 @@ create table if not exists sources(           -- of a note: the events that said
     primary key(session, event_id, fact)
 ) without rowid;
 create index if not exists sources_by_fact on sources(fact);
--- What the index holds of each fact; `terms` is `indexed` of this module.
+-- What the index holds of each fact; `terms` is `index_terms` of this module.
 create view if not exists indexed_facts as
     select id, terms(scope, tags, content) as terms from facts;
 create virtual table if not exists facts_fts using fts5(
@@ -161,32 +161,32 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
         raise Unavailable(f"{path}: cannot be opened: {error}") from error
     except sqlite3.DatabaseError as error:
         db.close()
-        raise damaged(path, error) from error
+        raise damaged_error(path, error) from error
     except BaseException:
         db.close()
         raise
     return db
 
 
-def prefix(scope: int) -> str:
+def scope_prefix(scope: int) -> str:
     """Return what the tokens of a scope's row begin with in the index."""
     return f"{scope:x}_"
 
 
-def indexed(scope: int, tags: str, content: str) -> str:
-    """Return what the index holds of a fact: its tokens, each once, parted by spaces."""
-    begins = f" {prefix(scope)}"
+def index_terms(scope: int, tags: str, content: str) -> str:
+    """Return the terms that the index holds of a fact: its tokens, each once, parted by spaces."""
+    begins = f" {scope_prefix(scope)}"
     kept = held_tokens(tags, content)
     return begins + begins.join(kept) if kept else ""
 
 
-def count(db: sqlite3.Connection, added: Mapping[int, int]) -> None:
-    """Count facts that were said, by the rows of their scopes."""
+def count_facts(db: sqlite3.Connection, added: Mapping[int, int]) -> None:
+    """Add facts that were said to the counts of their scopes, given by row."""
     said = [(facts, scope) for scope, facts in added.items()]
     db.executemany("update scopes set facts = facts + ? where id = ?", said)
 
 
-def damaged(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+def damaged_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
     """Return the error of a database file that cannot be used; nothing is parked for it (G6)."""
     return Unavailable(
         f"{path}: {error}. Move the file away (or restore a backup), then replay the provider: "
@@ -206,7 +206,7 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
             f"{path}: written by an older release (schema {version}, needed {SCHEMA_VERSION}). "
             "Move the file away: a worker then fills a new one from history"
         )
-    db.create_function("terms", 3, indexed, deterministic=True)
+    db.create_function("terms", 3, index_terms, deterministic=True)
     _use_wal(db, clock)
     db.execute("pragma synchronous = normal")
     db.execute("pragma temp_store = memory")

@@ -21,7 +21,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import digest, schema
-from memorybus_providers.holographic.erasure import Erasure, owners, stored
+from memorybus_providers.holographic.erasure import Erasure, owners, stored_memories
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import Corrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
@@ -67,7 +67,7 @@ class HolographicStore:
         self._version = 0
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
-        self.kept = KeptFacts(self.db, self._places)
+        self.notes = KeptFacts(self.db, self._places)
         self.corrections = Corrections(self.db, self._places)
         self.judgements = Judgements(self.db, self._places)
         self.results = Results(self.db)
@@ -80,12 +80,12 @@ class HolographicStore:
 
     def progress(self, lane: str) -> Progress | None:
         """Return a lane's committed progress."""
-        with self.translated():
+        with self.translating_errors():
             return ledger.progress(self.db, lane)
 
     def digest(self, after: str) -> Iterator[tuple[str, str]]:
         """Return the pairs of `holographic.digest`."""
-        with self.translated():
+        with self.translating_errors():
             yield from digest.pairs(self.db, after)
 
     def erase(self, scope: RecallScope) -> Residue:
@@ -95,23 +95,23 @@ class HolographicStore:
             Transient: another process holds the database for too long.
             Unavailable: the disk is full, or the file damaged.
         """
-        with self.translated():
+        with self.translating_errors():
             return Erasure(self.db, self.path, self._writing).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield what is kept of a scope."""
-        with self.translated():
-            yield from stored(self.db, scope)
+        with self.translating_errors():
+            yield from stored_memories(self.db, scope)
 
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts."""
-        with self.translated():
+        with self.translating_errors():
             yield from owners(self.db, after)
 
     @contextmanager
     def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
         """Read without a lock; inside a lane's transaction, also what came just before."""
-        with self.translated():
+        with self.translating_errors():
             self.utterances.flush()
             yield self._search
 
@@ -124,11 +124,11 @@ class HolographicStore:
     def lane(self, fence: Fence) -> Iterator[Transaction]:
         """Open the transaction of a lane's owner (see `ledger.Ledger.transaction`)."""
         with (
-            self.translated(),
-            self._undone_on_failure(),
+            self.translating_errors(),
+            self._rolling_back_on_failure(),
             self._ledger.transaction(fence) as opened,
         ):
-            self._look_again()
+            self._forget_if_changed()
             yield opened
             self.utterances.flush()
 
@@ -149,19 +149,19 @@ class HolographicStore:
 
     @contextmanager
     def _writing(self, *, wait: bool = True) -> Iterator[None]:
-        with self.translated():
+        with self.translating_errors():
             if self.db.in_transaction:
                 yield
             else:
                 self._begin(wait=wait)
-                with self._undone_on_failure():
-                    self._look_again()
+                with self._rolling_back_on_failure():
+                    self._forget_if_changed()
                     yield
                     self.utterances.flush()
                     self.db.execute("commit")
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translating_errors(self) -> Iterator[None]:
         """Turn SQLite's errors into the provider's (see `memorybus_providers.errors`)."""
         try:
             yield
@@ -170,11 +170,11 @@ class HolographicStore:
         except sqlite3.DatabaseError as error:
             # A subclass means one statement; the class itself means that the file is damaged.
             if type(error) is sqlite3.DatabaseError:
-                raise schema.damaged(self.path, error) from error
+                raise schema.damaged_error(self.path, error) from error
             raise
 
     @contextmanager
-    def _undone_on_failure(self) -> Iterator[None]:
+    def _rolling_back_on_failure(self) -> Iterator[None]:
         """Roll back, and forget the cached row numbers that a rollback takes back."""
         try:
             yield
@@ -185,7 +185,7 @@ class HolographicStore:
             self.utterances.forget()
             raise
 
-    def _look_again(self) -> None:
+    def _forget_if_changed(self) -> None:
         """Forget cached row numbers if others have written: an erasure removes rows."""
         (version,) = self.db.execute("pragma data_version").fetchone()
         if version != self._version:

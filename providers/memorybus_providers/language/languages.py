@@ -18,7 +18,7 @@ import Stemmer
 
 from memorybus_providers.language import stop_words
 from memorybus_providers.language.english import BASE_FORM, FORMS, STOP_WORDS
-from memorybus_providers.language.words import folded, spelled
+from memorybus_providers.language.words import folded, split_token
 
 LATIN: Final = (
     "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "swedish", "danish",
@@ -60,7 +60,7 @@ _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 
 
-def spoken(words: Iterable[str]) -> tuple[str, ...]:
+def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
     """Return the languages that words without diacritics are read in, the likeliest first."""
     found = Counter(
         language for word in words for language, stops in _STOP_WORDS.items() if word in stops
@@ -70,7 +70,7 @@ def spoken(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*likely, "english"])) if likely else LATIN
 
 
-def silent(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
+def stop_words_among(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
     """Return the words that say nothing about what is asked for.
 
     One that is an English word too is not believed unless another is foreign for sure: "sedan" is
@@ -88,15 +88,15 @@ def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:
     >>> sorted(stems_of("went", ["english"])), sorted(stems_of("researching", ["english"]))
     (['go'], ['research'])
     """
-    of_script = _of_script(token)
+    of_script = _languages_of_script(token)
     if of_script is None:
-        known = [language for language in languages if language in _stemmed_in()]
+        known = [language for language in languages if language in _stemmer_languages()]
         return frozenset(stem for language in known for stem in _stems(token, language))
-    alike = {spelled(token)[0][:_ALIKE]} if not of_script else set()
+    alike = {split_token(token)[0][:_ALIKE]} if not of_script else set()
     return frozenset(alike.union(*(_stems(token, language) for language in of_script)))
 
 
-def _of_script(token: str) -> tuple[str, ...] | None:
+def _languages_of_script(token: str) -> tuple[str, ...] | None:
     """Return the languages of a word's script; None of the Latin one."""
     if token.isascii():
         return None
@@ -104,7 +104,7 @@ def _of_script(token: str) -> tuple[str, ...] | None:
 
 
 @cache
-def _stemmed_in() -> frozenset[str]:
+def _stemmer_languages() -> frozenset[str]:
     return frozenset(Stemmer.algorithms())
 
 
@@ -116,19 +116,19 @@ def irregular_forms(kin: Iterable[str]) -> tuple[str, ...]:
 
 @cache
 def _irregular() -> Mapping[str, tuple[str, ...]]:
-    return {_stemmed(base, "english"): forms for base, forms in FORMS.items()}
+    return {_stem(base, "english"): forms for base, forms in FORMS.items()}
 
 
 @lru_cache(maxsize=1 << 16)
 def _stems(token: str, language: str) -> tuple[str, ...]:
-    plain, written = spelled(token)
+    plain, written = split_token(token)
     base = BASE_FORM.get(plain, plain) if language == "english" else plain
     if plain == written:
-        return (_stemmed(base, language),)
-    return (_stemmed(base, language), folded(_stemmed(written, language)))
+        return (_stem(base, language),)
+    return (_stem(base, language), folded(_stem(written, language)))
 
 
-def _stemmed(word: str, language: str) -> str:
+def _stem(word: str, language: str) -> str:
     return str(_stemmer(language).stemWord(word))
 
 

@@ -73,7 +73,7 @@ class Mention(msgspec.Struct, frozen=True):
     before: str = ""
 
 
-class Told(msgspec.Struct, frozen=True):
+class RoleStatement(msgspec.Struct, frozen=True):
     """Who somebody is to somebody: "my sister Ana".
 
     Attributes:
@@ -99,19 +99,22 @@ def mentions(text: str) -> list[Mention]:
     return [found for run in _runs(text) if (found := _mention(text, run)) is not None]
 
 
-def told(text: str) -> list[Told]:
+def role_statements(text: str) -> list[RoleStatement]:
     """Return who is said to be whose what."""
     hits = [(hit, False) for pattern in _TELLING for hit in pattern.finditer(text)]
     hits += [(hit, True) for hit in _WEAKLY.finditer(text)]
     return [
-        _told(hit, weak)
+        _role_statement(hit, weak)
         for hit, weak in hits
         if hit["name"][0].isupper() and folded(hit["name"].split()[0]) not in _NO_NAMES
     ]
 
 
-def role_asked(asked: str) -> tuple[str, str] | None:
-    """Return whose what is asked for, as `Told` has it: "my sister", "Tom's boss"; else None."""
+def parse_role(asked: str) -> tuple[str, str] | None:
+    """Return the owner and the role in "my sister" or "Tom's boss", as `RoleStatement` has them.
+
+    None for any other text.
+    """
     hit = _ASKED.fullmatch(asked.strip())
     if hit is None:
         return None
@@ -119,7 +122,7 @@ def role_asked(asked: str) -> tuple[str, str] | None:
 
 
 def roles_in(question: str) -> list[tuple[str, str]]:
-    """Return whose what a question speaks of, as `role_asked` has it: the longest role first."""
+    """Return whose what a question speaks of, as `parse_role` has it: the longest role first."""
     found = []
     for hit in _SPOKEN_OF.finditer(question):
         role = folded(hit["role"])
@@ -127,7 +130,7 @@ def roles_in(question: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def plain(name: str) -> str:
+def without_title(name: str) -> str:
     """Return a name without the titles before it."""
     parts = name.split()
     while len(parts) > 1 and folded(parts[0]).rstrip(".") in TITLES:
@@ -135,14 +138,14 @@ def plain(name: str) -> str:
     return " ".join(parts)
 
 
-def names(text: str, aliases: Iterable[Sequence[str]]) -> bool:
+def names_any(text: str, aliases: Iterable[Sequence[str]]) -> bool:
     """Say whether a text names what goes by any of these aliases, each as its folded words.
 
     An alias within another, longer name stands for that one: "Martha" is not in "Martha Jones".
     """
     known = {tuple(alias) for alias in aliases}
     said = [(words(mention.name), mention.opens) for mention in mentions(text)]
-    said += [(words(one.name), False) for one in told(text)]
+    said += [(words(one.name), False) for one in role_statements(text)]
     if any(name in known for name, _ in said):
         return True
     rest = f" {' '.join(words(text))} "
@@ -160,7 +163,7 @@ def _runs(text: str) -> Iterator[list[Token]]:
     run: list[Token] = []
     for token in _TOKEN.finditer(text):
         follows = run and _GAP.fullmatch(text, run[-1].end(), token.start())
-        stop = run and text[run[-1].end()] == "." and not _abbreviated(run[-1])
+        stop = run and text[run[-1].end()] == "." and not _is_abbreviation(run[-1])
         if not follows or stop or len(run) == _LONGEST or _OWNS.search(run[-1][0]):
             yield run
             run = []
@@ -172,7 +175,7 @@ def _runs(text: str) -> Iterator[list[Token]]:
     yield run
 
 
-def _abbreviated(token: Token) -> bool:
+def _is_abbreviation(token: Token) -> bool:
     return len(token[0]) == 1 or folded(token[0]) in TITLES
 
 
@@ -196,9 +199,9 @@ def _is_no_name(token: Token) -> bool:
     return folded(_OWNS.sub("", token[0])) in _NO_NAMES
 
 
-def _told(hit: re.Match[str], weak: bool) -> Told:
+def _role_statement(hit: re.Match[str], weak: bool) -> RoleStatement:
     name = takewhile(lambda word: word[0].isupper(), _OWNS.sub("", hit["name"]).split())
-    return Told(_owner(hit["owner"]), folded(hit["role"]), " ".join(name), weak)
+    return RoleStatement(_owner(hit["owner"]), folded(hit["role"]), " ".join(name), weak)
 
 
 def _owner(written: str) -> str:

@@ -14,24 +14,24 @@ from memorybus_providers.language.english import MONTHS, SILENT
 from memorybus_providers.language.languages import (
     COMPOUNDING,
     irregular_forms,
-    silent,
-    spoken,
+    likely_languages,
     stems_of,
+    stop_words_among,
 )
 from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
 from memorybus_providers.language.words import (
     MARK,
     SHORTEST_PART,
     Script,
-    asked,
     identifiers,
     is_han,
     pairs,
     parts_of,
     script_of,
-    spelled,
+    split_token,
     tokens,
     triples,
+    whole_words,
 )
 
 MAX_WORDS = 64
@@ -62,7 +62,7 @@ class Term(msgspec.Struct, frozen=True):
     Attributes:
         stem: what it is known by.
         forms: the tokens that stand for it in the index: those a reading knows, and after
-            `Vocabulary.known` those that are there.
+            `Vocabulary.look_up` those that are there.
         kin: the stems of its forms; empty if it has only the forms that it names.
         word: the word of the question, folded; empty in scripts without spaces.
         extra: whether it only adds to what others ask: it says nothing if it is unknown.
@@ -92,7 +92,7 @@ class Question(msgspec.Struct, frozen=True):
     years: frozenset[int]
     languages: tuple[str, ...] = ("english",)
 
-    def without(self, names: frozenset[str]) -> tuple[Term, ...]:
+    def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:
         """Return the terms that are not names of speakers; all of them if nothing else is left.
 
         A speaker's own utterances rarely say their name, the other side's do: as a search term
@@ -101,7 +101,7 @@ class Question(msgspec.Struct, frozen=True):
         kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
 
-    def read(self, texts: Iterable[str]) -> Iterator[list[str]]:
+    def read_texts(self, texts: Iterable[str]) -> Iterator[list[str]]:
         """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
         known = {form: term.stem for term in self.terms for form in term.forms}
         parted = any(form.startswith(MARK) for form in known)
@@ -120,13 +120,13 @@ class Question(msgspec.Struct, frozen=True):
         )
 
 
-def parse(text: str) -> Question:
+def parse_question(text: str) -> Question:
     """Read a question; any text is one."""
     named = identifiers(text)
-    said = tuple(dict.fromkeys((*asked(text), *named)))[:MAX_WORDS]
-    words = tuple(dict.fromkeys(spelled(token)[0] for token in said))
-    languages = spoken(words)
-    asked_for = _telling(said, silent(words, languages))
+    said = tuple(dict.fromkeys((*whole_words(text), *named)))[:MAX_WORDS]
+    words = tuple(dict.fromkeys(split_token(token)[0] for token in said))
+    languages = likely_languages(words)
+    asked_for = _without_stop_words(said, stop_words_among(words, languages))
     terms = {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
@@ -140,7 +140,7 @@ def stems(text: str) -> list[str]:
     return [min(stems_of(token, ("english",))) for token in tokens(text)]
 
 
-def chosen(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
+def choose_terms(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
     """Return the terms to search by: rarest first, within the declared bounds.
 
     Args:
@@ -158,49 +158,49 @@ def chosen(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
     return taken
 
 
-def expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
+def any_token_expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
     """Return the full-text expression that finds any of the tokens in any of the scopes.
 
     Args:
         tokens: tokens (see `words`).
-        scopes: what stands before the tokens of each scope (see `schema.prefix`).
+        scopes: what stands before the tokens of each scope (see `schema.scope_prefix`).
     """
     held = tuple(tokens)
     return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in held)
 
 
-def holding(phrases: Iterable[str], scopes: Sequence[str]) -> str:
+def all_words_expression(phrases: Iterable[str], scopes: Sequence[str]) -> str:
     """Return the full-text expression that finds all words of any of the phrases, in any order.
 
     English stop words are left out, as in the index.
 
     Args:
         phrases: folded words, parted by spaces.
-        scopes: see `expression`.
+        scopes: see `any_token_expression`.
     """
     return " OR ".join(
-        f"({' AND '.join(_spelled_anyhow(scope + word) for word in phrase)})"
+        f"({' AND '.join(_any_spelling(scope + word) for word in phrase)})"
         for scope in scopes
-        for phrase in searched(phrases)
+        for phrase in phrase_tokens(phrases)
     )
 
 
-def searched(phrases: Iterable[str]) -> list[list[str]]:
+def phrase_tokens(phrases: Iterable[str]) -> list[list[str]]:
     """Return the tokens of each phrase that an index may hold; none of one of stop words alone."""
     found = ([token for token in tokens(phrase) if token not in SILENT] for phrase in phrases)
     return [phrase for phrase in found if phrase]
 
 
-def _spelled_anyhow(word: str) -> str:
+def _any_spelling(word: str) -> str:
     return f'("{word}" OR "{word}{MARK}"*)'
 
 
-def _telling(said: Iterable[str], without: Collection[str]) -> list[str]:
-    return [token for token in said if spelled(token)[0] not in without]
+def _without_stop_words(said: Iterable[str], without: Collection[str]) -> list[str]:
+    return [token for token in said if split_token(token)[0] not in without]
 
 
 def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iterator[Term]:
-    plain, _ = spelled(token)
+    plain, _ = split_token(token)
     kind = script_of(plain)
     if kind != "spaced":
         yield from (Term(part, (part,), extra=True) for part in _parts(plain, kind))
@@ -231,11 +231,11 @@ def _parts(run: str, kind: Script) -> list[str]:
     if kind == "hangul":
         stem = _KOREAN_ENDING.sub("", run) or run
         return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
-    words = [word for word in _RUN_STOP_WORDS.split(run) if _tells(word)]
+    words = [word for word in _RUN_STOP_WORDS.split(run) if _is_more_than_ending(word)]
     return [part for word in words for part in (triples(word) if kind == "thai" else pairs(word))]
 
 
-def _tells(word: str) -> bool:
+def _is_more_than_ending(word: str) -> bool:
     """Say whether what is left between stop words is more than an ending."""
     return (
         is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))

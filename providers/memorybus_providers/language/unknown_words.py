@@ -8,7 +8,7 @@ letter, and those that it would be without its first or with its first two lette
 from typing import Final
 
 from memorybus_providers.language.query import Term
-from memorybus_providers.language.words import script_of, spelled
+from memorybus_providers.language.words import script_of, split_token
 
 MAX_UNKNOWN = 3
 """Unknown words of a question that are compared (G10)."""
@@ -28,13 +28,13 @@ Span = tuple[str, str]
 
 def may_mean_another(term: Term) -> bool:
     """Say whether a term is a word long enough, and no number, name in code or part of a word."""
-    word = spelled(term.forms[0])[0]
+    word = split_token(term.forms[0])[0]
     return len(word) >= _SHORTEST and word.isalpha() and script_of(word) == "spaced"
 
 
 def spans_near(token: str) -> list[Span]:
     """Return where the tokens are that may be near a token's word."""
-    word = spelled(token)[0]
+    word = split_token(token)[0]
     alone = (word[1:], word[1] + word[0] + word[2:])
     return [(word[0], word[0] + LAST), *((other, other + '"') for other in alone)]
 
@@ -47,14 +47,16 @@ def is_near(token: str, other: str) -> bool:
     >>> is_near("allergic", "allergies"), is_near("conference", "confession")
     (True, False)
     """
-    word = spelled(token)[0]
+    word = split_token(token)[0]
     differ = (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b)
     begin = next(differ, min(len(word), len(other)))
     kindred = begin >= _SHORTEST and begin >= _ALIKE * max(len(word), len(other))
-    return kindred or (abs(len(word) - len(other)) <= 1 and _slipped(word[begin:], other[begin:]))
+    return kindred or (
+        abs(len(word) - len(other)) <= 1 and _is_one_slip_apart(word[begin:], other[begin:])
+    )
 
 
-def _slipped(mine: str, theirs: str) -> bool:
+def _is_one_slip_apart(mine: str, theirs: str) -> bool:
     """Say whether one letter too many, too few, another, or two in turn are all the difference."""
     return (
         mine[1:] == theirs

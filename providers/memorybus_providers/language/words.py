@@ -95,11 +95,11 @@ def folded(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text, in order, as often as they occur; see the module."""
-    words = _words(text, _indexed)
-    return [*words, *identifiers(text)] if _odd(text) else words
+    words = _words(text, _index_tokens)
+    return [*words, *identifiers(text)] if _may_hold_identifiers(text) else words
 
 
-def asked(text: str) -> list[str]:
+def whole_words(text: str) -> list[str]:
     """Return the words of a text, each as one token; runs of scripts without spaces are whole."""
     return _words(text, _whole)
 
@@ -115,27 +115,27 @@ def parts_of(words: Iterable[str]) -> list[str]:
     """Return beginnings and ends of the long ones among some tokens, each after a `MARK`."""
     found = []
     for token in words:
-        plain = spelled(token)[0]
+        plain = split_token(token)[0]
         if LONG <= len(plain) <= _LONGEST_COMPOUND and plain.isalpha():
             cuts = range(SHORTEST_PART, len(plain) - SHORTEST_PART + 1)
             found += [MARK + part for cut in cuts for part in (plain[:cut], plain[cut:])]
     return list(dict.fromkeys(found))
 
 
-def _odd(text: str) -> bool:
+def _may_hold_identifiers(text: str) -> bool:
     plain = text.encode(errors="replace")
     kinds = plain.translate(_KINDS)
     return b"a.a" in plain.translate(_JOINTS) or b"aA" in kinds or b"a0" in kinds or b"A0" in kinds
 
 
-def spelled(token: str) -> tuple[str, str]:
+def split_token(token: str) -> tuple[str, str]:
     """Return a token's word without diacritics, and the word as it was written."""
     plain, _, written = token.partition(MARK)
     return plain, written or plain
 
 
 def script_of(run: str) -> Script:
-    """Return how a run of characters, as `asked` returns them, is cut."""
+    """Return how a run of characters, as `whole_words` returns them, is cut."""
     found = _RUNS.match(run)
     kind = found.lastgroup if found else None
     return kind if kind in {"han", "hangul", "thai"} else "spaced"  # type: ignore[return-value]
@@ -164,11 +164,11 @@ def _words(text: str, cut: Callable[[str], tuple[str, ...]]) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 15)
-def _indexed(word: str) -> tuple[str, ...]:
+def _index_tokens(word: str) -> tuple[str, ...]:
     """Return the tokens that the index holds of a word."""
     if word.isascii():
         return (word,)
-    return tuple(token for run in _RUNS.finditer(word) for token in _held(run))
+    return tuple(token for run in _RUNS.finditer(word) for token in _tokens_of_run(run))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -179,7 +179,7 @@ def _whole(word: str) -> tuple[str, ...]:
     return tuple(_token(run[0]) for run in _RUNS.finditer(word) if _plain(run[0]))
 
 
-def _held(run: re.Match[str]) -> list[str]:
+def _tokens_of_run(run: re.Match[str]) -> list[str]:
     text = _plain(run[0])
     if not text:
         return []

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from memorybus_providers.digests import key_of, paired
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import shown
+from memorybus_providers.postgres.texts import decode_text
 
 _SAID = """
 select facts.name, kind, speaker, at, tags, content, helpful, unhelpful from facts
@@ -54,17 +54,17 @@ def pairs(db: Connection, after: str = "") -> Iterator[tuple[str, str]]:
 
 def _keys(db: Connection) -> Iterator[tuple[str, Rows]]:
     for row, *names in db.execute(_SCOPES).fetchall():
-        scope = [shown(name) for name in names]
+        scope = [decode_text(name) for name in names]
         for kind, said in _KINDS.items():
             yield key_of(*scope, said), _rows(db, _KEPT, row, kind)
         yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
         yield key_of(*scope, "former"), _rows(db, _FORMER, row)
         yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
         for (name,) in db.execute(_SESSIONS, (row,)).fetchall():
-            yield key_of(*scope, "said", shown(name)), _rows(db, _SAID, row, name)
+            yield key_of(*scope, "said", decode_text(name)), _rows(db, _SAID, row, name)
 
 
 def _rows(db: Connection, query: str, *given: int | str) -> Rows:
     """Yield the rows of a query, which runs when the first is asked for."""
     for row in db.execute(query, given):
-        yield tuple(shown(one) if isinstance(one, str) else one for one in row)
+        yield tuple(decode_text(one) if isinstance(one, str) else one for one in row)

@@ -1,4 +1,4 @@
-"""All that the tables hold of somebody: given out, or erased.
+"""Exports or erases all that the tables hold of an owner.
 
 An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
 long; one that was broken off is begun again. Its last slice waits until no lane has a transaction
@@ -14,9 +14,9 @@ from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMe
 from memorybus_providers.postgres import memory_rows
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
-from memorybus_providers.postgres.texts import held, shown
+from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.postgres.writing import index
-from memorybus_providers.postgres.writing.places import erasing
+from memorybus_providers.postgres.writing.places import begin_erasure
 
 _SLICE = 1_000
 """Facts that are erased in one transaction."""
@@ -80,19 +80,19 @@ where scope = %s order by 1
 
 
 def owners(db: Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
-    """Yield each scope behind one, with the number of its facts, fetched by pages."""
+    """Yield each scope after `after`, with the number of its facts, fetched by pages."""
     last = after or ("", "", "")  # no agent has an empty name
-    while page := db.execute(_OWNERS, (*map(held, last), _PAGE)).fetchall():
+    while page := db.execute(_OWNERS, (*map(encode_text, last), _PAGE)).fetchall():
         for agent, person, workspace, facts in page:
-            last = (shown(agent), shown(person), shown(workspace))
+            last = (decode_text(agent), decode_text(person), decode_text(workspace))
             yield MemoryOwner(*last, int(facts))
 
 
-def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield what is kept of a scope, fetched by pages, in the transaction that `db` has open."""
     for row in sorted(PostgresFacts(db).scopes(scope)):
         owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
-        agent, person, workspace = (shown(name) for name in owner)
+        agent, person, workspace = (decode_text(name) for name in owner)
         for query in _HELD:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
@@ -102,7 +102,17 @@ def stored(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
 
 def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
     session, at, speaker, event, until, *name = more
-    said = (shown(text), *owner, kind, shown(session), at, shown(speaker), event, until, *name)
+    said = (
+        decode_text(text),
+        *owner,
+        kind,
+        decode_text(session),
+        at,
+        decode_text(speaker),
+        event,
+        until,
+        *name,
+    )
     return StoredMemory(*said)
 
 
@@ -119,15 +129,15 @@ class Erasure:
         with self._link.transaction(SECONDS, reading=True) as db:
             rows = PostgresFacts(db).scopes(scope)
         erased = sum(map(self._erase_scope, rows))
-        return Residue(erased, (self._left(),) if erased else ())
+        return Residue(erased, (self._residue_text(),) if erased else ())
 
     def _erase_scope(self, scope: int) -> int:
-        """Erase a scope's facts by slices, and with the last ones all else; count the facts."""
+        """Erase a scope's facts by slices, and all else with the last; return how many facts."""
         erased = 0
         while count := self._erase_slice(scope):
             erased += count
         with self._link.transaction(SECONDS) as db:
-            erasing(db)
+            begin_erasure(db)
             db.execute(_RESULTS, {"scope": scope})
             while count := _erase_some(db, scope):
                 erased += count
@@ -135,7 +145,7 @@ class Erasure:
             for statement in _REST:
                 db.execute(statement, {"scope": scope})
             if owner:
-                memory_rows.refresh_if_kept(db, Owner(*map(shown, owner)))
+                memory_rows.refresh_if_kept(db, Owner(*map(decode_text, owner)))
         return erased
 
     def _erase_slice(self, scope: int) -> int:
@@ -143,7 +153,7 @@ class Erasure:
             db.execute(_RESULTS, {"scope": scope})
             return _erase_some(db, scope)
 
-    def _left(self) -> str:
+    def _residue_text(self) -> str:
         return (
             f"the server keeps bytes of erased rows in the files of the schema {self._schema!r} "
             "until it uses their space again (vacuum full rewrites the tables), and in its "

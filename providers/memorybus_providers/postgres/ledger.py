@@ -53,13 +53,13 @@ class LaneTransaction(TransactionIds):
 
 
 class Ledger:
-    """What is known of the lanes that were worked on here. For one thread."""
+    """The lanes that were worked on here, and their latest event ids. For one thread."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._lanes: dict[str, AppliedIds] = {}
 
-    def opened(self, db: Connection, fence: Fence) -> LaneTransaction:
+    def open(self, db: Connection, fence: Fence) -> LaneTransaction:
         """Claim a lane for the transaction that `db` has open.
 
         Another owner's transaction is waited for: it ends before this one reads.

@@ -13,7 +13,7 @@ from memorybus_providers.postgres.options import Where
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 SECONDS = 10.0
-"""What one statement of a lane may take, and the wait for another transaction's lock."""
+"""Seconds that a statement of a lane may take, or its wait for another transaction's lock."""
 
 CONNECTING = 5
 """Seconds for a new connection; libpq knows no shorter ones than 2."""
@@ -26,7 +26,7 @@ _AGAIN: Final = (
     errors.QueryCanceled,
     errors.UniqueViolation,
 )
-"""What another try may not meet: locks and times, and who was first."""
+"""Errors that another try may not meet again: locks, time limits, a row that another made first."""
 
 _NOT_OURS: Final = (
     errors.InsufficientPrivilege,
@@ -56,8 +56,10 @@ class Link:
             Transient: a lock or a statement took too long.
             Unavailable: the server is away, full, or refuses us.
         """
-        with translated():
-            db = self._begun(_begin(self._where.schema, seconds, reading=reading))
+        with translating_errors():
+            db = self._begin_on_connection(
+                _begin_statement(self._where.schema, seconds, reading=reading)
+            )
             try:
                 yield db
                 db.execute("commit")
@@ -71,19 +73,19 @@ class Link:
             self._db.close()
             self._db = None
 
-    def _begun(self, begin: sql.Composed) -> Connection:
+    def _begin_on_connection(self, begin: sql.Composed) -> Connection:
         """Begin, on a new connection if the server has ended the one there was."""
         if self._db is not None:
             with suppress(psycopg.OperationalError):
                 self._db.execute(begin)
                 return self._db
             self.close()
-        self._db = db = connected(self._where)
+        self._db = db = connect(self._where)
         db.execute(begin)
         return db
 
     def _abandon(self, db: Connection) -> None:
-        """Roll back; who cannot be told that is left."""
+        """Roll back; a connection that cannot do so is closed."""
         try:
             db.execute("rollback")
         except psycopg.Error:
@@ -93,7 +95,7 @@ class Link:
 def confine(db: Connection, reader: str, scopes: Sequence[int]) -> None:
     """Let the open transaction read as a role, and see these scopes alone until it ends.
 
-    The server keeps to it, whatever a statement asks for: each table has a policy.
+    The server enforces that, whatever a statement asks for: each table has a policy.
     """
     with db.pipeline():
         named = ",".join(map(str, scopes))
@@ -101,7 +103,7 @@ def confine(db: Connection, reader: str, scopes: Sequence[int]) -> None:
         db.execute(sql.SQL("set local role {}").format(sql.Identifier(reader)))
 
 
-def connected(where: Where) -> Connection:
+def connect(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
     given: dict[str, Any] = {"password": where.password} if where.password else {}
     return psycopg.connect(
@@ -110,7 +112,7 @@ def connected(where: Where) -> Connection:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translating_errors() -> Iterator[None]:
     """Turn psycopg's errors into the provider's.
 
     What is about the data (SQLSTATE classes 22 and 23) passes: it is a bug of ours.
@@ -118,31 +120,31 @@ def translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        found = translation(error)
+        found = provider_error_of(error)
         if found is None:
             raise
         raise found from None
 
 
-def translation(error: psycopg.Error) -> ProviderError | None:
-    """Return what an error of the server or the connection leads to; None of one of ours.
+def provider_error_of(error: psycopg.Error) -> ProviderError | None:
+    """Return the provider's error for one of the server or the connection; None for a bug of ours.
 
-    No detail is told, in which the server quotes values.
+    The error's detail is left out, since the server quotes values in it.
     """
     said = error.diag.message_primary or (str(error).splitlines() or [""])[0]
     message = f"Postgres: {type(error).__name__}: {said}"[:_SHOWN]
     if isinstance(error, _AGAIN):
         return Transient(message)
     ours = isinstance(error, psycopg.DataError | psycopg.IntegrityError | psycopg.ProgrammingError)
-    return None if ours and not _refused(error) else Unavailable(message)
+    return None if ours and not _is_refusal(error) else Unavailable(message)
 
 
-def _refused(error: psycopg.Error) -> bool:
-    """Say whether it is about who we are, or about tables that are not there."""
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Say whether an error is about our privileges, or about missing tables."""
     return isinstance(error, _NOT_OURS)
 
 
-def _begin(schema: str, seconds: float, *, reading: bool) -> sql.Composed:
+def _begin_statement(schema: str, seconds: float, *, reading: bool) -> sql.Composed:
     """Return what begins a transaction, in one message."""
     mode = "isolation level repeatable read, read only" if reading else "read write"
     limit = max(1, round(seconds * 1000))

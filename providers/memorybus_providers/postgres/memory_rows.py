@@ -1,8 +1,8 @@
 """The agent's two stores as rows that providers of the two-method contract read (see `ethos`).
 
-``memory_rows(key, store, content, updated_at)`` has one row for each store of each owner. They are
-made of the facts that are kept of the stores, in the transaction that changes those: so what is
-taken back or erased is in no row, and a row is never behind. Nothing is read from them here.
+``memory_rows(key, store, content, updated_at)`` has one row for each store of each owner. The rows
+are made from the kept facts of the stores, in the transaction that changes those facts. So a row is
+never behind, and holds nothing that was taken back or erased. Nothing here reads them.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from memorybus.events import Scope, StoreName
 from memorybus_providers.adapters.owners import Owner, owner_of, session_key
 from memorybus_providers.folder_names import folder_of
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
-from memorybus_providers.postgres.texts import held, shown
+from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.remembering.notes import KINDS
 
 SEPARATOR = "\n§\n"
@@ -47,14 +47,14 @@ _STORES: Final[tuple[tuple[StoreName, str], ...]] = (("memory", _OF_OWNER), ("us
 def prepare(link: Link) -> None:
     """Make the table if it is missing, with a row for all that is kept so far."""
     with link.transaction(SECONDS) as db:
-        if _there(db):
+        if _has_table(db):
             return
         db.execute(_ALONE, ("table",))
-        if _there(db):
+        if _has_table(db):
             return
         db.execute(_TABLE)
         for names in db.execute(_OWNERS).fetchall():
-            _refresh(db, Owner(*map(shown, names)))
+            _refresh(db, Owner(*map(decode_text, names)))
 
 
 def refresh(db: Connection, scope: Scope) -> None:
@@ -63,18 +63,20 @@ def refresh(db: Connection, scope: Scope) -> None:
 
 
 def refresh_if_kept(db: Connection, owner: Owner) -> None:
-    """Do so for an owner, if there are rows at all: an erasure finds them without the option."""
-    if _there(db):
+    """Refresh an owner's rows if the table exists: an erasure may run without the option."""
+    if _has_table(db):
         _refresh(db, owner)
 
 
 def _refresh(db: Connection, owner: Owner) -> None:
-    """Write or delete an owner's rows. Who changes the same row waits, and then sees the rest."""
+    """Write or delete an owner's rows. Another transaction that changes the same row waits until
+    this one ends.
+    """
     keys: dict[StoreName, str] = {"memory": session_key(owner), "user": folder_of(owner.user)}
     names = {"agent": owner.agent, "person": owner.user, "workspace": owner.workspace}
     for store, whose in _STORES:
         db.execute(_ALONE, (keys[store],))
-        asked = {part: held(name) for part, name in names.items()}
+        asked = {part: encode_text(name) for part, name in names.items()}
         asked |= {"kind": KINDS[store], "between": SEPARATOR}
         row = db.execute(_ENTRIES.format(whose=whose), asked).fetchone()
         if row and row[0]:
@@ -83,6 +85,6 @@ def _refresh(db: Connection, owner: Owner) -> None:
             db.execute(_DROP, (keys[store], store))
 
 
-def _there(db: Connection) -> bool:
+def _has_table(db: Connection) -> bool:
     row = db.execute(_THERE).fetchone()
     return bool(row and row[0])

@@ -1,8 +1,8 @@
 """The tables, as numbered steps; each is applied once, by whoever comes first.
 
 The instances of all workers open at once: they take turns by an advisory lock. A step that was
-released is never changed. What stands in one scope stands together in every index, so that a look
-into it never meets another's rows.
+released is never changed. Every index keeps the rows of one scope together, so that a look into it
+never meets another's rows.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Final
 from memorybus.errors import Unavailable
 from psycopg import sql
 
-from memorybus_providers.postgres.link import Connection, connected, translated
+from memorybus_providers.postgres.link import Connection, connect, translating_errors
 from memorybus_providers.postgres.options import Where
 
 _TABLES = """
@@ -128,17 +128,17 @@ def migrate(where: Where) -> None:
     Raises:
         Unavailable: the server is away or refuses it, or a newer release wrote the tables.
     """
-    with translated(), connected(where) as db:
-        if _number(db, where.schema) != len(MIGRATIONS):
-            with _alone(db, where.schema):
+    with translating_errors(), connect(where) as db:
+        if _last_step(db, where.schema) != len(MIGRATIONS):
+            with _exclusively(db, where.schema):
                 _migrate(db, where.schema)
         if where.reader and not _may_read(db, where):
-            with _alone(db, where.schema):
+            with _exclusively(db, where.schema):
                 _grant(db, where)
 
 
 @contextmanager
-def _alone(db: Connection, schema: str) -> Iterator[None]:
+def _exclusively(db: Connection, schema: str) -> Iterator[None]:
     """Open a transaction while no other instance changes the schema."""
     with db.transaction():
         db.execute(sql.SQL("set local statement_timeout = {}").format(round(_WAIT * 1000)))
@@ -163,7 +163,7 @@ def _grant(db: Connection, where: Where) -> None:
 
 
 def _migrate(db: Connection, schema: str) -> None:
-    known = _number(db, schema)
+    known = _last_step(db, schema)
     if known > len(MIGRATIONS):
         raise Unavailable(
             f"the schema {schema!r} was written by a newer release (step {known}, known "
@@ -178,7 +178,7 @@ def _migrate(db: Connection, schema: str) -> None:
         db.execute("insert into migrations values (%s)", (number,))
 
 
-def _number(db: Connection, schema: str) -> int:
+def _last_step(db: Connection, schema: str) -> int:
     """Return the number of the last step that was applied; 0 if there are no tables."""
     there = db.execute(
         "select 1 from information_schema.tables"

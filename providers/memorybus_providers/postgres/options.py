@@ -71,7 +71,7 @@ class Where(msgspec.Struct, frozen=True):
         return f"Where(schema={self.schema!r})"
 
 
-def meaning(config: ProviderConfig) -> MeaningOptions:
+def meaning_options(config: ProviderConfig) -> MeaningOptions:
     """Return an instance's options of search by meaning.
 
     Raises:
@@ -81,7 +81,7 @@ def meaning(config: ProviderConfig) -> MeaningOptions:
     return options_of(msgspec.structs.replace(config, options=given))
 
 
-def where(config: ProviderConfig) -> Where:
+def read_where(config: ProviderConfig) -> Where:
     """Return where an instance's tables are.
 
     Raises:

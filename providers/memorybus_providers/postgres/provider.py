@@ -45,8 +45,8 @@ class PostgresProvider(FactProvider):
                 f"provider {config.name}: {error.name} is missing; install it with: "
                 "pip install 'memorybus[postgres]'"
             ) from error
-        self._where = options.where(config)
-        self._options = options.meaning(config)
+        self._where = options.read_where(config)
+        self._options = options.meaning_options(config)
         self._keeps_rows = options.keeps_rows(config)
         self._rows: PostgresStore | None = None
         self.embeds_by_service = self._options.by_service
@@ -77,7 +77,9 @@ class PostgresProvider(FactProvider):
             with closing(Link(self._where)) as link:
                 memory_rows.prepare(link)
         store = (
-            PostgresStore(self._where, meaning.searching) if meaning else PostgresStore(self._where)
+            PostgresStore(self._where, meaning.make_search)
+            if meaning
+            else PostgresStore(self._where)
         )
         self.facts = store
         self._rows = store if self._keeps_rows else None

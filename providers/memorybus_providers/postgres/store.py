@@ -17,7 +17,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres import digest, ledger, memory_rows
-from memorybus_providers.postgres.erasure import Erasure, owners, stored
+from memorybus_providers.postgres.erasure import Erasure, owners, stored_memories
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import Ledger
 from memorybus_providers.postgres.link import SECONDS, Connection, Link, confine
@@ -51,7 +51,7 @@ class OpenTransaction:
     def __init__(self, db: Connection, places: Places) -> None:
         """Write through `db`."""
         self.utterances = Utterances(db, places)
-        self.kept = Notes(db, places)
+        self.notes = Notes(db, places)
         self.corrections = Corrections(db, places)
         self.judgements = Judgements(db, places)
         self.results = Results(db)
@@ -90,7 +90,7 @@ class PostgresStore:
     def lane(self, fence: Fence) -> Iterator[Transaction]:
         """Open the transaction of a lane's owner."""
         with self._transaction() as parts:
-            yield self._ledger.opened(parts.db, fence)
+            yield self._ledger.open(parts.db, fence)
 
     @contextmanager
     def writing(self, *, in_order: bool = False) -> Iterator[OpenTransaction]:
@@ -105,7 +105,7 @@ class PostgresStore:
 
     @contextmanager
     def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
-        """Read from one snapshot; inside a lane's transaction, what that has written."""
+        """Read from one snapshot; inside a lane's transaction also see what that has written."""
         if self._open is not None:
             self._open.utterances.flush()
             yield self._searching(self._open.db, self._open.source)
@@ -117,7 +117,7 @@ class PostgresStore:
             yield self._searching(db, source)
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
-        """Count one retrieval of each fact that nobody else holds."""
+        """Count one retrieval of each fact that no other transaction has locked."""
         if self._open is not None:
             self._open.db.execute(_RETRIEVED, (list(rows),))
             return
@@ -141,7 +141,7 @@ class PostgresStore:
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield what `erase` would erase, from one snapshot."""
         with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
-            yield from stored(db, scope)
+            yield from stored_memories(db, scope)
 
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts, from one snapshot."""

@@ -1,7 +1,7 @@
-"""Texts as Postgres can hold them: no zero character, no lone surrogate; pure.
+"""Encodes texts for Postgres, which takes no zero character and no lone surrogate; pure.
 
-A zero character is spelled by two characters of private use, and read back as it was: no two texts
-are held alike, so that no two people's ids are, either.
+A zero character is written as two characters of private use, and decoded to what it was. So no two
+texts are held alike, and no two people's ids.
 """
 
 from memorybus_providers.ranking.facts import clean
@@ -12,8 +12,8 @@ LONGEST_NAME = 200
 """Characters of a word or name that is looked up in an index, and of a token (G10)."""
 
 
-def held(text: str) -> str:
-    """Return a text as it is held.
+def encode_text(text: str) -> str:
+    """Return a text as Postgres can hold it.
 
     >>> shown(held("a\\0b\\ue000")) == "a\\0b\\ue000"
     True
@@ -24,8 +24,8 @@ def held(text: str) -> str:
     return text
 
 
-def shown(text: str) -> str:
-    """Return a held text as it was."""
+def decode_text(text: str) -> str:
+    """Return an encoded text as it was."""
     if _ESCAPE in text:
         return text.replace(_ZERO, "\0").replace(_ITSELF, _ESCAPE)
     return text

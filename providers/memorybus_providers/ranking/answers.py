@@ -37,7 +37,7 @@ _AT_NAME = re.compile(rf"\b(?:in|at|to|from|near|visit\w*) (?:the )?(?!I\b|{_DAT
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z]\w|[\"“][A-Z]")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class AnswerKind(msgspec.Struct, frozen=True):
     """A kind of answer.
 
     Attributes:
@@ -71,28 +71,28 @@ def _names_any(words: frozenset[str], text: str) -> bool:
     return not words.isdisjoint(_WORD.findall(text.lower()))
 
 
-KINDS: Final[Mapping[str, Wanted]] = MappingProxyType(
+KINDS: Final[Mapping[str, AnswerKind]] = MappingProxyType(
     {
-        "time": Wanted(
+        "time": AnswerKind(
             re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|week|month|year|time)\b"),
             _tells_time,
             1.5,
         ),
-        "number": Wanted(
+        "number": AnswerKind(
             re.compile(r"\bhow (?:many|much|long|often|old|far)\b"), _tells_number, 1.4
         ),
-        "place": Wanted(
+        "place": AnswerKind(
             re.compile(r"^where\b|\b(?:what|which) (?:city|country|state|place|town)\b"),
             _tells_place,
             1.6,
         ),
-        "name": Wanted(re.compile(r"^(?:what|which)\b"), _tells_name, 1.2),
+        "name": AnswerKind(re.compile(r"^(?:what|which)\b"), _tells_name, 1.2),
     }
 )
 """The kinds, by what they tell; the first that a question asks for is the one it wants."""
 
 
-def wanted(question: str) -> Wanted | None:
+def wanted_kind(question: str) -> AnswerKind | None:
     """Return the kind of answer that a question wants, or None.
 
     Args:

@@ -18,7 +18,7 @@ LEAST_SHARE = 0.5
 filled by a quarter, half as much."""
 
 
-def worth(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
+def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
     """Yield the facts that are worth their room, in their order.
 
     Args:

@@ -37,7 +37,7 @@ _MEANING = ""
 """Stands for the meaning of the whole question, beside its terms."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class WeighedFact(msgspec.Struct, frozen=True):
     """What weighing needs to know of a fact.
 
     Attributes:
@@ -70,7 +70,7 @@ class Weight(msgspec.Struct, frozen=True):
 
 
 def weights(
-    places: Sequence[Place], rarity: Mapping[str, float], meant: Mapping[int, float]
+    places: Sequence[WeighedFact], rarity: Mapping[str, float], meant: Mapping[int, float]
 ) -> dict[int, Weight]:
     """Return how much speaks for each fact; those for which nothing speaks are left out.
 
@@ -79,7 +79,7 @@ def weights(
         rarity: of each term asked for, by its stem; rare terms count more.
         meant: what facts gain by their meaning, by their rows.
     """
-    said = _said(places, rarity)
+    said = _own_amounts(places, rarity)
     for fact in meant.keys() & said.keys():
         said[fact] = {**said[fact], _MEANING: meant[fact]}
     squared = {
@@ -88,13 +88,13 @@ def weights(
     }
     at = {place.place: place for place in places if place.place}
     sessions = _sessions(places, squared)
-    together = {place.id: _together(_sources(place, squared, at, sessions)) for place in places}
+    together = {place.id: _combine(_sources(place, squared, at, sessions)) for place in places}
     return {
         fact: _weight(said.get(fact, _NOTHING), total) for fact, total in together.items() if total
     }
 
 
-def _said(places: Sequence[Place], rarity: Mapping[str, float]) -> dict[int, Amounts]:
+def _own_amounts(places: Sequence[WeighedFact], rarity: Mapping[str, float]) -> dict[int, Amounts]:
     """Return what each fact says itself, if anything: BM25, term by term."""
     counts = {
         place.id: Counter(filter(rarity.__contains__, place.words))
@@ -116,7 +116,7 @@ def _damping(length: float) -> float:
     return K1 * (1 - B + B * length)
 
 
-def _sessions(places: Sequence[Place], squared: Mapping[int, Amounts]) -> dict[int, Amounts]:
+def _sessions(places: Sequence[WeighedFact], squared: Mapping[int, Amounts]) -> dict[int, Amounts]:
     """Return the most that is said of each term in each session."""
     most: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for place in places:
@@ -129,9 +129,9 @@ def _sessions(places: Sequence[Place], squared: Mapping[int, Amounts]) -> dict[i
 
 
 def _sources(
-    place: Place,
+    place: WeighedFact,
     squared: Mapping[int, Amounts],
-    at: Mapping[tuple[int, int], Place],
+    at: Mapping[tuple[int, int], WeighedFact],
     sessions: Mapping[int, Amounts],
 ) -> Iterator[tuple[float, Amounts]]:
     """Yield what speaks for a fact, with its weight."""
@@ -154,7 +154,7 @@ def _weight(said: Amounts, total: float) -> Weight:
     return Weight(own - meaning, meaning, total - own, total)
 
 
-def _together(sources: Iterator[tuple[float, Amounts]]) -> float:
+def _combine(sources: Iterator[tuple[float, Amounts]]) -> float:
     sums: dict[str, float] = {}
     for weight, squares in sources:
         square = weight * weight

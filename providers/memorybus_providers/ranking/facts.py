@@ -25,17 +25,17 @@ _EVENT = 5
 _KEPT = 14
 
 
-def mark_of(session: str) -> str:
+def mark_of_session(session: str) -> str:
     """Return the digits that stand for a session in the names of what was said in it."""
     return text_digest(clean(session))[:_MARK]
 
 
-def said_name(mark: str, event_id: bytes, piece: int) -> str:
+def name_of_said(mark: str, event_id: bytes, piece: int) -> str:
     """Return the name of something said: the piece `piece` of an event, from 0."""
     return f"{mark}{event_id[-_EVENT:].hex()}-{piece}"
 
 
-def kept_name(scope: Scope, kind: str, content: str) -> str:
+def name_of_kept(scope: Scope, kind: str, content: str) -> str:
     """Return the name of something kept."""
     whose = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
     return derived_id(*whose, kind, content)[-_KEPT:]

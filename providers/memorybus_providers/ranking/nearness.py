@@ -14,7 +14,7 @@ STEEPNESS = 2.0
 """The power of nearness: what is hardly near gains next to nothing."""
 
 
-def amounts(
+def meaning_amounts(
     near: Mapping[int, float], rarity: Mapping[str, float], held: Iterable[Iterable[str]]
 ) -> dict[int, float]:
     """Return what each near fact gains.

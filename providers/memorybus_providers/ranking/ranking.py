@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from memorybus_providers.language.query import Question, parse
+from memorybus_providers.language.query import Question, parse_question
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import evidence, nearness
-from memorybus_providers.ranking.answers import Wanted, wanted
+from memorybus_providers.ranking.answers import AnswerKind, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
-from memorybus_providers.ranking.evidence import Place, Weight
+from memorybus_providers.ranking.evidence import WeighedFact, Weight
 
 SPEAKER = 1.6
 """Factor of a fact whose speaker the question names."""
@@ -111,7 +111,7 @@ class Corpus(msgspec.Struct, frozen=True):
         return math.log(1 + (self.size + 0.5) / (found + 0.5))
 
     @property
-    def asked(self) -> float:
+    def rarity_of_question(self) -> float:
         """The rarity of all that is asked for, of the `RAREST` terms if there are more.
 
         That a word is in no fact says little where there are few facts, and counts less there.
@@ -145,7 +145,7 @@ class Scored(msgspec.Struct, frozen=True):
     fit: float = 1.0
 
 
-def ranked(
+def rank_facts(
     question: Question,
     hits: Sequence[Fact],
     around: Sequence[Fact],
@@ -171,18 +171,18 @@ def ranked(
         if not names.isdisjoint(folded(speaker).split())
     }
     stated = [
-        _stated(fact, weights[fact.id], _circumstances(question, fact, speakers))
+        _candidate(fact, weights[fact.id], _circumstance_factors(question, fact, speakers))
         for fact in facts
         if fact.id in weights
     ]
-    wants, asked = wanted(" ".join(question.words)), corpus.asked or 1.0
+    wants, asked = wanted_kind(" ".join(question.words)), corpus.rarity_of_question or 1.0
     likely = heapq.nlargest(CLOSELY, stated, key=lambda one: (one.score, one.fact.id))
-    scored = [_scored(one, wants, near.get(one.fact.id), asked) for one in likely]
+    scored = [_score(one, wants, near.get(one.fact.id), asked) for one in likely]
     told = _answers_first(question, scored)
     return sorted(told, key=lambda one: (-one.score, -one.fact.id))
 
 
-class _Stated(NamedTuple):
+class _Candidate(NamedTuple):
     """A fact with all that is known of it without a closer look."""
 
     fact: Fact
@@ -191,8 +191,8 @@ class _Stated(NamedTuple):
     score: float
 
 
-def _stated(fact: Fact, weight: Weight, factors: Mapping[str, float]) -> _Stated:
-    return _Stated(fact, weight, factors, weight.total * math.prod(factors.values()))
+def _candidate(fact: Fact, weight: Weight, factors: Mapping[str, float]) -> _Candidate:
+    return _Candidate(fact, weight, factors, weight.total * math.prod(factors.values()))
 
 
 def _weights(
@@ -204,14 +204,14 @@ def _weights(
 ) -> dict[int, Weight]:
     """Return how much speaks for each fact by words, meaning and place."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    said = list(question.read(_text(fact) for fact in hits))
+    said = list(question.read_texts(_text(fact) for fact in hits))
     places = [
-        Place(fact.id, fact.place, words, asks(fact.content))
+        WeighedFact(fact.id, fact.place, words, asks(fact.content))
         for fact, words in zip(hits, said, strict=True)
     ]
-    places += [Place(fact.id, fact.place) for fact in around]
+    places += [WeighedFact(fact.id, fact.place) for fact in around]
     held = [rarity.keys() & words for words in said]
-    meant = nearness.amounts(near, rarity, held) if near else {}
+    meant = nearness.meaning_amounts(near, rarity, held) if near else {}
     return evidence.weights(places, rarity, meant)
 
 
@@ -229,7 +229,7 @@ def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Sco
 
 
 def _says_more(content: str, asked: Collection[str]) -> bool:
-    return any(term.stem not in asked for term in parse(content).terms)
+    return any(term.stem not in asked for term in parse_question(content).terms)
 
 
 def _next_place(fact: Fact) -> tuple[int, int] | None:
@@ -241,31 +241,33 @@ def _text(fact: Fact) -> str:
     return f"{fact.tags} {text}" if fact.tags else text
 
 
-def _scored(one: _Stated, wants: Wanted | None, near: float | None, asked: float) -> Scored:
+def _score(one: _Candidate, wants: AnswerKind | None, near: float | None, asked: float) -> Scored:
     amounts = {
         _WORDS: one.weight.words,
         "meaning": one.weight.meaning,
         "conversation": one.weight.around,
     }
-    looks = _looks(one.fact, wants)
+    looks = _look_factors(one.fact, wants)
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
     score = one.score * math.prod(looks.values())
     return Scored(one.fact, score, parts, near, fit=score / asked)
 
 
-def _circumstances(question: Question, fact: Fact, speakers: Collection[str]) -> dict[str, float]:
+def _circumstance_factors(
+    question: Question, fact: Fact, speakers: Collection[str]
+) -> dict[str, float]:
     """Return the factors of who said it and when, and of what became of it since."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
         "used": 1 + USED * min(fact.retrieved, USES),
         "speaker": SPEAKER if fact.speaker in speakers else 1.0,
-        "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
+        "time": _time_factor(question, fact.at) if question.months or question.years else 1.0,
         "kept": KEPT if fact.place is None else 1.0,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
-def _looks(fact: Fact, wants: Wanted | None) -> dict[str, float]:
+def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
     """Return the factors of what a text looks like."""
     factors = {
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
@@ -275,7 +277,7 @@ def _looks(fact: Fact, wants: Wanted | None) -> dict[str, float]:
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
-def _in_time(question: Question, at: int) -> float:
+def _time_factor(question: Question, at: int) -> float:
     said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
     if question.months:
         year_fits = not question.years or said.year in question.years

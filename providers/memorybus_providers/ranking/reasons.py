@@ -3,18 +3,18 @@
 import re
 
 from memorybus_providers.base import Why
-from memorybus_providers.language.query import parse
+from memorybus_providers.language.query import parse_question
 from memorybus_providers.ranking.ranking import LOOKED_AT, Scored
 
 _WORD = re.compile(r"[^\W_]+")
 
 
-def why(question: str, scored: Scored) -> Why:
+def explain(question: str, scored: Scored) -> Why:
     """Return the words that a fact shares with a question, and what its score is made of.
 
     A fact that shares none was found by the conversation around it.
     """
-    asked = parse(question)
+    asked = parse_question(question)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if asked.asks_for(word))
     return Why(matched, scored.near, dict(scored.parts))

@@ -12,15 +12,15 @@ from memorybus_providers.truth.changes import Correction
 class KeepsUtterances(Protocol):
     """Facts that were said: they keep their session's order, so that recall looks around them."""
 
-    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append an event's utterances to its session, verbatim; a blank one says nothing."""
         ...
 
-    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append what the lineage has not stored yet: a compression repeats its turns."""
         ...
 
-    def introduce(self, name: str, ctx: HookContext) -> None:
+    def add_speaker(self, name: str, ctx: HookContext) -> None:
         """Remember that somebody of this name speaks in this scope."""
         ...
 
@@ -59,7 +59,7 @@ class KeepsCorrections(Protocol):
     """What was put right by tool."""
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Put right a fact, known by its name or else by a text it holds, by a note."""
+        """Correct a fact, known by its name or else by a text that it holds, with a note."""
         ...
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
@@ -71,18 +71,18 @@ class KeepsJudgements(Protocol):
     """Feedback on facts, which may come before its fact."""
 
     def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
-        """Judge the fact of this name in the context's scope; return the trust in it, if it is."""
+        """Judge the fact of this name in the context's scope; return its trust, if it exists."""
         ...
 
 
 class KeepsResults(Protocol):
-    """Results of writing tools, so that a call that comes again changes nothing."""
+    """Results of writing tools, so that a repeated call changes nothing."""
 
-    def of(self, event_id: str) -> str | None:
+    def get(self, event_id: str) -> str | None:
         """Return the result of a call that was run before."""
         ...
 
-    def keep(self, event_id: str, result: str) -> None:
+    def put(self, event_id: str, result: str) -> None:
         """Remember a result; the oldest beyond `RESULTS_KEPT` are forgotten."""
         ...
 
@@ -96,7 +96,7 @@ class Parts(Protocol):
         ...
 
     @property
-    def kept(self) -> KeepsNotes:
+    def notes(self) -> KeepsNotes:
         """What was kept."""
         ...
 

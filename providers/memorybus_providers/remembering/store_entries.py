@@ -16,8 +16,8 @@ class StoreEntries(ABC):
         """Keep a note; see `KeepsNotes.add`."""
 
     @abstractmethod
-    def end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
-        """Take away the fact that a text means, if there is one; keep what it said as former.
+    def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Remove the fact that a text means, if there is one; keep what it said as a former entry.
 
         That is the fact equal to it, else the only one that contains it; of several none. Facts
         of the event's own scope come first, then the others of the same store: the memory of the
@@ -38,9 +38,9 @@ class StoreEntries(ABC):
         """
         text = clean(content)
         if text and not text.isspace():
-            self.end(kind, old_text, facts.kept_name(ctx.scope, kind, text), ctx)
+            self.end_entry(kind, old_text, facts.name_of_kept(ctx.scope, kind, text), ctx)
             self.add(Note(kind, content), ctx)
 
     def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
         """Remove the fact that `old_text` means, if there is one."""
-        self.end(kind, old_text, "", ctx)
+        self.end_entry(kind, old_text, "", ctx)

@@ -24,17 +24,17 @@ class Utterance(msgspec.Struct, frozen=True):
     tags: str = ""
 
 
-def said(event: TurnCompleted) -> Iterable[Utterance]:
+def turn_utterances(event: TurnCompleted) -> Iterable[Utterance]:
     """Return a turn's utterances; its messages stand in where neither side is given as text."""
     if not event.user and not event.assistant:
-        return spoken(event.messages)
+        return message_utterances(event.messages)
     return (
         Utterance("user", event.user_name or "user", event.user),
         Utterance("assistant", event.assistant_name or "assistant", event.assistant),
     )
 
 
-def delegated(event: Delegated) -> Iterable[Utterance]:
+def delegation_utterances(event: Delegated) -> Iterable[Utterance]:
     """Return a task and, right after it, its result: who finds one finds the other."""
     return [
         Utterance("delegation", speaker, text, tags=event.child_session)
@@ -42,7 +42,7 @@ def delegated(event: Delegated) -> Iterable[Utterance]:
     ]
 
 
-def spoken(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
+def message_utterances(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
     """Yield what people and agents said in chat messages; tools' output and images are not."""
     for message in messages:
         role = message.get("role")
@@ -52,7 +52,7 @@ def spoken(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
                 yield Utterance(kind or str(role), speaker, text)
 
 
-def pieces(utterances: Iterable[Utterance]) -> Iterator[Piece]:
+def numbered_passages(utterances: Iterable[Utterance]) -> Iterator[Piece]:
     """Yield the passages of an event's utterances, numbered whichever of them are stored."""
     number = 0
     for one in utterances:
@@ -61,9 +61,9 @@ def pieces(utterances: Iterable[Utterance]) -> Iterator[Piece]:
             number += 1
 
 
-def unsaid(utterances: Iterable[Utterance], before: Iterable[str]) -> list[Piece]:
+def unsaid_passages(utterances: Iterable[Utterance], before: Iterable[str]) -> list[Piece]:
     """Return the passages, each once, that are not among the texts that were said before."""
-    found = list(pieces(utterances))
+    found = list(numbered_passages(utterances))
     texts = {text for _, _, text in found}
     new = texts - {text for text in before if text in texts}
     first = {text: number for number, _, text in reversed(found) if text in new}

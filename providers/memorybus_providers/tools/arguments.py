@@ -252,7 +252,7 @@ def schemas() -> list[dict[str, Any]]:
     ]
 
 
-def parsed(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
+def parse_call(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
     """Return a call's arguments, or what is wrong with them in a sentence for the model."""
     kind = ARGUMENTS.get(tool)
     if kind is None:
@@ -260,13 +260,13 @@ def parsed(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
     try:
         call = msgspec.convert(dict(arguments), kind)
         if isinstance(call, Search):
-            moment(call.as_of)
+            parse_time(call.as_of)
     except ValueError as error:  # msgspec's are such
         return f"{tool}: {error}"
     return call
 
 
-def moment(text: str) -> int | None:
+def parse_time(text: str) -> int | None:
     """Return an ISO date or time as milliseconds, UTC if it names no zone; None if it is empty.
 
     Raises:

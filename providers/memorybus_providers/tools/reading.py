@@ -17,9 +17,16 @@ from memorybus_providers.tools.arguments import (
     Related,
     Search,
     SessionSearch,
-    moment,
+    parse_time,
 )
-from memorybus_providers.tools.shown import Result, described, iso, listed, marked, shown
+from memorybus_providers.tools.shown import (
+    Result,
+    iso,
+    show_entity,
+    show_fact,
+    show_facts,
+    show_scored,
+)
 
 
 class ReadingTools:
@@ -40,22 +47,22 @@ class ReadingTools:
             case Search():
                 scored = self._search(call, whose)
                 found = [one.fact for one in scored]
-                result: Result = {"results": marked(scored)}
+                result: Result = {"results": show_scored(scored)}
             case Probe():
                 entity, found = self._probe(call, whose)
-                told = marked(self._standings.marked(found, whose))
-                result = {"entity": described(entity), "results": told}
+                told = show_scored(self._standings.mark(found, whose))
+                result = {"entity": show_entity(entity), "results": told}
             case Related():
                 result = self._related(call, whose)
             case Reason():
                 result = self._reason(call, whose)
             case Contradict():
                 found = self._standings.rivals(call.statement, whose)[: call.limit]
-                result = {"results": listed(found)}
+                result = {"results": show_facts(found)}
             case Listing():
-                kept = self._source.kept(call.category, whose)
+                kept = self._source.kept_facts(call.category, whose)
                 found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
-                result = {"results": marked(self._standings.marked(found, whose))}
+                result = {"results": show_scored(self._standings.mark(found, whose))}
             case SessionSearch():
                 result = self._sessions(call, whose)
         return {"ok": True, **result}, found
@@ -68,7 +75,7 @@ class ReadingTools:
     def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
         found = [
             one
-            for one in self._search_by.answer(call.query, whose, call.about, moment(call.as_of))
+            for one in self._search_by.answer(call.query, whose, call.about, parse_time(call.as_of))
             if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
         ]
         return found[: call.limit]
@@ -76,18 +83,18 @@ class ReadingTools:
     def _related(self, call: Related, whose: RecallScope) -> Result:
         entity, companions = self._connections.related(call.entity, whose)
         related = [
-            {"name": one.name, "facts": len(one.facts), "newest": shown(one.facts[0])}
+            {"name": one.name, "facts": len(one.facts), "newest": show_fact(one.facts[0])}
             for one in companions[: call.limit]
         ]
-        return {"entity": described(entity), "related": related}
+        return {"entity": show_entity(entity), "related": related}
 
     def _reason(self, call: Reason, whose: RecallScope) -> Result:
         entities, joint, bridges = self._connections.reason(call.entities, whose)
         return {
-            "entities": [described(entity) for entity in entities],
-            "results": listed(joint[: call.limit]),
+            "entities": [show_entity(entity) for entity in entities],
+            "results": show_facts(joint[: call.limit]),
             "through": [
-                {"name": one.name, "facts": listed(one.facts)} for one in bridges[: call.limit]
+                {"name": one.name, "facts": show_facts(one.facts)} for one in bridges[: call.limit]
             ],
         }
 
@@ -103,6 +110,6 @@ class ReadingTools:
     def _session(self, hit: Fact, reach: int, whose: RecallScope) -> Result:
         said = [
             {"speaker": one.speaker, "text": one.content, "at": iso(one.at), "hit": one == hit}
-            for one in self._source.around(hit, reach, whose)
+            for one in self._source.utterances_around(hit, reach, whose)
         ]
         return {"session": hit.session, "at": iso(hit.at), "id": hit.name, "said": said}

@@ -10,28 +10,28 @@ from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 Result = dict[str, Any]
 
 
-def failed(why: str) -> Result:
-    """Return the result of a call that did nothing."""
+def failure_result(why: str) -> Result:
+    """Return the result of a call that failed and changed nothing."""
     return {"ok": False, "error": why}
 
 
-def listed(found: Iterable[Fact]) -> list[Result]:
+def show_facts(found: Iterable[Fact]) -> list[Result]:
     """Return facts as they are shown."""
-    return [shown(fact) for fact in found]
+    return [show_fact(fact) for fact in found]
 
 
-def marked(found: Iterable[Scored]) -> list[Result]:
+def show_scored(found: Iterable[Scored]) -> list[Result]:
     """Return facts as they are shown, with what became of them."""
-    return [shown(one.fact, one.until, one.before) for one in found]
+    return [show_fact(one.fact, one.until, one.before) for one in found]
 
 
-def described(entity: Entity) -> Result:
+def show_entity(entity: Entity) -> Result:
     """Return an entity as it is shown."""
     aliases, roles = list(entity.aliases), list(entity.roles)
     return {"name": entity.name, "kind": entity.kind, "aliases": aliases, "roles": roles}
 
 
-def shown(fact: Fact, until: int = 0, before: str = "") -> Result:
+def show_fact(fact: Fact, until: int = 0, before: str = "") -> Result:
     """Return a fact as it is shown."""
     marks = {"until": iso(until)} if until else {}
     marks |= {"before": before} if before else {}

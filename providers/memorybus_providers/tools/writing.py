@@ -8,7 +8,7 @@ from memorybus_providers.language.mentions import words
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
-from memorybus_providers.tools.shown import Result, failed, shown
+from memorybus_providers.tools.shown import Result, failure_result, show_fact
 
 
 class WritingTools:
@@ -21,11 +21,11 @@ class WritingTools:
 
     def write(self, call: Writing, ctx: HookContext) -> Result:
         """Run a tool once per event id; a call that comes again gets its first result."""
-        before = self._parts.results.of(ctx.event_id)
+        before = self._parts.results.get(ctx.event_id)
         if before is not None:
             return dict(json.loads(before))
         result = self._run(call, ctx)
-        self._parts.results.keep(ctx.event_id, json.dumps(result))
+        self._parts.results.put(ctx.event_id, json.dumps(result))
         return result
 
     def _run(self, call: Writing, ctx: HookContext) -> Result:
@@ -39,25 +39,25 @@ class WritingTools:
 
     def _correct(self, call: Correct, ctx: HookContext) -> Result:
         if bool(call.fact_id) is bool(call.old_text.strip()):
-            return failed("memory_correct: give fact_id or old_text, and not both")
+            return failure_result("memory_correct: give fact_id or old_text, and not both")
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
-        name = self._parts.kept.add(note, ctx) or ""
+        name = self._parts.notes.add(note, ctx) or ""
         made = self._parts.corrections.add(call.fact_id, call.old_text, name, ctx)
         whose = RecallScope.own(ctx.scope)
         near = (
-            self._source.called([call.fact_id], whose).values()
+            self._source.facts_by_name([call.fact_id], whose).values()
             if call.fact_id
-            else self._source.holding([words(call.old_text)], whose)
+            else self._source.facts_holding([words(call.old_text)], whose)
         )
-        replaced = [shown(fact) for fact in near if made.means(fact)]
+        replaced = [show_fact(fact) for fact in near if made.corrects(fact)]
         return {"ok": True, "id": name, "replaces": replaced}
 
     def _add(self, call: Add, ctx: HookContext) -> Result:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
-        return {"ok": True, "id": self._parts.kept.add(note, ctx)}
+        return {"ok": True, "id": self._parts.notes.add(note, ctx)}
 
     def _judge(self, call: Feedback, ctx: HookContext) -> Result:
         trust = self._parts.judgements.add(call.fact_id, ctx, helpful=call.helpful)
         if trust is None:
-            return failed(f"no fact {call.fact_id}: give the id that memory_search shows")
+            return failure_result(f"no fact {call.fact_id}: give the id that memory_search shows")
         return {"ok": True, "id": call.fact_id, "trust": trust}

@@ -20,7 +20,7 @@ class Correction(msgspec.Struct, frozen=True):
     note: str
     at: int
 
-    def means(self, fact: Fact) -> bool:
+    def corrects(self, fact: Fact) -> bool:
         """Say whether a fact is put right by this: it was there before, and is not the note."""
         if fact.name == self.note:
             return False

@@ -164,7 +164,7 @@ class Claim(msgspec.Struct, frozen=True):
         return self.slot, self.subject
 
     @property
-    def means(self) -> frozenset[str]:
+    def value_stems(self) -> frozenset[str]:
         """The words of the value that carry meaning, as stems."""
         return frozenset(s for s in stems(self.value) if s not in STOP_WORDS)
 
@@ -185,9 +185,9 @@ def claims(text: str, *, kept: bool = False) -> list[Claim]:
     for clause in _CLAUSES.split(text) if slots or owned else ():
         ended = _ENDED.search(clause) is not None
         plain = " ".join(_NO_MORE.sub("", clause).split()) if ended else clause
-        made = _filled(plain, slots, kept=kept) if slots else []
+        made = _slot_claims(plain, slots, kept=kept) if slots else []
         if not made and owned:
-            made = _attributes(plain, kept=kept)
+            made = _attribute_claims(plain, kept=kept)
         if made and not _NOT_NOW.search(plain):
             found |= {one.fills: Claim(*one.fills, "") if ended else one for one in made}
     return list(found.values())
@@ -212,49 +212,49 @@ def rewords(one: Sequence[str], two: Sequence[str]) -> bool:
     """
     if one == two or min(len(one), len(two)) < 2:
         return False
-    ahead = _shared(one, two)
+    ahead = _count_shared_beginning(one, two)
     room = min(len(one), len(two)) - ahead
-    behind = min(room, _shared(one[::-1], two[::-1]))
+    behind = min(room, _count_shared_beginning(one[::-1], two[::-1]))
     same, both = set(one) & set(two), set(one) | set(two)
     return ahead >= max(1, behind) and 2 * len(same) >= len(both)
 
 
-def _shared(one: Sequence[str], two: Sequence[str]) -> int:
+def _count_shared_beginning(one: Sequence[str], two: Sequence[str]) -> int:
     """Return how many words two texts begin with alike."""
     differs = (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     return next(differs, min(len(one), len(two)))
 
 
-def _filled(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim]:
+def _slot_claims(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim]:
     """Return the claims of one clause for some slots."""
     found = []
     for slot, pattern in _CLAIMS:
         if slot in slots and any(word in clause for word in _BEGINNINGS[slot]):
             for hit in pattern.finditer(clause):
-                subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
-                if subject is not None and _fits(slot, value):
+                subject, value = _read_subject(hit["subject"], kept=kept), _read_value(hit["value"])
+                if subject is not None and _is_value_of(slot, value):
                     found.append(Claim(slot, subject, value))
     if "uses" in slots:
-        found += _used(clause, kept=kept)
+        found += _use_claims(clause, kept=kept)
     for slot, pattern in _FOREIGN:
         if slot in slots:
             found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
     return found
 
 
-def _used(clause: str, *, kept: bool) -> list[Claim]:
+def _use_claims(clause: str, *, kept: bool) -> list[Claim]:
     """Return what is used, each in a slot of its own, which what replaces it fills."""
     found = []
     for pattern in (_USES, _SWITCHED):
         for hit in pattern.finditer(clause):
-            subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
+            subject, value = _read_subject(hit["subject"], kept=kept), _read_value(hit["value"])
             old = value if pattern is _USES else hit["old"] or hit["out"]
             if subject is not None and words(old) and value:
                 found.append(Claim(f"uses {' '.join(words(old))}", subject, value))
     return found
 
 
-def _attributes(clause: str, *, kept: bool) -> list[Claim]:
+def _attribute_claims(clause: str, *, kept: bool) -> list[Claim]:
     """Return the claims of the form "my phone number is …"."""
     if not _BEING.search(clause):
         return []
@@ -262,13 +262,13 @@ def _attributes(clause: str, *, kept: bool) -> list[Claim]:
         Claim(named, ME, value)
         for pattern in _CHANGED
         for hit in pattern.finditer(clause)
-        if (named := " ".join(words(hit["what"]))) and (value := _value(hit["value"]))
+        if (named := " ".join(words(hit["what"]))) and (value := _read_value(hit["value"]))
     ]
     for hit in _ATTRIBUTE.finditer(clause):
         if hit["kept"] is not None and not kept and not _is_dated(hit["kept"], hit["value"]):
             continue
         what = [_AMERICAN.sub("or", w) for w in words(hit["what"]) if w not in _NEWER]
-        value = _value(hit["value"])
+        value = _read_value(hit["value"])
         if value and what and not _is_vague(what) and (kept or _is_exact(what, value)):
             owner = " ".join(words(hit["owner"] or ME))
             owner = ME if owner.endswith("user") else owner
@@ -291,7 +291,7 @@ def _is_vague(what: list[str]) -> bool:
     return what[-1] in known or not known.isdisjoint(what[:1]) or " ".join(what) in {"user", "i"}
 
 
-def _subject(written: str | None, *, kept: bool) -> str | None:
+def _read_subject(written: str | None, *, kept: bool) -> str | None:
     """Return whose claim it is; None if a clause without a subject was said, not kept."""
     if written is None:
         return ME if kept else None
@@ -301,11 +301,11 @@ def _subject(written: str | None, *, kept: bool) -> str | None:
     return None if said[-1] in STOP_WORDS else " ".join(said)
 
 
-def _value(written: str) -> str:
+def _read_value(written: str) -> str:
     return _END.sub("", written).strip(" '\"’")
 
 
-def _fits(slot: str, value: str) -> bool:
+def _is_value_of(slot: str, value: str) -> bool:
     """Say whether a value is of the sort that its slot takes: a home is a place."""
     if slot not in {"home", "employer"}:
         return bool(value)

@@ -49,21 +49,21 @@ def statements(facts: Iterable[Fact]) -> list[Statement]:
         Statement(claim, fact)
         for fact in facts
         if fact.speaker not in _AGENTS
-        for claim in _made_by(fact)
+        for claim in _claims_of(fact)
     ]
 
 
-def by_claims(made: Iterable[Statement]) -> list[Succession]:
-    """Return who follows whom of the statements that fill one slot of one subject."""
+def successions_by_claims(made: Iterable[Statement]) -> list[Succession]:
+    """Return which facts replace which, of those with statements for one slot of one subject."""
     slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
-    for one in sorted(_of_the_person(made), key=lambda one: _order(one.fact)):
+    for one in sorted(_with_person_as_me(made), key=lambda one: _order_key(one.fact)):
         slots[one.claim.fills].append(one)
     return [found for filled in slots.values() for found in _chain(filled)]
 
 
-def by_wording(facts: Iterable[Fact]) -> list[Succession]:
-    """Return who follows whom of kept facts that put another value into the same words."""
-    kept = sorted((fact for fact in facts if fact.place is None), key=_order)
+def successions_by_wording(facts: Iterable[Fact]) -> list[Succession]:
+    """Return which kept facts replace which: those that put another value into the same words."""
+    kept = sorted((fact for fact in facts if fact.place is None), key=_order_key)
     frames = {fact.id: frame(fact.content) for fact in kept}
     found = []
     for place, older in enumerate(kept):
@@ -77,7 +77,7 @@ def by_wording(facts: Iterable[Fact]) -> list[Succession]:
 def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that say otherwise than a statement, the newest first."""
     given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
-    made = _of_the_person(statements([given, *facts]))
+    made = _with_person_as_me(statements([given, *facts]))
     own = {one.claim.fills: one.claim for one in made if one.fact == given}
     found = {
         one.fact.id: one.fact
@@ -87,15 +87,15 @@ def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
     said = frame(statement)
     kept = [fact for fact in facts if fact.place is None]
     found |= {fact.id: fact for fact in kept if rewords(frame(fact.content), said)}
-    return sorted(found.values(), key=_order, reverse=True)
+    return sorted(found.values(), key=_order_key, reverse=True)
 
 
-def corrected(older: Fact, newer: Fact, at: int) -> Succession:
+def succession_by_correction(older: Fact, newer: Fact, at: int) -> Succession:
     """Return what a correction says: the older fact was put right at a time."""
     return Succession(older, newer, at, _short(older.content))
 
 
-def settled(found: Sequence[Scored], successions: Sequence[Succession]) -> list[Scored]:
+def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]) -> list[Scored]:
     """Return what was found, each newer fact before what it takes the place of, both marked.
 
     A newer fact that was not found itself comes with the score of what it takes the place of.
@@ -108,7 +108,7 @@ def settled(found: Sequence[Scored], successions: Sequence[Succession]) -> list[
             score = max(new.score, old.score * _LIFT)
             parts = {**new.parts, "newer": score - new.score} if score > new.score else new.parts
             scored[one.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
-    for one in sorted(successions, key=lambda one: _order(one.older)):
+    for one in sorted(successions, key=lambda one: _order_key(one.older)):
         for fact, marks in ((one.older, {"until": one.until}), (one.newer, {"before": one.before})):
             if fact.id in scored:
                 scored[fact.id] = msgspec.structs.replace(scored[fact.id], **marks)
@@ -132,12 +132,12 @@ def _chain(filled: Sequence[Statement]) -> list[Succession]:
 
 def _agree(one: Claim, two: Claim) -> bool:
     """Say whether two claims for a slot say one thing: one may say it more precisely."""
-    if not (one.means and two.means):
-        return one.means == two.means
-    return one.means <= two.means or two.means <= one.means
+    if not (one.value_stems and two.value_stems):
+        return one.value_stems == two.value_stems
+    return one.value_stems <= two.value_stems or two.value_stems <= one.value_stems
 
 
-def _made_by(fact: Fact) -> list[Claim]:
+def _claims_of(fact: Fact) -> list[Claim]:
     made = claims(fact.content, kept=fact.place is None)
     if fact.kind != "assistant":
         return made
@@ -145,7 +145,7 @@ def _made_by(fact: Fact) -> list[Claim]:
     return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
 
 
-def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
+def _with_person_as_me(made: Iterable[Statement]) -> list[Statement]:
     """Return statements in which the person of the scope is `ME`, also where the name is given."""
     made = list(made)
     me = [set(words(one.fact.speaker)) for one in made if one.fact.kind == "user"]
@@ -157,7 +157,7 @@ def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
     ]
 
 
-def _order(fact: Fact) -> tuple[int, tuple[int, int], int]:
+def _order_key(fact: Fact) -> tuple[int, tuple[int, int], int]:
     return fact.at, fact.place or (-1, -1), fact.id
 
 

@@ -13,7 +13,7 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.query.query import Query
-from memorybus_workers.archiving.due import numbered
+from memorybus_workers.archiving.due import number_entries
 
 from helpers.archive.golden_log import PARTITIONS, stored
 
@@ -39,7 +39,9 @@ def seal(directory: Path) -> None:
     archive = Archive.from_settings(settings, LOG_ID)
     entries = stored(directory / "log.jsonl")
     for partition, ends in SEGMENTS.items():
-        found = numbered([(e.entry, e.fields) for e in entries if e.partition == partition], 0)
+        found = number_entries(
+            [(e.entry, e.fields) for e in entries if e.partition == partition], 0
+        )
         for first, end in zip((0, *ends), ends, strict=False):
             rows = [RawEntry(one.entry, one.n, one.fields) for one in found[first:end]]
             archive.publish(partition, rows)

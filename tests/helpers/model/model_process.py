@@ -221,7 +221,7 @@ class Process:
         try:
             job()
         except (MemoryBusError, RedisError, OSError) as error:
-            self._breaker.failed(self._clock.monotonic(), str(error))
+            self._breaker.note_failure(self._clock.monotonic(), str(error))
             self._close()
 
     def _turn(self) -> None:

@@ -1,25 +1,76 @@
 """Commands of ``memorybus`` run within the test: a Python for each costs more than it shows."""
 
+import contextlib
 import io
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from unittest import mock
 
 from memorybus.surfaces.cli.app import main
 
 
 class Ran(NamedTuple):
-    """What a command did: its exit code, and its standard output and error in the order written."""
+    """What a command did, by the names that a process has for it.
 
-    exit_code: int
+    Attributes:
+        returncode: its exit code.
+        output: its standard output and error, in the order written.
+        stdout: its standard output.
+        stderr: its standard error.
+    """
+
+    returncode: int
     output: str
+    stdout: str
+    stderr: str
 
 
-def run_command(environ: Mapping[str, str], *words: str) -> Ran:
-    """Run a command to its end, with the environment `environ` over this process's."""
-    said = io.StringIO()
-    with mock.patch.dict(os.environ, environ), redirect_stdout(said), redirect_stderr(said):
+class _Pipe(io.RawIOBase):
+    """Hands what is written to all who read it."""
+
+    def __init__(self, *readers: bytearray) -> None:
+        self._readers = readers
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        for reader in self._readers:
+            reader.extend(data)
+        return len(data)
+
+
+def run_command(
+    environ: Mapping[str, str],
+    *words: str,
+    alone: bool = False,
+    directory: Path | None = None,
+    lines: str = "",
+) -> Ran:
+    """Run a command to its end.
+
+    Args:
+        environ: its environment over this process's.
+        words: the command.
+        alone: it gets nothing of this process's environment.
+        directory: where it is started.
+        lines: its standard input.
+    """
+    output, out, err = bytearray(), bytearray(), bytearray()
+    with (
+        mock.patch.dict(os.environ, environ, clear=alone),
+        mock.patch.object(sys, "stdin", io.StringIO(lines)),
+        contextlib.chdir(directory or Path.cwd()),
+        redirect_stdout(_text(_Pipe(output, out))),
+        redirect_stderr(_text(_Pipe(output, err))),
+    ):
         code = main(list(words))
-    return Ran(code, said.getvalue())
+    return Ran(code, output.decode(), out.decode(), err.decode())
+
+
+def _text(pipe: _Pipe) -> io.TextIOWrapper:
+    return io.TextIOWrapper(pipe, encoding="utf-8", write_through=True)

@@ -109,12 +109,15 @@ class Spawn:
         directory: where the children's logs go.
         mark: tells this test's processes from all others.
         data_dir: a process that works at or below it is this test's, too.
+
+    Attributes:
+        mark: the environment by which what others start is known as this test's.
     """
 
     def __init__(self, directory: Path, mark: str, data_dir: Path) -> None:
         """Start nothing yet."""
         self._directory = directory
-        self._mark = mark
+        self.mark = {MARK: mark}
         self._data_dir = data_dir.resolve()
         self.children: list[Child] = []
 
@@ -155,7 +158,7 @@ class Spawn:
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
         # Compiled once, not by each of hundreds of processes, whatever is said around us.
         around = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
-        return {**around, **env, MARK: self._mark}
+        return {**around, **env, **self.mark}
 
     def _ours(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
@@ -164,7 +167,7 @@ class Spawn:
                     yield process
 
     def _is_ours(self, process: psutil.Process) -> bool:
-        if process.environ().get(MARK) == self._mark:
+        if process.environ().items() >= self.mark.items():
             return True
         return Path(process.cwd()).is_relative_to(self._data_dir)
 

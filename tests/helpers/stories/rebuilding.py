@@ -12,7 +12,7 @@ import redis
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.drop import plan_drop
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
@@ -22,6 +22,7 @@ from memorybus.registry.instances import Instance, Instances, Live, live_name
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, FakeClock, no_crash
 
+from helpers.processes.commands import run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.stories.scenario import NAME, environ, wait_applied
 
@@ -37,14 +38,19 @@ def command(spawn: Spawn, settings: Settings, *words: str, **changed: Any) -> Ch
 
 
 def ran(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> Any:
-    """Run a command to its end; return its result."""
-    return result(command(spawn, settings, *words), code)
+    """Run a command to its end, in this process; return its result."""
+    told = environ(settings) | spawn.mark
+    done = run_command(told, *words, "--json")
+    return _result(done.returncode, done.output, code)
 
 
 def result(child: Child, code: int = 0) -> Any:
     """Wait for a command's end; return its result, or all that it said if it fails."""
-    assert child.wait(60) == code, child.output()
-    text = child.output()
+    return _result(child.wait(60), child.output(), code)
+
+
+def _result(found: int, text: str, code: int) -> Any:
+    assert found == code, text
     begins = min(at for at in (text.find("{"), text.find("["), len(text)) if at >= 0)
     return msgspec.json.decode(text[begins:]) if code == 0 else text
 
@@ -161,13 +167,13 @@ def serves(settings: Settings, to: str) -> None:
 
 def _make(stores: Stores, name: str) -> None:
     if name != NAME and stores.instances.get(name) is None:
-        stores.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=name, provider=NAME, purpose="rebuild"))
 
 
 def drop(settings: Settings) -> None:
     """Drop what does not serve, as `memorybus rebuild --drop` does."""
     with working(settings, "drop") as work:
-        generation_drop.drop(work, droppable(work.stores, NAME), "ann", FakeClock())
+        generation_drop.drop_generations(work, plan_drop(work.stores, NAME), "ann", FakeClock())
 
 
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:

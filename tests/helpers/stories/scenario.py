@@ -52,7 +52,7 @@ def begin_after_a_failure(monkeypatch: "pytest.MonkeyPatch") -> None:
 
     def begin(self: ProviderHost, context: InstanceContext) -> None:
         init(self, context)
-        self._breaker.failed(SYSTEM.monotonic())
+        self._breaker.note_failure(SYSTEM.monotonic())
 
     monkeypatch.setattr(ProviderHost, "__init__", begin)
 

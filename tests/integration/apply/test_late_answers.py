@@ -64,7 +64,7 @@ def test_a_call_that_returns_while_it_is_abandoned_keeps_the_leases(
     settings = make_settings(partitions=1, call_timeout=1.0, lease=8.0, **recorded("Lookup"))
     second, released = tmp_path / "second", list[Lease]()
     second.touch()
-    failed, release, replace = Breaker.failed, Leases.release, ProviderHost._replace
+    failed, release, replace = Breaker.note_failure, Leases.release, ProviderHost._replace
     replaced = threading.Event()
 
     def failed_late(self: Breaker, now: float, why: str = "") -> float:
@@ -83,7 +83,7 @@ def test_a_call_that_returns_while_it_is_abandoned_keeps_the_leases(
 
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         monkeypatch.setattr(ProviderHost, "_replace", replace_and_tell)
-        monkeypatch.setattr(Breaker, "failed", failed_late)
+        monkeypatch.setattr(Breaker, "note_failure", failed_late)
         monkeypatch.setattr(Leases, "release", note)
         say(bus, "s", f"!hang={flag} one", f"!hang={second} two")
         assert replaced.wait(30)
@@ -106,12 +106,12 @@ def test_who_was_abandoned_does_not_go_on() -> None:
     slot = Slot(time)
     slot.begin("e")
     assert not slot.abandon(1.0)
-    slot.go_on("e")
+    slot.begin_next("e")
     time.now = 2.0
-    assert slot.hanging(1.0) == "e"
-    slot.go_on("e")  # it returned before the watch came by: its time begins anew
+    assert slot.hanging_call(1.0) == "e"
+    slot.begin_next("e")  # it returned before the watch came by: its time begins anew
     assert not slot.abandon(1.0)
     time.now = 4.0
     assert slot.abandon(1.0)
     with pytest.raises(LeaseLost, match="abandoned"):
-        slot.go_on("e")
+        slot.begin_next("e")

@@ -16,9 +16,9 @@ from memorybus.log.entry import parse_entry_id
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.registry.roster import worker_id
 from memorybus.testing import FakeClock
-from memorybus_workers.archiving.archiver import begun, run_once
+from memorybus_workers.archiving.archiver import make_archiving, run_once
 from memorybus_workers.archiving.compactor import Compactor
-from memorybus_workers.archiving.retention import DAY_MS, Policy, seen
+from memorybus_workers.archiving.retention import DAY_MS, Policy, ages_of
 from memorybus_workers.lanes.leases import Leases
 
 P = SealedLog.PARTITION
@@ -45,7 +45,9 @@ def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -
     leases = Leases(log.settings, SYSTEM, worker_id(1, "m"))
     leases.start()
     try:
-        begun(log.settings, SYSTEM, leases, log.redis, patience=0.0, crash=forget).look(force=True)
+        make_archiving(log.settings, SYSTEM, leases, log.redis, patience=0.0, crash=forget).look(
+            force=True
+        )
     finally:
         leases.stop()
     assert (told, kept(log)) == (["archive.written"], 110)
@@ -94,8 +96,8 @@ def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> No
     second = archive.publish(0, entries(5, first=6))
     copy = Archive(LocalObjects(tmp_path / "b"), "t", LOG, clock=FakeClock(99_000))
     found = [copy.copy(archive, one, EVERYTHING) for one in (first, second)]
-    assert [seen(one).judged_at for one in found] == [66_000, 77_000]
-    assert [seen(one).tombstones for one in found] == ["", ""]
+    assert [ages_of(one).judged_at for one in found] == [66_000, 77_000]
+    assert [ages_of(one).tombstones for one in found] == ["", ""]
 
 
 def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path: Path) -> None:
@@ -105,4 +107,4 @@ def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path: 
     text = render(segment.of, 1, [segment], 1).splitlines()[0]
     assert json.loads(text)["judged"] == {"at": 0, "tombstones": ""}
     assert segment.judged == NOT_JUDGED
-    assert (seen(segment).judged_at, seen(segment).tombstones) == (77_000, "")
+    assert (ages_of(segment).judged_at, ages_of(segment).tombstones) == (77_000, "")

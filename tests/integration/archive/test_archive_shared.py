@@ -19,7 +19,7 @@ from memorybus.ids import new_rng
 from memorybus.log.entry import parse_entry_id
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import Archiver, run_once
-from memorybus_workers.archiving.sealer import Owned, Sealer
+from memorybus_workers.archiving.sealer import OwnedPartition, Sealer
 
 P = SealedLog.PARTITION
 
@@ -108,14 +108,14 @@ def test_a_clone_that_seals_in_between_is_noticed(
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
     append_later(clone, log, 30, "clone")
-    check = Sealer._check
+    check = Sealer._check_ownership
 
-    def late(self: Sealer, owned: Owned) -> None:
-        monkeypatch.setattr(Sealer, "_check", check)
+    def late(self: Sealer, owned: OwnedPartition) -> None:
+        monkeypatch.setattr(Sealer, "_check_ownership", check)
         check(self, owned)
         run_once(clone.settings)
 
-    monkeypatch.setattr(Sealer, "_check", late)
+    monkeypatch.setattr(Sealer, "_check_ownership", late)
     assert run_once(log.settings).events == 0
     assert (log.logged()[-20:], log.sealed()) == (list(range(51, 71)), 50)
     assert "does not have event 51" in refused(log)

@@ -10,18 +10,23 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
 from helpers.services.honcho_server import honcho_server
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus.operations.up import listens
+from memorybus.operations.up import is_listening
 
 pytestmark = pytest.mark.timeout(120)
 
 CLI = ("-m", "memorybus.surfaces.cli")
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+STARTING = ("demo", "up", "worker")
+"""Commands that start processes: run as one, as people run them. Others run within the test."""
+
+Done = subprocess.CompletedProcess[str] | Ran
+Run = Callable[..., Done]
 
 FERRY = [
     {"role": "user", "content": "My daughter Ilse collects sea glass on the north beach."},
@@ -55,13 +60,16 @@ def _run(env: dict[str, str], spawn: Spawn) -> Run:
 
     def run(
         *words: str | Path, timeout: float = 60.0, providers: str = "", configured: bool = True
-    ) -> "subprocess.CompletedProcess[str]":
+    ) -> Done:
         more = {"MEMORYBUS_PROVIDERS": providers} if providers else {}
         ours = env if configured else {"TMPDIR": env["TMPDIR"]}
+        told, place = ours | {"PATH": "/usr/bin:/bin"} | more, Path(env["MEMORYBUS_DATA_DIR"])
+        if words[0] not in STARTING:
+            return run_command(told, *map(str, words), alone=True, directory=place)
         return subprocess.run(
             [sys.executable, *CLI, *map(str, words)],
-            env=ours | {"PATH": "/usr/bin:/bin"} | more,
-            cwd=env["MEMORYBUS_DATA_DIR"],
+            env=told,
+            cwd=place,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -82,7 +90,7 @@ def _up(env: dict[str, str], spawn: Spawn) -> Iterator[Child]:
         child.wait()
 
 
-def result(done: "subprocess.CompletedProcess[str]") -> dict:
+def result(done: Done) -> dict:
     """Return a command's JSON; fail with what it said instead."""
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -144,12 +152,12 @@ def test_up_stops_whole(how, spawn, env, short_dir):
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
     socket = short_dir / "redis" / "redis.sock"
-    assert listens(socket)
+    assert is_listening(socket)
 
     child.send(how)
 
     assert child.wait() == 0
-    assert not listens(socket)
+    assert not is_listening(socket)
     wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 
@@ -170,7 +178,7 @@ def test_up_told_twice_says_so(how, code, spawn, env, short_dir):
     worker.resume()
 
     assert child.wait() == code, child.output()
-    assert not listens(short_dir / "redis" / "redis.sock")
+    assert not is_listening(short_dir / "redis" / "redis.sock")
     wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 

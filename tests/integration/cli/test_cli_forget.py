@@ -126,7 +126,7 @@ def test_a_person_is_erased_everywhere_and_nobody_else(
     assert any(b"pear" in path.read_bytes() for path in files)
     spoken(settings, "ann", "I am back.")
     applied(redis_client, settings)
-    assert run_command(environ(settings), "verify", "holographic").exit_code == 0
+    assert run_command(environ(settings), "verify", "holographic").returncode == 0
     assert people(redis_client, settings).count("ann") == 2
     assert [one for one in read_status(settings).alarms if "gone" in str(one)] == []
     assert "DATA LOSS" not in child.output()

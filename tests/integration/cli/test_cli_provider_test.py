@@ -38,7 +38,7 @@ def test_what_cannot_be_opened_says_why_and_what_to_do(short_dir: Path) -> None:
 
     done = ran(Settings(data_dir=short_dir), "holographic")
 
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert "holographic.db" in done.output
     assert "→ " in done.output
 
@@ -49,7 +49,7 @@ def test_a_wrong_option_is_told_at_once(short_dir: Path) -> None:
 
     done = ran(wrong, "builtin")
 
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert "did you mean 'memory_limit'" in done.output
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_name_is_told_with_those_there_are(short_dir: Path) -> None:
     """Exit code 2, the nearest name, and no process is started."""
     done = ran(Settings(data_dir=short_dir), "builtinn")
 
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "did you mean 'builtin'" in done.output
 
 
@@ -70,7 +70,7 @@ def test_a_state_elsewhere_is_tested_there(settings: Settings) -> None:
 
     done = ran(settings, "builtin")
 
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "/srv/far on far" in done.output
     assert not settings.provider_home("builtin").exists()
 
@@ -109,5 +109,5 @@ def test_a_service_that_is_away_is_told(kind: str, short_dir: Path) -> None:
     report = json.loads(done.output)
     failed = [step for step in report["steps"] if not step["ok"]]
     assert failed, report
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert f"memorybus provider setup {kind}" in failed[0]["fix"]

@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.terminals import Terminal
 from helpers.providers.locked import KEY
 from helpers.stories.described import troubles
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(120)
 TESTS = Path(__file__).parents[2]
 CLI = [sys.executable, "-m", "memorybus.surfaces.cli", "provider", "setup"]
 LOCKED = "safe=helpers.providers.locked:Locked"
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Ran]
 
 
 @pytest.fixture(name="environ")
@@ -35,17 +35,9 @@ def _environ(short_dir: Path) -> dict[str, str]:
 def _run(short_dir: Path, environ: dict[str, str]) -> Run:
     """Run the command to its end, with lines on its standard input."""
 
-    def run(*words: str, lines: str = "") -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [*CLI, *words],
-            env=environ,
-            cwd=short_dir,
-            input=lines,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    def run(*words: str, lines: str = "") -> Ran:
+        whole = ("provider", "setup", *words)
+        return run_command(environ, *whole, alone=True, directory=short_dir, lines=lines)
 
     return run
 

@@ -47,10 +47,10 @@ class Backend:
         self.down = False
         self.on_call: Callable[[], None] = lambda: None
 
-    def pin(self, lane: Any) -> None:
+    def pin_checkpoint(self, lane: Any) -> None:
         """Have no checkpoint of its own."""
 
-    def again(self, lane: Any, event: LoggedEvent, note_try: NoteTry) -> Failure | None:
+    def apply_dead_letter(self, lane: Any, event: LoggedEvent, note_try: NoteTry) -> Failure | None:
         """Apply an event once."""
         refusal = note_try()
         if refusal is not None:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from helpers.fake_hermes import PLUGINS, python_of
 from helpers.making import MakeServer, MakeSettings
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.stalls import Witness
 from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until
@@ -76,13 +76,8 @@ def test_what_is_wrong_is_named_with_its_remedy(
     assert "pip install" in remedies["python"]
     assert "hermes memory setup memorybus" in remedies["provider"]
     assert "memorybus up" in remedies["log"]
-    done = subprocess.run(
-        [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", "status", "--json"],
-        env=to_environ(settings) | {"HERMES_HOME": str(home.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    told = to_environ(settings) | {"HERMES_HOME": str(home.path)}
+    done = run_command(told, "hermes", "status", "--json", alone=True)
     assert done.returncode == 1
     assert json.loads(done.stdout)["ok"] is False
 
@@ -179,16 +174,10 @@ def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
     env = to_environ(Settings(data_dir=short_dir), {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     del env["MEMORYBUS_PROVIDERS"], env["MEMORYBUS_PROVIDER"]
 
-    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+    def run(*words: str) -> Ran:
         named = ("--home", str(home), "--python", str(python_of(short_dir)))
-        return subprocess.run(
-            [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", "install", *named, *words],
-            env=env,
-            cwd=short_dir,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        whole = ("hermes", "install", *named, *words)
+        return run_command(env, *whole, alone=True, directory=short_dir)
 
     told = run()
     assert "--take-over hermes:recorder" in told.stdout
@@ -219,14 +208,7 @@ def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Pat
     with honcho_server() as server:
         config = {"baseUrl": server.url, "apiKey": key, "enabled": True}
         (home / "honcho.json").write_text(json.dumps(config))
-        done = subprocess.run(
-            [sys.executable, "-m", "memorybus.surfaces.cli", *words],
-            env=env,
-            cwd=short_dir,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_command(env, *words, alone=True, directory=short_dir)
 
     (taken,) = json.loads(done.stdout)["taken_over"]
     assert all(step["ok"] for step in taken["steps"]), taken
@@ -242,14 +224,8 @@ def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -
     """`hermes install` and `uninstall` say what they did, also as JSON; wrong use exits with 2."""
     env = to_environ(Settings(data_dir=short_dir)) | {"HERMES_HOME": str(tmp_path)}
 
-    def run(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", *words],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def run(*words: str) -> Ran:
+        return run_command(env, "hermes", *words, alone=True)
 
     installed = run("install", "--python", sys.executable, "--json")
     assert installed.returncode == 0, installed.stderr

@@ -23,7 +23,7 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_workers.archiving.archiver import run_once
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes import lane
 
@@ -38,7 +38,7 @@ def lanes_of(
 ) -> Iterator[Callable[[int], None]]:
     """Own all lanes of an instance with a plan; yield what gives them some turns."""
     context = instance_context(settings, NAME, clock or SYSTEM, plan=plan)
-    provider = make(settings, NAME, SYSTEM)
+    provider = make_instance(settings, NAME, SYSTEM)
     provider.open()
     instance = open_instance(context, provider)
     lanes = LaneSet(instance, threading.Event(), lambda: None)

@@ -11,13 +11,13 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
-from memorybus_workers.hosting.served import Served
+from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.balance import Balance
 from redis import Redis
 
 LANES = 8
-SERVED = cast("Served", SimpleNamespace(infos={"p": SimpleNamespace(placement="shared")}))
+SERVED = cast("ServedInstances", SimpleNamespace(infos={"p": SimpleNamespace(placement="shared")}))
 
 
 def worker(name: str) -> WorkerInfo:

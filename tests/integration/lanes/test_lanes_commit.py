@@ -84,7 +84,7 @@ def test_what_may_be_uncommitted_goes_alone_after_a_death(run: Run) -> None:
     most = max(after - before for before, after in pairwise(steps))
     lanes = run.process._lanes
     assert lanes is not None
-    assert most == lanes.applier.suspects(1) > run.world.settings.batch
+    assert most == lanes.applier.count_suspects(1) > run.world.settings.batch
 
 
 @pytest.mark.parametrize("kind", ["lookup", "blind"])

@@ -86,9 +86,9 @@ def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
         before = epoch(redis_client, settings)
         with monkeypatch.context() as still:
             still.setattr(Presence, "look", lambda *_: None)
-            runner.want(frozenset())
+            runner.assign_lanes(frozenset())
             wait_until(lambda: runner._lanes.applier._leaving, "the lane drains")
-            runner.want(frozenset({0}))
+            runner.assign_lanes(frozenset({0}))
             flag.unlink()
             say(bus, "b", "two")
             assert bus.flush(timeout=25)
@@ -209,11 +209,11 @@ def test_a_lane_given_up_takes_its_troubles_along(
         wait_until(lambda: runner.troubles, "it has failed")
         with monkeypatch.context() as still:
             still.setattr(Presence, "look", lambda *_: None)
-            runner.want(frozenset())
+            runner.assign_lanes(frozenset())
             wait_until(lambda: not owner(redis_client, settings, 0), "the lane is given up")
             wait_until(lambda: not runner.troubles, "and forgotten")
         flag.unlink()
-        runner.want(frozenset({0}))
+        runner.assign_lanes(frozenset({0}))
         wait_applied(redis_client, settings)
 
 

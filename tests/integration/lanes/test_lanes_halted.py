@@ -39,7 +39,7 @@ from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.archiving.sealer import Sealer
 from memorybus_workers.dead_letters.redo import Redo
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.lanes import halts as halts_of_lanes
@@ -149,7 +149,7 @@ def test_dead_letters_that_fail_wait_alone(
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
     bad, good = apart(settings, 2)
     place, keys = partition(settings, bad), Keys(settings.namespace)
-    trap.lay(Redo, "_take")
+    trap.lay(Redo, "_handle_letter")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!permanent={flag} x")
         wait_until(lambda: redis_client.xlen(keys.dead(place, NAME)), "it is parked")
@@ -171,7 +171,7 @@ def test_a_store_that_fails_is_opened_anew(
 ) -> None:
     """G6: what a provider's own store raises outside of events is the instance's failure."""
     settings = make_settings(partitions=2, **recorded("Transactional"))
-    kind = type(make(settings, NAME, SYSTEM))
+    kind = type(make_instance(settings, NAME, SYSTEM))
     real, failing = kind.progress, [True]
 
     def progress(store: Any, lane: str) -> Any:
@@ -243,7 +243,7 @@ def stage(
         say(bus, "s", "!transient= x")
         assert bus.flush("logged", 10)
     clock = FakeClock()
-    provider = make(settings, NAME, SYSTEM)
+    provider = make_instance(settings, NAME, SYSTEM)
     provider.open()
     instance = open_instance(instance_context(settings, NAME, clock), provider, attempts=1_000)
     lanes = LaneSet(instance, threading.Event(), lambda: None)
@@ -294,4 +294,4 @@ def test_a_halted_lane_does_not_wake_its_runner(
         stage.lanes.step(set())
         steps += 1
         assert steps <= 40, "two steps in a second are enough"
-        stage.clock.advance(max(stage.lanes.rest(), 0.001))
+        stage.clock.advance(max(stage.lanes.seconds_to_rest(), 0.001))

@@ -16,7 +16,7 @@ from memorybus.redis import scripts
 from memorybus_workers.apply import serial
 from memorybus_workers.lanes.news import Inbox
 
-RUNNER = ("Runner._run", "Runner._serve", "Runner._run_lanes", "LaneSet.step", "LaneSet._turn")
+RUNNER = ("Runner._run", "Runner._serve", "Runner._run_lanes", "LaneSet.step", "LaneSet._give_turn")
 SERIAL = (*RUNNER, "SerialApplier.work")
 BATCH = (*SERIAL, "SerialApplier.apply")
 WAYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -14,7 +14,7 @@ from memorybus.errors import ConfigError, MissingProvider, StaleEpoch, Transient
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
-from memorybus_providers.postgres.link import Link, translation
+from memorybus_providers.postgres.link import Link, provider_error_of
 from memorybus_providers.postgres.options import Where
 from unit.holographic.holographic_feeding import LANE, MINE, context, feed, texts, turn
 
@@ -224,7 +224,7 @@ def test_errors_quote_no_values(provider: PostgresProvider, postgres_url: str) -
     with psycopg.connect(postgres_url) as db, pytest.raises(psycopg.Error) as caught:
         db.execute("insert into memorybus.scopes(key, agent, person, workspace) values"
                    " ('k', 'secret-name', '', ''), ('k', 'secret-name', '', '')")  # fmt: skip
-    found = translation(caught.value)
+    found = provider_error_of(caught.value)
     assert isinstance(found, Transient)
     assert "secret" not in str(found)
 

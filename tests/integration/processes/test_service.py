@@ -62,13 +62,13 @@ def test_who_is_not_watched_says_nothing(manager: socket.socket) -> None:
     clock = FakeClock()
     watched = ServiceManager(manager.getsockname(), 10.0, clock)
     for _ in range(3):
-        watched.alive()
+        watched.note_turn()
     clock.advance(4.9)
-    watched.alive()
+    watched.note_turn()
     assert told(manager) == ["WATCHDOG=1"]
     clock.advance(0.2)
-    watched.alive()
-    ServiceManager(manager.getsockname(), 0.0, clock).alive()
+    watched.note_turn()
+    ServiceManager(manager.getsockname(), 0.0, clock).note_turn()
     assert told(manager) == ["WATCHDOG=1"]
 
 
@@ -80,11 +80,11 @@ def test_another_process_is_watched(
     monkeypatch.setenv("WATCHDOG_USEC", "1000000")
     for pid, heard in ((os.getpid() + 1, []), (os.getpid(), ["WATCHDOG=1"])):
         monkeypatch.setenv("WATCHDOG_PID", str(pid))
-        ServiceManager.of_environment(FakeClock()).alive()
+        ServiceManager.of_environment(FakeClock()).note_turn()
         assert told(manager) == heard
 
 
 def test_a_manager_that_is_gone_ends_nothing(short_dir: Path) -> None:
     """G9: nobody at the socket's other end is no failure of the worker."""
-    ServiceManager(str(short_dir / "gone"), 1.0, FakeClock()).ready()
-    ServiceManager("", 1.0, FakeClock()).ready()
+    ServiceManager(str(short_dir / "gone"), 1.0, FakeClock()).note_ready()
+    ServiceManager("", 1.0, FakeClock()).note_ready()

@@ -3,13 +3,11 @@
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("honcho", reason="needs the extra honcho")
-
 from helpers.processes.waiting import wait_until
 from helpers.providers.hook_world import ADA, BOB, TALK
 from helpers.services.faulty_http import Fault
@@ -24,6 +22,8 @@ from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
 from memorybus_providers.honcho.dialectic import THREAD
 from memorybus_providers.honcho.questions import QuestionFile
+
+pytestmark = pytest.mark.skipif(find_spec("honcho") is None, reason="needs the extra honcho")
 
 ADAS = RecallScope.own(ADA)
 SPACE = "memorybus__coder__ada"

@@ -1,14 +1,12 @@
 """Honcho: what its server holds after writes, also where replies are lost or refused."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("honcho", reason="needs the extra honcho")
-
 from helpers.providers.hook_world import ADA, BOB, TALK
 from helpers.services.faulty_http import Fault
 from honcho_world import World, honcho_world, opened, unused_port
@@ -22,6 +20,8 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.testing import FakeClock
+
+pytestmark = pytest.mark.skipif(find_spec("honcho") is None, reason="needs the extra honcho")
 
 TURN = TurnCompleted(user="I keep bees.", assistant="How many hives?")
 NOTES = "memorybus__notes"

@@ -56,7 +56,7 @@ class Place:
     def done(self, *words: str) -> str:
         """Run a command that shall succeed; return what it said."""
         ran = self.run(*words)
-        assert ran.exit_code == 0, ran.output
+        assert ran.returncode == 0, ran.output
         return ran.output
 
     def worker(self) -> Child:
@@ -163,7 +163,7 @@ def test_the_file_keeps_its_comments(place: Place) -> None:
 def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) -> None:
     """What is wrong is said before anything is written, and never a secret."""
     ran = place.run("provider", "add", *words, "--execute")
-    assert ran.exit_code == 2, ran.output
+    assert ran.returncode == 2, ran.output
     assert why in ran.output
     assert "sk-1" not in ran.output
     assert place.path.read_text() == FILE
@@ -207,7 +207,7 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     wait_applied(redis_client, place.settings)
     assert texts(home(place.settings)).count("one") == 1
     assert "is not paused" in place.done("provider", "resume", "--execute", "rec")
-    assert place.run("provider", "pause", "--execute", "nobody", "--reason", "x").exit_code == 2
+    assert place.run("provider", "pause", "--execute", "nobody", "--reason", "x").returncode == 2
 
 
 def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:
@@ -220,11 +220,11 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     said = place.done("provider", "remove", "late")
     assert "1 parked" in said
     assert "nothing was done" in said
-    assert place.run("provider", "remove", "late", "--execute").exit_code == 2
+    assert place.run("provider", "remove", "late", "--execute").returncode == 2
     refused = place.run(
         *("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
     )
-    assert (refused.exit_code, "restart" in refused.output) == (1, True)
+    assert (refused.returncode, "restart" in refused.output) == (1, True)
     said = place.done("provider", "remove", "late", "--reason", "moved", "--execute")
     assert "until they are restarted" in said
     assert place.settings.providers == ("rec",)
@@ -248,7 +248,7 @@ def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
     settings = msgspec.structs.replace(place.settings, **recorded("Transactional"))
     begun(settings)
     ran = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
-    assert ran.exit_code == 2
+    assert ran.returncode == 2
     assert "replay --cancel" in ran.output
     assert place.path.read_text() == FILE
 
@@ -265,11 +265,11 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
     wait_applied(redis_client, place.settings)
     remove = ("provider", "remove", "rec", "--reason", "moved", "--execute")
     with Stores(place.settings) as stores:
-        stores.make(Instance(name="rec@1", provider="rec", purpose="rebuild"))
+        stores.add_instance(Instance(name="rec@1", provider="rec", purpose="rebuild"))
         kept = Live("rec@1", "rec")
         stores.instances.swap("rec", None, kept)
         refused = place.run(*remove)
-        assert (refused.exit_code, "rebuild --drop rec" in refused.output) == (2, True)
+        assert (refused.returncode, "rebuild --drop rec" in refused.output) == (2, True)
         stores.instances.swap("rec", kept, Live("rec@1"))
         wait_applied(redis_client, place.settings, "rec@1")
         assert "with rec@1, which serves it" in place.done(*remove)
@@ -277,7 +277,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
         assert stores.instances.all() == {}
         assert live_name("rec", stores.instances.live()) == "rec@1"
         assert list(stores.instances.pauses()) == ["rec"]
-        assert place.run("rebuild", "--drop", "rec", "--execute").exit_code == 2
+        assert place.run("rebuild", "--drop", "rec", "--execute").returncode == 2
         running.terminate()
         place.done(*remove[:-1], "--delete-state", "--execute")
         assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
@@ -294,7 +294,7 @@ def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis)
     wait_applied(redis_client, place.settings, "late")
     place.done("provider", "remove", "late", "--reason", "another backend", "--execute")
     refused = place.run("provider", "add", *NEW, "--execute")
-    assert (refused.exit_code, "restart them first" in refused.output) == (2, True)
+    assert (refused.returncode, "restart them first" in refused.output) == (2, True)
     running.terminate()
     place.done("provider", "add", *NEW, "--execute")
     publish(place.settings, "two")
@@ -309,7 +309,7 @@ def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redi
     blocks = place.path.with_name(f".{place.path.name}.new")
     blocks.mkdir()
     late = ("provider", "add", *NEW, "--execute", "--from", "now")
-    assert place.run(*late).exit_code == place.run(*late).exit_code == 1
+    assert place.run(*late).returncode == place.run(*late).returncode == 1
     blocks.rmdir()
     place.done("provider", "add", *NEW, "--execute")
     place.worker()
@@ -324,7 +324,7 @@ def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
     with Stores(place.settings) as stores:
         stores.homes.move("rec", away)
         refused = place.run(*remove)
-        assert refused.exit_code == 2
+        assert refused.returncode == 2
         assert "/srv/memorybus/providers/rec on another-host" in refused.output
         assert stores.homes.all() == {"rec": away}
         stores.homes.forget("rec")

@@ -49,8 +49,8 @@ def said(command: Child) -> str:
 @pytest.fixture(name="endless_waits")
 def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every wait for another try last for longer than any test."""
-    monkeypatch.setattr(retry, "pause", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.tracker.pause", lambda *_: LONG)
+    monkeypatch.setattr(retry, "retry_delay", lambda *_: LONG)
+    monkeypatch.setattr("memorybus_workers.calls.tracker.retry_delay", lambda *_: LONG)
     monkeypatch.setattr(halts, "FIRST", LONG)
 
 

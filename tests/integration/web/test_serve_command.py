@@ -62,7 +62,7 @@ def test_others_may_not_reach_what_nobody_guards(settings: Settings, spawn: Spaw
 def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:
     """What is printed for the file is a line of it, and only the hash is there."""
     ran = run_command({}, "config", "page-token")
-    assert ran.exit_code == 0
+    assert ran.returncode == 0
     line = ran.output.splitlines()[-1]
     token = ran.output.splitlines()[0].rpartition(" ")[2]
     assert tomllib.loads(line)["page_token"].startswith("$argon2id$")

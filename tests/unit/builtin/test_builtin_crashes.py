@@ -21,7 +21,7 @@ from helpers.processes.processes import Spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten
-from memorybus_providers.builtin.entries import EntryWrite, fold, parse, render
+from memorybus_providers.builtin.entries import EntryWrite, apply_writes, parse, render
 
 BEFORE = [add("x"), add("tea"), add("kind", "user"), add("kind of", "user")]
 WRITES = [remove("x"), replace("tea", "tea tea"), remove("kind of", "user"), add("calm", "user")]
@@ -216,7 +216,7 @@ def _expected(steps: Sequence[Step]) -> tuple[str, ...]:
         if edited_first and exists:
             entries = _EDITS[step.edit](entries)
         before = entries
-        entries = fold(entries, writes)[0]
+        entries = apply_writes(entries, writes)[0]
         exists = exists or entries != before
         if not edited_first and exists:
             entries = _EDITS[step.edit](entries)

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.builtin.entries import (
     EntryWrite,
-    apply,
-    block,
-    fold,
+    apply_write,
+    apply_writes,
     newest_within,
     parse,
     render,
+    render_block,
 )
 
 TEXTS = st.text(alphabet=st.sampled_from(f"§ \n\r\t\x0b\x1c\u2028\xa0ab{string.digits}"))
@@ -84,23 +84,26 @@ HELD = ("likes tea", "likes coffee", "lives in Oslo")
 )
 def test_writes(write: EntryWrite, entries: tuple[str, ...], outcome: str) -> None:
     """One entry is meant by a substring that no different entry contains; nothing else changes."""
-    assert apply(HELD, write) == (entries, outcome)
+    assert apply_write(HELD, write) == (entries, outcome)
 
 
 def test_identical_matches_are_not_ambiguous() -> None:
     """Of identical entries the first is taken, one at a time."""
-    assert apply(("x", "y", "x"), EntryWrite("remove", "", "x")) == (("y", "x"), "done")
+    assert apply_write(("x", "y", "x"), EntryWrite("remove", "", "x")) == (("y", "x"), "done")
 
 
 def test_an_exact_match_wins_over_longer_entries() -> None:
     """An entry that equals the old text is meant, though others contain it."""
-    assert apply(("tea time", "tea"), EntryWrite("remove", "", "tea")) == (("tea time",), "done")
+    assert apply_write(("tea time", "tea"), EntryWrite("remove", "", "tea")) == (
+        ("tea time",),
+        "done",
+    )
 
 
 @given(ENTRIES, st.lists(WRITES, max_size=8))
 def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[EntryWrite]) -> None:
     """After any writes the entries still survive a round trip."""
-    after, outcomes = fold(entries, writes)
+    after, outcomes = apply_writes(entries, writes)
 
     assert len(outcomes) == len(writes)
     assert parse(render(after)) == after
@@ -109,7 +112,7 @@ def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[EntryWrit
 @given(ENTRIES, WRITES)
 def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: EntryWrite) -> None:
     """All other entries, a person's among them, keep their text and their order."""
-    after, _ = apply(entries, write)
+    after, _ = apply_write(entries, write)
 
     untouched = [entries[:i] + entries[i + 1 :] for i in range(len(entries))] or [()]
     assert any(_is_subsequence(rest, after) for rest in untouched)
@@ -118,7 +121,7 @@ def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: Entr
 @given(ENTRIES, WRITES)
 def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: EntryWrite) -> None:
     """After an add or a replacement its content is an entry, whether or not the old one matched."""
-    after, _ = apply(entries, write)
+    after, _ = apply_write(entries, write)
 
     if write.action != "remove":
         assert set(parse(write.content)) <= set(after)
@@ -142,7 +145,7 @@ def test_the_newest_entries_fit_the_limit(limit: int, shown: tuple[str, ...]) ->
 
 def test_block_names_what_is_left_out() -> None:
     """A store over its limit is shown as far as it fits, and says so."""
-    text = block("user", ("a" * 10, "b" * 10), 15)
+    text = render_block("user", ("a" * 10, "b" * 10), 15)
 
     header, shown = text.splitlines()[1], text.splitlines()[3:]
     assert header == "USER PROFILE (who the user is) [100% — 23/15 chars; 1 older left out]"
@@ -151,7 +154,7 @@ def test_block_names_what_is_left_out() -> None:
 
 def test_block_of_nothing_is_empty() -> None:
     """No entries, no block."""
-    assert block("memory", (), 2_200) == ""
+    assert render_block("memory", (), 2_200) == ""
 
 
 def _is_subsequence(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Scope
-from memorybus_providers.builtin.places import place_of, places
+from memorybus_providers.builtin.places import file_of, readable_files
 from memorybus_providers.folder_names import folder_of
 
 HOSTILE = [
@@ -74,10 +74,10 @@ def test_memory_follows_the_agent_and_user_the_person(
     store: str, same: Scope, other: Scope
 ) -> None:
     """MEMORY.md is one per agent profile, USER.md one per person; neither splits by the other."""
-    mine = place_of(store, Scope(agent="a", user="u"))
+    mine = file_of(store, Scope(agent="a", user="u"))
 
-    assert place_of(store, same) == mine
-    assert place_of(store, other) != mine
+    assert file_of(store, same) == mine
+    assert file_of(store, other) != mine
 
 
 def test_nobody_in_particular_is_everyone(tmp_path: Path) -> None:
@@ -86,5 +86,5 @@ def test_nobody_in_particular_is_everyone(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "memory" / "notes.txt").touch()
 
-    assert [p.folder for p in places(tmp_path, None, "u")] == ["a", "b", "u"]
-    assert [p.folder for p in places(tmp_path / "absent", None, None)] == []
+    assert [p.folder for p in readable_files(tmp_path, None, "u")] == ["a", "b", "u"]
+    assert [p.folder for p in readable_files(tmp_path / "absent", None, None)] == []

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_providers.builtin.ranking import matched, rank
+from memorybus_providers.builtin.ranking import matched_words, rank
 
 ENTRIES = [
     "The user likes green tea in the morning.",
@@ -31,7 +31,7 @@ def test_rank(query: str, order: list[int]) -> None:
 
 def test_matched_words_are_told_as_the_entry_spells_them() -> None:
     """What an entry shares with a query is told in the entry's own words, each once."""
-    assert matched("Two Cats, and cats of Oslo", "Has the user a cat in Oslo?") == (
+    assert matched_words("Two Cats, and cats of Oslo", "Has the user a cat in Oslo?") == (
         "Cats",
         "cats",
         "Oslo",

@@ -35,9 +35,9 @@ def asked(pulse: Pulse, path: str) -> tuple[str, str]:
 def test_it_is_ready_from_its_word_to_its_end(pulse: Pulse) -> None:
     """G10: who asks is told no while workers start, yes while they work, no while they end."""
     assert asked(pulse, "/readyz") == ("503 Service Unavailable", "no\n")
-    pulse.ready()
+    pulse.note_ready()
     assert asked(pulse, "/readyz") == ("200 OK", "yes\n")
-    pulse.stopping()
+    pulse.note_end()
     assert asked(pulse, "/readyz")[0] == "503 Service Unavailable"
     assert asked(pulse, "/livez")[0] == "200 OK"
 
@@ -48,7 +48,7 @@ def test_a_loop_that_stands_still_is_not_alive(pulse: Pulse, fake_clock: FakeClo
     assert asked(pulse, "/livez") == ("200 OK", "yes\n")
     fake_clock.advance(0.1)
     assert asked(pulse, "/livez") == ("503 Service Unavailable", "no\n")
-    pulse.alive()
+    pulse.note_turn()
     assert asked(pulse, "/livez")[0] == "200 OK"
 
 

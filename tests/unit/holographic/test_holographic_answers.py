@@ -3,7 +3,7 @@
 import pytest
 from holographic_feeding import feed, texts, turn
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.answers import KINDS, wanted
+from memorybus_providers.ranking.answers import KINDS, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
 
 
@@ -23,7 +23,7 @@ from memorybus_providers.ranking.asking import asks, only_asks
 )
 def test_question_words_say_what_is_wanted(question: str, kind: str | None) -> None:
     """The first kind that a question asks for is wanted; none of another language."""
-    assert wanted(question) == (KINDS[kind] if kind else None)
+    assert wanted_kind(question) == (KINDS[kind] if kind else None)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from holographic_feeding import add, ask, feed, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, worth
+from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, cut_off
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
 
 ASIDE = "The ferry number {} was late again, and the harbour stayed closed"
@@ -27,7 +27,7 @@ def test_what_is_worth_its_room_is_a_beginning(marks: list[tuple[float, int]], b
     """The best fact is given, and after one that is left out nothing comes."""
     found = scored(marks)
 
-    given_facts = list(worth(found, budget))
+    given_facts = list(cut_off(found, budget))
 
     assert given_facts == found[: len(given_facts)]
     assert bool(given_facts) == bool(found)
@@ -38,7 +38,7 @@ def test_more_room_lets_more_in(marks: list[tuple[float, int]], budget: int, mor
     """A larger budget never gives fewer facts."""
     found = scored(marks)
 
-    assert len(list(worth(found, budget))) <= len(list(worth(found, budget + more)))
+    assert len(list(cut_off(found, budget))) <= len(list(cut_off(found, budget + more)))
 
 
 def test_the_fuller_the_better_a_fact_must_be() -> None:
@@ -47,14 +47,14 @@ def test_the_fuller_the_better_a_fact_must_be() -> None:
     few = scored([(1.0, 100), (weak, 100)])
     many = scored([*[(1.0, 100)] * 9, (weak, 100)])
 
-    assert len(list(worth(few, 1_000))) == 2
-    assert len(list(worth(many, 1_000))) == 9
+    assert len(list(cut_off(few, 1_000))) == 2
+    assert len(list(cut_off(many, 1_000))) == 9
 
 
 @pytest.mark.parametrize(("fit", "facts"), [(LEAST_FIT * 0.9, 0), (LEAST_FIT, 1)])
 def test_where_nothing_fits_nothing_is_given(fit: float, facts: int) -> None:
     """An answer begins with a fact that says enough of what is asked for, or there is none."""
-    assert len(list(worth(scored([(3.0, 50)], fit), 2_000))) == facts
+    assert len(list(cut_off(scored([(3.0, 50)], fit), 2_000))) == facts
 
 
 def test_what_was_never_said_has_no_answer(provider: HolographicProvider) -> None:
@@ -92,5 +92,5 @@ def test_a_missing_word_counts_more_among_many_facts() -> None:
     """What no fact holds is a small part of what is asked for in a small store only."""
     few, many = Corpus(5, {"tea": 1, "zebra": 0}), Corpus(5_000, {"tea": 1_000, "zebra": 0})
 
-    assert few.asked < 1.5 * few.rarity("tea")
-    assert many.asked > many.rarity("tea") + 0.9 * many.rarity("zebra")
+    assert few.rarity_of_question < 1.5 * few.rarity("tea")
+    assert many.rarity_of_question > many.rarity("tea") + 0.9 * many.rarity("zebra")

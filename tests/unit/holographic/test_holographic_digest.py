@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from holographic_feeding import AT, add, context, feed, opened, texts, turn
 from memorybus.events import ContextCompressing, Delegated, Event, Message, Scope, ToolCalled
-from memorybus_providers.ranking.facts import kept_name, mark_of, said_name
+from memorybus_providers.ranking.facts import mark_of_session, name_of_kept, name_of_said
 
 OWNER = Scope(agent="coder", user="ann")
 SAID: tuple[Message, ...] = ({"role": "user", "content": "tea"},)
@@ -34,8 +34,8 @@ def judged(fact: str, *, helpful: bool, times: int = 1) -> list[Fed]:
     return [Fed(event, 10 + n) for n in range(times)]
 
 
-TEA_SAID = said_name(mark_of("s1"), bytes.fromhex(context(1).event_id), 0)
-TEA_NOTED = kept_name(OWNER, "note", "tea")
+TEA_SAID = name_of_said(mark_of_session("s1"), bytes.fromhex(context(1).event_id), 0)
+TEA_NOTED = name_of_kept(OWNER, "note", "tea")
 DIFFERENT: dict[str, tuple[list[Fed], list[Fed], str]] = {
     "said: the text": ([Fed(turn("tea"))], [Fed(turn("milk"))], "said/s1"),
     "said: by whom": (

@@ -6,7 +6,7 @@ import pytest
 from holographic_feeding import add, context, feed, texts, turn
 from memorybus.events import Scope
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.language.mentions import mentions, names, told, words
+from memorybus_providers.language.mentions import mentions, names_any, role_statements, words
 
 
 def call(provider: HolographicProvider, tool: str, scope: Scope | None = None, **given: Any) -> Any:
@@ -51,7 +51,7 @@ def test_names_are_runs_of_capitals(text: str, found: list[str]) -> None:
 )
 def test_a_role_tells_a_name(text: str, who: tuple[str, str, str]) -> None:
     """A possessive, a role and a name say who somebody is to whom."""
-    assert [(one.owner, one.role, one.name) for one in told(text)][:1] == [who]
+    assert [(one.owner, one.role, one.name) for one in role_statements(text)][:1] == [who]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_role_tells_a_name(text: str, who: tuple[str, str, str]) -> None:
 )
 def test_a_part_of_another_name_is_not_meant(text: str, is_named: bool) -> None:
     """An alias counts where it stands alone, not within somebody else's name."""
-    assert names(text, [words("Martha")]) is is_named
+    assert names_any(text, [words("Martha")]) is is_named
 
 
 def test_a_full_name_its_parts_and_a_title_are_one(provider: HolographicProvider) -> None:

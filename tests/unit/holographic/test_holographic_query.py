@@ -14,9 +14,9 @@ from memorybus_providers.language.query import (
     MAX_TERMS,
     MAX_WORDS,
     Term,
-    chosen,
-    expression,
-    parse,
+    any_token_expression,
+    choose_terms,
+    parse_question,
 )
 
 OPERATORS = ["AND", "OR", "NOT", "NEAR", "(", ")", '"', "*", "-", "+", "^", ":", "{", "}", ",", "'"]
@@ -90,7 +90,7 @@ def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvide
 
 def test_a_question_is_read_into_terms_and_dates() -> None:
     """Stop words go, irregular forms are searched in all their forms, months and years are seen."""
-    question = parse("Where did Ann go in May 2023, or was it March?")
+    question = parse_question("Where did Ann go in May 2023, or was it March?")
 
     assert [term.stem for term in question.terms] == ["ann", "go", "2023", "march"]
     assert question.terms[1].forms == ("go", "goes", "went", "gone")
@@ -100,25 +100,25 @@ def test_a_question_is_read_into_terms_and_dates() -> None:
 
 def test_may_is_a_month_only_where_it_is_a_name() -> None:
     """The verb is no month."""
-    assert parse("May I ask what may come?").months == frozenset()
+    assert parse_question("May I ask what may come?").months == frozenset()
 
 
 def test_names_of_speakers_are_searched_only_if_nothing_else_is() -> None:
     """A speaker's name is no search term beside others."""
     named = frozenset({"ann"})
 
-    assert [t.stem for t in parse("What did Ann paint?").without(named)] == ["paint"]
-    assert [t.stem for t in parse("Who is Ann?").without(named)] == ["ann"]
+    assert [t.stem for t in parse_question("What did Ann paint?").terms_without(named)] == ["paint"]
+    assert [t.stem for t in parse_question("Who is Ann?").terms_without(named)] == ["ann"]
 
 
 @given(st.text(max_size=2_000))
 def test_an_expression_holds_only_quoted_tokens(text: str) -> None:
     """What reaches the full-text engine is tokens in quotes, joined by OR, and nothing else."""
-    terms = parse(text).terms
+    terms = parse_question(text).terms
 
     assert len(terms) <= MAX_WORDS
     for term in terms:
-        parts = expression(term.forms, ["1_"]).split(" OR ")
+        parts = any_token_expression(term.forms, ["1_"]).split(" OR ")
         assert all(part[0] == part[-1] == '"' and '"' not in part[1:-1] for part in parts)
 
 
@@ -126,19 +126,19 @@ def test_a_search_is_bounded() -> None:
     """The rarest terms are searched by, as many as the bounds allow, and always one (G10)."""
     terms = [Term(str(n), (str(n),)) for n in range(100)]
 
-    assert chosen(terms, {t.stem: 0 for t in terms}) == []
-    assert chosen(terms, {t.stem: 1 for t in terms}) == terms[:MAX_TERMS]
-    assert chosen(terms[:3], {"0": MAX_MATCHES, "1": 5, "2": 9 * MAX_MATCHES}) == [terms[1]]
-    assert chosen(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]
+    assert choose_terms(terms, {t.stem: 0 for t in terms}) == []
+    assert choose_terms(terms, {t.stem: 1 for t in terms}) == terms[:MAX_TERMS]
+    assert choose_terms(terms[:3], {"0": MAX_MATCHES, "1": 5, "2": 9 * MAX_MATCHES}) == [terms[1]]
+    assert choose_terms(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]
 
 
 @pytest.mark.parametrize("question", ["sedan", "the sedan", "a sedan?", "my van", "the son"])
 def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> None:
     """A word that says nothing elsewhere is asked for, if nothing else is foreign."""
     asked = question.strip("?").split()[-1]
-    assert asked in {term.word for term in parse(question).terms}
+    assert asked in {term.word for term in parse_question(question).terms}
 
 
 def test_a_foreign_question_asks_for_no_stop_word() -> None:
     """Beside words that are foreign for sure, such a word says as little as there."""
-    assert parse("och sedan då?").terms == ()
+    assert parse_question("och sedan då?").terms == ()

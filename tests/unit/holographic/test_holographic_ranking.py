@@ -5,7 +5,7 @@ from holographic_feeding import add, ask, context, feed, shown, stored, texts, t
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
-from memorybus_providers.finding.search import within
+from memorybus_providers.finding.search import fit_budget
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.ranking import Fact, Scored
 
@@ -166,7 +166,7 @@ def scored(texts: list[str]) -> list[Scored]:
 @given(st.lists(st.text("abc ", min_size=1, max_size=30), max_size=20), st.integers(1, 100))
 def test_a_budget_is_filled_by_whole_texts(texts: list[str], budget: int) -> None:
     """The best is always given; the rest are whole, distinct, in order and within the budget."""
-    given_texts = [found.fact.content for found in within(scored(texts), budget)]
+    given_texts = [found.fact.content for found in fit_budget(scored(texts), budget)]
 
     assert given_texts[:1] == texts[:1]
     assert len(set(given_texts)) == len(given_texts)

@@ -23,7 +23,7 @@ from holographic_feeding import turn as turn_of
 from memorybus.events import Event, Scope, ToolCalled
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.facts import mark_of, said_name
+from memorybus_providers.ranking.facts import mark_of_session, name_of_said
 
 
 class Days:
@@ -258,7 +258,7 @@ def test_a_correction_may_be_applied_before_its_fact(
 ) -> None:
     """G8: the two are events of two keys; recall and digest are the same in either order."""
     told_at, corrected_at = AT, AT + DAY
-    name = said_name(mark_of("a"), bytes.fromhex(context(1).event_id), 0)
+    name = name_of_said(mark_of_session("a"), bytes.fromhex(context(1).event_id), 0)
     arguments = {"fact_id": name, "content": "It leaves at ten"}
     correct = ToolCalled(provider="holographic", tool="memory_correct", arguments=arguments)
 

@@ -151,6 +151,6 @@ def test_words_decide_where_a_fact_has_all_of_them() -> None:
     """Meaning stands in only for words that no fact holds together with the others."""
     rarity = {"lentil": 2.0, "supper": 3.0}
 
-    assert nearness.amounts({7: 1.0}, rarity, [{"lentil", "supper"}]) == {7: 0.0}
-    lacking = [nearness.amounts({7: 1.0}, rarity, held)[7] for held in ([{"lentil"}], [])]
+    assert nearness.meaning_amounts({7: 1.0}, rarity, [{"lentil", "supper"}]) == {7: 0.0}
+    lacking = [nearness.meaning_amounts({7: 1.0}, rarity, held)[7] for held in ([{"lentil"}], [])]
     assert 0 < lacking[0] < lacking[1]

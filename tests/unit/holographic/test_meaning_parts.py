@@ -13,7 +13,7 @@ from helpers.services.embedding_server import embed
 from memorybus.errors import Unavailable
 from memorybus.testing import FakeClock
 from memorybus_providers.embedding import questions
-from memorybus_providers.embedding.embedder import unit
+from memorybus_providers.embedding.embedder import at_length_one
 from memorybus_providers.embedding.floor import HIGHEST, UNRELATED, Chance, chance_of
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
 from memorybus_providers.embedding.vectors import Near, nearness_of
@@ -47,7 +47,7 @@ def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> No
 
 def found(nearest: Nearest, *scopes: int, most: int = 9) -> list[int]:
     """Return the facts of some scopes that are near the east, nearest first."""
-    return [near.fact for near in nearest.among(scopes, EAST, SOME, most)]
+    return [near.fact for near in nearest.find_nearest(scopes, EAST, SOME, most)]
 
 
 def test_sentences_about_nothing_in_common_share_no_word() -> None:
@@ -59,8 +59,8 @@ def test_sentences_about_nothing_in_common_share_no_word() -> None:
 
 def test_the_floor_is_above_what_means_nothing() -> None:
     """Unrelated texts are below the floor of their model, whatever the model calls near."""
-    plain = unit(embed(UNRELATED).astype(np.float32))
-    shifted = unit(plain + np.float32(0.05))
+    plain = at_length_one(embed(UNRELATED).astype(np.float32))
+    shifted = at_length_one(plain + np.float32(0.05))
 
     for vectors in (plain, shifted):
         near = (vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)]
@@ -153,7 +153,7 @@ def test_questions_do_not_pile_up() -> None:
     assert 20 - questions.WAITING - 1 <= len(without) < 20
     gate.set()
     waited = [one for one in asked if one not in without]
-    assert all(one.within(30) is not None for one in waited)
+    assert all(one.wait(30) is not None for one in waited)
     vectors.close()
 
 
@@ -166,8 +166,8 @@ def test_a_failing_embedder_is_left_alone_for_a_while() -> None:
         raise Unavailable("down")
 
     vectors = questions.QuestionVectors(fail, clock)
-    assert vectors.ask("a?").within(30) is None
-    assert vectors.ask("b?").within(30) is None
+    assert vectors.ask("a?").wait(30) is None
+    assert vectors.ask("b?").wait(30) is None
     assert tried == ["a?"]
     clock.sleep(1.0)
     vectors.ask("b?")

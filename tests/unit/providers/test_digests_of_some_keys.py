@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.base import MemoryProvider
-from memorybus_workers.jobs.inspect import _below, _picked
+from memorybus_workers.jobs.inspect import _pick_pairs, _text_below
 
 KEYS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=4) | st.text(
     "\x00ab\ue000\U0010ffff", min_size=1, max_size=4
@@ -35,19 +35,19 @@ def test_some_keys_have_the_digests_that_they_have_among_all(
 ) -> None:
     """G8: asked for some keys, a provider gives theirs; of one that holds nothing an empty one."""
     wanted = sorted(keys | set(list(state)[:2]))
-    found = list(_picked(cast("MemoryProvider", cast("Any", Kept(state))), wanted))
+    found = list(_pick_pairs(cast("MemoryProvider", cast("Any", Kept(state))), wanted))
     assert found == [(key, state.get(key, "")) for key in wanted]
 
 
 @given(KEYS)
 def test_below_a_key_lies_what_is_asked_from(key: str) -> None:
     """G8: what is looked from lies below the key, whatever its last sign is, and can be stored."""
-    assert _below(key) < key
-    _below(key).encode()
+    assert _text_below(key) < key
+    _text_below(key).encode()
 
 
 def test_keys_in_between_are_not_read() -> None:
     """One key of many that begin alike costs one pair."""
     many = Kept({f"session-{number:04}": "x" for number in range(1000)})
-    assert list(_picked(cast("MemoryProvider", cast("Any", many)), ["session-0999"]))
+    assert list(_pick_pairs(cast("MemoryProvider", cast("Any", many)), ["session-0999"]))
     assert many.read == 1

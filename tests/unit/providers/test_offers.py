@@ -5,12 +5,12 @@ from memorybus.errors import ConfigError
 from memorybus.registry.description import OptionField
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.registry import check_options, registered_kinds
-from memorybus_workers.hosting.offers import offers
+from memorybus_workers.hosting.offers import list_offers
 
 
 def test_every_registered_kind_is_offered() -> None:
     """Each says what it is, and what it promises; a missing library is told, not raised."""
-    found = {offer.kind: offer for offer in offers()}
+    found = {offer.kind: offer for offer in list_offers()}
 
     assert set(found) == set(registered_kinds())
     assert all(offer.missing or (offer.summary and offer.delivery) for offer in found.values())
@@ -20,7 +20,7 @@ def test_every_registered_kind_is_offered() -> None:
 
 def test_options_are_read_with_their_types() -> None:
     """A schema's entry says whether it is a secret, and its default what kind of value it has."""
-    (offer,) = offers(["holographic"])
+    (offer,) = list_offers(["holographic"])
     options = {option.key: option for option in offer.options or ()}
 
     assert options["embedder_key"].secret
@@ -30,7 +30,7 @@ def test_options_are_read_with_their_types() -> None:
 
 def test_a_kind_that_is_not_there_says_why() -> None:
     """The remedy is the registry's own."""
-    (offer,) = offers(["holografic"])
+    (offer,) = list_offers(["holografic"])
 
     assert "did you mean 'holographic'" in offer.missing
 

@@ -15,12 +15,12 @@ def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     slot.begin("e", LANE)
     abandoned_calls.note(slot)
     assert abandoned_calls.look_again_at(LANE, "e") == fake_clock.monotonic() + AGAIN
-    assert abandoned_calls.among(LANE)
-    assert not abandoned_calls.among("another")
+    assert abandoned_calls.has_pending(LANE)
+    assert not abandoned_calls.has_pending("another")
     assert abandoned_calls.look_again_at(LANE, "another") is None
     slot.end()
     assert abandoned_calls.look_again_at(LANE, "e") is None
-    assert not abandoned_calls.among(LANE)
+    assert not abandoned_calls.has_pending(LANE)
 
 
 def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
@@ -42,9 +42,9 @@ def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     abandoned_calls.note(slot)
     fake_clock.advance(LONGEST * 2.0 - 0.1)
     abandoned_calls.note(slot)  # again makes it no younger
-    assert abandoned_calls.among(LANE)
+    assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
-    assert not abandoned_calls.among(LANE)
+    assert not abandoned_calls.has_pending(LANE)
 
 
 def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: FakeClock) -> None:
@@ -53,9 +53,9 @@ def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: Fake
     slot.begin("e", LANE, 30.0)
     abandoned_calls.note(slot)
     fake_clock.advance(LONGEST * 30.0 - 0.1)
-    assert abandoned_calls.among(LANE)
+    assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
-    assert not abandoned_calls.among(LANE)
+    assert not abandoned_calls.has_pending(LANE)
 
 
 @pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
@@ -69,7 +69,7 @@ def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) 
     elif what != "idle":
         slot.begin("e")
     abandoned_calls.note(slot)
-    assert not abandoned_calls.among(LANE)
+    assert not abandoned_calls.has_pending(LANE)
 
 
 def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
@@ -79,5 +79,5 @@ def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
     with pytest.raises(LeaseLost, match="given up"):
         slot.begin("e", LANE)
     abandoned_calls.note(slot)
-    assert not abandoned_calls.among(LANE)
-    assert slot.hanging(-1.0) == ""
+    assert not abandoned_calls.has_pending(LANE)
+    assert slot.hanging_call(-1.0) == ""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_workers.membership.assignment import assign, quotas, sole, wanted
+from memorybus_workers.membership.assignment import assign, assign_to_one, quotas, wanted_lanes
 
 LANES = 16
 WORKERS = st.dictionaries(
@@ -91,11 +91,11 @@ def test_an_assignment_is_at_rest(weights: dict[str, float], owners: Any) -> Non
 @given(WORKERS, OWNERS)
 def test_a_local_store_has_one_writer(weights: dict[str, float], owners: Any) -> None:
     """All lanes of a store that takes one writer go to the worker that holds most of them."""
-    assigned = sole(owners, weights)
+    assigned = assign_to_one(owners, weights)
     (worker,) = set(assigned.values())
     held = Counter(owner for owner in owners.values() if owner in weights)
     assert held[worker] == max(held.values(), default=0)
-    assert sole(dict(assigned), weights) == assigned
+    assert assign_to_one(dict(assigned), weights) == assigned
 
 
 def test_remainders_of_several_providers_lie_apart() -> None:
@@ -110,19 +110,19 @@ def test_remainders_of_several_providers_lie_apart() -> None:
 
 def test_nobody_is_assigned_what_nobody_can_serve() -> None:
     """Without a live worker there is no assignment, and an owner keeps what it has."""
-    assert assign(nobody(), {}) == sole(nobody(), {}) == {}
+    assert assign(nobody(), {}) == assign_to_one(nobody(), {}) == {}
     owners: dict[int, str | None] = {0: "me", 1: "other", 2: None}
-    assert wanted("me", {}, owners, set(), set()) == {0}
+    assert wanted_lanes("me", {}, owners, set(), set()) == {0}
 
 
 def test_a_deserted_lane_is_taken_by_whoever_sees_it() -> None:
     """Serving comes before balance: a lane that was free for too long is wanted by everybody."""
     owners: dict[int, str | None] = {0: "me", 1: None}
-    assert wanted("me", {0: "me", 1: "other"}, owners, {1}, set()) == {0, 1}
-    assert wanted("me", {0: "other", 1: "other"}, owners, set(), set()) == set()
+    assert wanted_lanes("me", {0: "me", 1: "other"}, owners, {1}, set()) == {0, 1}
+    assert wanted_lanes("me", {0: "other", 1: "other"}, owners, set(), set()) == set()
 
 
 def test_a_lane_whose_lease_still_runs_is_left_to_its_owner() -> None:
     """G5: a lane is not wanted before its owner's lease has run out, whatever is assigned."""
     owners: dict[int, str | None] = {0: "other", 1: None}
-    assert wanted("me", {0: "me", 1: "me"}, owners, {1}, {0, 1}) == set()
+    assert wanted_lanes("me", {0: "me", 1: "me"}, owners, {1}, {0, 1}) == set()

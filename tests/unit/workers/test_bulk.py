@@ -8,7 +8,7 @@ from memorybus.errors import Permanent, Transient
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext, MemoryProvider
-from memorybus_workers.apply.bulk import send, sorted_out
+from memorybus_workers.apply.bulk import send_turns, sort_outcomes
 
 BAD = Transient("not now")
 
@@ -27,7 +27,7 @@ def context(event: LoggedEvent) -> HookContext:
 
 def sent(answer: Any, *events: LoggedEvent) -> Any:
     """Send events to a provider that answers so."""
-    return send(
+    return send_turns(
         cast("MemoryProvider", SimpleNamespace(sync_turns=lambda _: answer)), events, context
     )
 
@@ -35,7 +35,7 @@ def sent(answer: Any, *events: LoggedEvent) -> Any:
 def test_what_stands_behind_a_failure_stays_open() -> None:
     """G3: a turn behind one of its key that failed is not done, though it was not named."""
     one, two, other, three = turn("1", "a"), turn("2", "a"), turn("3", "b"), turn("4", "a")
-    found = sorted_out((one, two, other, three), {"2": BAD})
+    found = sort_outcomes((one, two, other, three), {"2": BAD})
     assert found.done == [one, other]
     assert found.failed == [(two, BAD)]
     assert found.behind == [three]
@@ -44,7 +44,7 @@ def test_what_stands_behind_a_failure_stays_open() -> None:
 def test_of_one_key_the_first_failure_counts() -> None:
     """G3: a second failure of a key is what follows from the first: it is tried behind it."""
     one, two = turn("1", "a"), turn("2", "a")
-    found = sorted_out((one, two), {"2": BAD, "1": BAD})
+    found = sort_outcomes((one, two), {"2": BAD, "1": BAD})
     assert (found.done, found.failed, found.behind) == ([], [(one, BAD)], [two])
 
 

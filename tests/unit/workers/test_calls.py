@@ -17,14 +17,14 @@ def test_a_call_hangs_after_its_time() -> None:
     clock = FakeClock()
     slot = Slot(clock)
     clock.advance(100)
-    assert slot.hanging(5.0) == ""
+    assert slot.hanging_call(5.0) == ""
     slot.begin("e1")
     clock.advance(4.9)
-    assert slot.hanging(5.0) == ""
+    assert slot.hanging_call(5.0) == ""
     clock.advance(0.2)
-    assert slot.hanging(5.0) == "e1"
+    assert slot.hanging_call(5.0) == "e1"
     slot.end()
-    assert slot.hanging(5.0) == ""
+    assert slot.hanging_call(5.0) == ""
 
 
 def test_a_call_with_a_limit_of_its_own_hangs_after_that() -> None:
@@ -33,15 +33,15 @@ def test_a_call_with_a_limit_of_its_own_hangs_after_that() -> None:
     slot = Slot(clock)
     slot.begin("slow", "lane", 120.0)
     clock.advance(119)
-    assert slot.hanging(5.0) == ""
+    assert slot.hanging_call(5.0) == ""
     assert not slot.abandon(5.0)
     clock.advance(2)
-    assert slot.hanging(5.0) == "slow"
+    assert slot.hanging_call(5.0) == "slow"
     slot.end()
     for begin in (slot.begin, slot.enter):
         begin("the next")
         clock.advance(6)
-        assert slot.hanging(5.0) == "the next"
+        assert slot.hanging_call(5.0) == "the next"
 
 
 def test_opening_and_committing_are_watched_too() -> None:
@@ -50,19 +50,19 @@ def test_opening_and_committing_are_watched_too() -> None:
     slot = Slot(clock)
     slot.enter("a transaction's commit")
     clock.advance(6)
-    assert slot.hanging(5.0) == "a transaction's commit"
+    assert slot.hanging_call(5.0) == "a transaction's commit"
     assert not slot.in_hook
 
 
 def test_a_failure_is_the_events_own_only_inside_its_call() -> None:
     """What fails between the calls (opening, committing) is nobody's fault."""
     slot = Slot(FakeClock())
-    assert not slot.interrupted()
+    assert not slot.end_interrupted()
     slot.begin("e1")
-    assert slot.interrupted()
-    assert not slot.interrupted()
+    assert slot.end_interrupted()
+    assert not slot.end_interrupted()
     slot.enter("open")
-    assert not slot.interrupted()
+    assert not slot.end_interrupted()
 
 
 @pytest.mark.parametrize(
@@ -73,30 +73,30 @@ def test_failures_count_while_the_backend_serves_others(
 ) -> None:
     """G6: nothing is parked because a backend is down: then nothing tells a bad event from it."""
     known = troubles()
-    known.failed("e1", backend_up=True)
+    known.note_failure("e1", backend_up=True)
     known.served += served
-    known.failed("e1", backend_up=backend_up)
-    assert known.failed("e1", backend_up=backend_up).tries == counted
+    known.note_failure("e1", backend_up=backend_up)
+    assert known.note_failure("e1", backend_up=backend_up).tries == counted
 
 
 def test_an_event_that_always_hangs_is_spent() -> None:
     """G6: what is known of hangs passes to the next instance; after `attempts` it is parked."""
     known = troubles()
-    known.hung("e1", backend_up=True)
-    heir = known.inherited()
-    assert not heir.spent("e1")
+    known.note_hang("e1", backend_up=True)
+    heir = known.copy()
+    assert not heir.has_hung_too_often("e1")
     heir.served += 1
-    heir.hung("e1", backend_up=True)
-    assert heir.spent("e1")
-    assert not heir.spent("e2")
-    assert not known.spent("e1")
+    heir.note_hang("e1", backend_up=True)
+    assert heir.has_hung_too_often("e1")
+    assert not heir.has_hung_too_often("e2")
+    assert not known.has_hung_too_often("e1")
 
 
 def test_an_event_that_hung_lets_others_go_first() -> None:
     """G6: the wait of an event that hung begins when its lane comes by it again."""
     clock = FakeClock()
     known = troubles(clock)
-    known.hung("e1", backend_up=True)
+    known.note_hang("e1", backend_up=True)
     clock.advance(100)
     until = known.retry_at("e1")
     assert until is not None
@@ -109,8 +109,8 @@ def test_an_event_that_hung_lets_others_go_first() -> None:
 def test_what_is_settled_is_forgotten() -> None:
     """G10: nothing is kept of events that are applied or parked."""
     known = troubles()
-    known.failed("e1", backend_up=True)
-    assert known.among(["e0", "e1"])
-    known.settled("e1")
-    assert not known.among(["e0", "e1"])
-    assert known.of("e1") is None
+    known.note_failure("e1", backend_up=True)
+    assert known.has_any(["e0", "e1"])
+    known.settle("e1")
+    assert not known.has_any(["e0", "e1"])
+    assert known.get("e1") is None

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from memorybus_workers.archiving.compactor import (
     FAN,
     SegmentSize,
-    choose,
-    class_of,
-    enough,
+    choose_run,
+    enough_events,
     is_small,
+    size_class_of,
 )
 from memorybus_workers.archiving.due import SEGMENT_BYTES
 
@@ -17,7 +17,7 @@ SEGMENT = 1_000
 
 def settle(sizes: list[SegmentSize], rewrites: list[int], segment: int = SEGMENT) -> None:
     """Merge until nothing is chosen; count for each segment how often its events were written."""
-    while (chosen := choose(sizes, segment)) is not None:
+    while (chosen := choose_run(sizes, segment)) is not None:
         assert len(chosen) > 1
         part = sizes[chosen.start : chosen.stop]
         assert all(is_small(size, segment) for size in part)
@@ -37,7 +37,7 @@ def test_an_event_is_rewritten_a_bounded_number_of_times(events: list[int]) -> N
         rewrites.append(0)
         settle(sizes, rewrites)
     assert sum(size.events for size in sizes) == sum(events)
-    assert max(rewrites, default=0) <= class_of(enough(SEGMENT)) + 1
+    assert max(rewrites, default=0) <= size_class_of(enough_events(SEGMENT)) + 1
 
 
 @given(events=st.lists(st.integers(1, SEGMENT // 10), min_size=1, max_size=400))
@@ -46,8 +46,8 @@ def test_small_segments_become_few(events: list[int]) -> None:
     sizes = [SegmentSize(count, count) for count in events]
     settle(sizes, [0] * len(sizes))
     large = sum(not is_small(size, SEGMENT) for size in sizes)
-    assert large <= sum(events) / enough(SEGMENT)
-    assert len(sizes) - large <= FAN * (class_of(enough(SEGMENT)) + 1)
+    assert large <= sum(events) / enough_events(SEGMENT)
+    assert len(sizes) - large <= FAN * (size_class_of(enough_events(SEGMENT)) + 1)
 
 
 @given(
@@ -59,7 +59,7 @@ def test_small_segments_become_few(events: list[int]) -> None:
 def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
     """G10: no merge makes a segment of more than a full one's events and bytes."""
     for _ in range(200):
-        chosen = choose(sizes, SEGMENT)
+        chosen = choose_run(sizes, SEGMENT)
         if chosen is None:
             return
         part = sizes[chosen.start : chosen.stop]
@@ -72,6 +72,6 @@ def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
 
 def test_full_segments_are_left_alone() -> None:
     """G10: what was sealed full is never rewritten."""
-    assert choose([SegmentSize(SEGMENT, 1)] * 50, SEGMENT) is None
-    assert choose([SegmentSize(1, SEGMENT_BYTES)] * 50, SEGMENT) is None
-    assert choose([], SEGMENT) is None
+    assert choose_run([SegmentSize(SEGMENT, 1)] * 50, SEGMENT) is None
+    assert choose_run([SegmentSize(1, SEGMENT_BYTES)] * 50, SEGMENT) is None
+    assert choose_run([], SEGMENT) is None

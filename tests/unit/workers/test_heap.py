@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from memorybus.testing import FakeClock
-from memorybus_workers.processes.heap import EVERY, Heap, hold_together, trimmer
+from memorybus_workers.processes.heap import EVERY, Heap, find_trimmer, share_one_heap
 
 
 def test_memory_goes_back_now_and_then() -> None:
@@ -22,18 +22,18 @@ def test_memory_goes_back_now_and_then() -> None:
 
 def test_asking_the_c_library_is_safe() -> None:
     """Whatever library it is, nothing is raised."""
-    trimmer()()
+    find_trimmer()()
 
 
 def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece() -> None:
     """Where the C library is glibc, both settings are taken."""
-    assert hold_together() is (platform.libc_ver()[0] == "glibc")
+    assert share_one_heap() is (platform.libc_ver()[0] == "glibc")
 
 
 def test_what_is_there_at_the_beginning_is_spared() -> None:
     """Objects that a worker has when it begins are not looked at by the garbage collector."""
     program = (
-        "import gc; from memorybus_workers.processes.heap import keep_for_good as keep; keep(); "
+        "import gc; from memorybus_workers.processes.heap import freeze_heap; freeze_heap(); "
         "print(gc.get_freeze_count() > len(gc.get_objects()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -18,7 +18,7 @@ from memorybus_providers.base import (
     RecallScope,
     StoredMemory,
 )
-from memorybus_workers.jobs.inspect import MOST, Inspecting
+from memorybus_workers.jobs.inspect import MOST, InspectionRunner
 
 
 class Keeping(MemoryProvider):
@@ -53,7 +53,7 @@ def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
         return nullcontext(provider)
 
     settings = Settings(data_dir=tmp_path)
-    inspecting = Inspecting(fakeredis.FakeRedis(), settings, FakeClock(), visited)
+    inspecting = InspectionRunner(fakeredis.FakeRedis(), settings, FakeClock(), visited)
     found: list[KeptPage] = []
     more = True
     while more:

@@ -30,7 +30,7 @@ def test_who_lost_its_lease_holds_up_nobody() -> None:
     hanging.lost = True
     assert alone.begin(next_one, 1)
     alone.end(hanging, 1)
-    assert alone.is_on(next_one, 1)
+    assert alone.is_trying(next_one, 1)
 
 
 def test_who_waited_long_goes_before_who_had_its_turn() -> None:

@@ -12,7 +12,7 @@ from memorybus.registry.tools import collect_tools
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract.samples import feed, recall_context, steps
 from memorybus_workers.hosting.declare import tools_of
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 
 ANN = Scope(agent="coach", user="ann")
 
@@ -21,7 +21,7 @@ def beside(tmp_path: Path, provider: str, name: str = "builtin") -> MemoryProvid
     """Return an instance of settings that name `provider`, too."""
     table: dict[str, dict[str, Any]] = {"other": {"kind": f"registry:{provider}"}}
     settings = Settings(data_dir=tmp_path, providers=("builtin", "other"), provider=table)
-    return make(settings, name, SYSTEM)
+    return make_instance(settings, name, SYSTEM)
 
 
 def recalled(mirror: MemoryProvider) -> list[str]:

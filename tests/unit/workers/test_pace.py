@@ -25,18 +25,18 @@ def taken_in(clock: FakeClock, pace: Pace, seconds: float) -> int:
     """Take as much as goes in some time; return how much that was."""
     until, taken = clock.monotonic() + seconds, 0
     while clock.monotonic() < until:
-        while pace.batch(500) and (part := pace.taken(turns(500))):
+        while pace.batch_size(500) and (part := pace.take(turns(500))):
             taken += len(part)
-        clock.advance(min(max(0.001, pace.wait()), until - clock.monotonic() + 0.001))
+        clock.advance(min(max(0.001, pace.seconds_to_wait()), until - clock.monotonic() + 0.001))
     return taken
 
 
 def test_no_rate_is_no_bound(fake_clock: FakeClock) -> None:
     """Without a rate everything goes on at once."""
     pace = Pace(fake_clock)
-    assert pace.batch(500) == 500
-    assert len(pace.taken(turns(500))) == 500
-    assert pace.wait() == 0
+    assert pace.batch_size(500) == 500
+    assert len(pace.take(turns(500))) == 500
+    assert pace.seconds_to_wait() == 0
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_rate_holds_over_time(
 ) -> None:
     """So many events a second go on, of which a worker has its unfinished lanes' part."""
     pace = Pace(fake_clock, rate, lambda: all_of_them)
-    pace.share([False] * mine + [True])
+    pace.take_share([False] * mine + [True])
     assert taken_in(fake_clock, pace, 20.0) == pytest.approx(rate * part * 20, abs=2)
 
 
@@ -73,7 +73,7 @@ def test_a_part_moves_with_its_lanes(fake_clock: FakeClock) -> None:
 
     pace = Pace(fake_clock, 40.0, count)
     for mine, part in ((2, 0.5), (1, 0.25), (1, 0.5), (2, 1.0)):
-        pace.share([False] * mine)
+        pace.take_share([False] * mine)
         assert taken_in(fake_clock, pace, 0.25) == pytest.approx(40 * part * 0.25, abs=2)
     assert len(asked) == 2
 
@@ -82,6 +82,6 @@ def test_what_is_left_out_is_free(fake_clock: FakeClock) -> None:
     """A plan that takes one session of many is not slowed down by the others."""
     pace = Pace(fake_clock, 1.0)
     for _ in range(100):
-        events = turns(pace.batch(500), left_out=True)
+        events = turns(pace.batch_size(500), left_out=True)
         assert events
-        assert pace.taken(events) == events
+        assert pace.take(events) == events

@@ -30,8 +30,8 @@ def test_what_was_not_taken_in_is_there_the_next_time() -> None:
         pool.submit(task(number))
     for _ in range(3):
         assert done.acquire(timeout=10)
-    assert next(pool.collect()).said == "0"  # then Redis goes away
+    assert next(pool.collect()).reply == "0"  # then Redis goes away
     assert pool.unfinished == 2
-    assert [one.said for one in pool.collect()] == ["1", "2"]
+    assert [one.reply for one in pool.collect()] == ["1", "2"]
     assert pool.unfinished == 0
     pool.stop()

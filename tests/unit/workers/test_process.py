@@ -36,7 +36,7 @@ class Told:
 def test_the_first_word_asks_for_an_orderly_end() -> None:
     """Told once, a process is asked to stop, once, and left to it."""
     told = Told(NEVER)
-    told.ending.tell()
+    told.ending.request()
     assert told.stopped.wait(10)
     with pytest.raises(queue.Empty):
         told.left.get(timeout=0.1)
@@ -46,9 +46,9 @@ def test_the_first_word_asks_for_an_orderly_end() -> None:
 def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """Told twice, a process ends with 1 however busy it is, and says what becomes of its leases."""
     told = Told(NEVER)
-    told.ending.tell()
+    told.ending.request()
     assert told.stopped.wait(10)
-    told.ending.tell()
+    told.ending.request()
     assert told.left.get(timeout=10) == 1
     assert told.did == ["stop", "at once"]
     wait_until(lambda: "leases expire by themselves within 10 s" in caplog.text, "it says so")
@@ -57,9 +57,9 @@ def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said at the end is out before all is ended: the main thread may leave right then."""
     told = Told(NEVER)
-    monkeypatch.setattr(OrderlyEnd, "_explain", lambda *_: told.did.append("said"))
-    told.ending.tell()
-    told.ending.tell()
+    monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: told.did.append("said"))
+    told.ending.request()
+    told.ending.request()
     assert told.left.get(timeout=10) == 1
     assert told.did == ["stop", "said", "at once"]
 
@@ -67,9 +67,9 @@ def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_orphan_is_not_told_twice() -> None:
     """A starter that says end and then goes has not said it twice."""
     told = Told(NEVER)
-    told.ending.tell()
-    told.ending.orphaned()
-    told.ending.orphaned()
+    told.ending.request()
+    told.ending.request_as_orphan()
+    told.ending.request_as_orphan()
     assert told.stopped.wait(10)
     with pytest.raises(queue.Empty):
         told.left.get(timeout=0.1)
@@ -79,7 +79,7 @@ def test_an_orphan_is_not_told_twice() -> None:
 def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> None:
     """G10: what hangs past its grace is ended with 1, not waited for."""
     told = Told(0.05, reserve)
-    told.ending.orphaned()
+    told.ending.request_as_orphan()
     assert told.left.get(timeout=10) == 1
     assert told.did == ["stop", "at once"]
     wait_until(lambda: "not ended within 0.05 s" in caplog.text, "it says so")
@@ -88,9 +88,9 @@ def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> N
 def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """G10: the end comes in time although the last words find no reader."""
     hangs = threading.Event()
-    monkeypatch.setattr(OrderlyEnd, "_explain", lambda *_: hangs.wait(NEVER))
+    monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: hangs.wait(NEVER))
     told = Told(0.05)
-    told.ending.tell()
+    told.ending.request()
     assert told.left.get(timeout=10) == 1
     hangs.set()
     wait_until(lambda: told.did == ["stop", "at once"], "it did what it had to")

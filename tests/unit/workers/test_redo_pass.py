@@ -55,7 +55,7 @@ def test_a_key_is_applied_in_order(
         if one.key in wanted and one.key not in staying and not act.discard:
             assert act.apply, "what was asked for is done"
         if act.apply and one.entry in refused:
-            way.left(one)
+            way.note_left(one)
         if not act.discard and (not act.apply or one.entry in refused):
             staying.add(one.key)
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.query.query import EventRow, Query
-from memorybus_workers.archiving.retention import DAY_MS, Policy, SegmentAges, mark_of, omit_of
+from memorybus_workers.archiving.retention import (
+    DAY_MS,
+    Policy,
+    SegmentAges,
+    build_omission_filter,
+    mark_of_tombstones,
+)
 
 NOW = 1_700_000_000_000
 DAY = 86_400.0
@@ -29,7 +35,7 @@ def test_the_shortest_age_that_applies(
     ages: dict[str, float], row: EventRow, expected: float | None
 ) -> None:
     """G10: a row is kept for the shortest time that its scope has; for ever without one."""
-    assert Policy(ages).age(row) == expected
+    assert Policy(ages).retention_of(row) == expected
 
 
 def test_a_verdict() -> None:
@@ -93,13 +99,15 @@ def test_a_new_setting_counts_for_old_segments_too() -> None:
 def test_a_tombstone_concerns_what_was_written_before_it() -> None:
     """G10: a segment is looked through once for each tombstone, whatever clocks say of it."""
     queries = [Query(users=("bob",)), Query(users=("ann",))]
-    one, two = mark_of(["x"]), mark_of(["y", "x"])
-    assert two == mark_of(["x", "y"]) != one
+    one, two = mark_of_tombstones(["x"]), mark_of_tombstones(["y", "x"])
+    assert two == mark_of_tombstones(["x", "y"]) != one
     policy = Policy(forgotten=queries, tombstones=two)
     for known, concerned in (("", True), (one, True), (two, False)):
         assert policy.concerns(SegmentAges(NOW, NOW, NOW, 1, known), NOW) is concerned
         assert not policy.concerns(SegmentAges(NOW, NOW, NOW, 0, known), NOW)
-    assert not Policy(tombstones=mark_of([])).concerns(SegmentAges(NOW, NOW, NOW, 1, one), NOW)
+    assert not Policy(tombstones=mark_of_tombstones([])).concerns(
+        SegmentAges(NOW, NOW, NOW, 1, one), NOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,4 +122,4 @@ def test_a_tombstone_concerns_what_was_written_before_it() -> None:
 def test_who_keeps_all_asks_no_row(policy: Policy, keeps_all: bool) -> None:
     """G10: rows are asked about while a scope has an age or anything is to be forgotten."""
     assert policy.keeps_all is keeps_all
-    assert (omit_of(policy, NOW, NOW, NOW) is None) is keeps_all
+    assert (build_omission_filter(policy, NOW, NOW, NOW) is None) is keeps_all

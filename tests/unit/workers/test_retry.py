@@ -14,9 +14,9 @@ from memorybus_workers.calls.retry import (
     LaneReplaced,
     ParkKey,
     RetryIn,
-    decide,
-    pause,
-    reason,
+    decide_retry,
+    describe_failure,
+    retry_delay,
 )
 
 
@@ -36,19 +36,19 @@ from memorybus_workers.calls.retry import (
 )
 def test_decision(error: Exception, attempt: int, decision: type) -> None:
     """A backend that is down parks nothing; a refused or worn-out event parks its key (G6)."""
-    assert type(decide(error, attempt, 5, random.Random(1))) is decision
+    assert type(decide_retry(error, attempt, 5, random.Random(1))) is decision
 
 
 @given(st.integers(1, 10_000), st.integers())
 def test_waits_are_bounded(failures: int, seed: int) -> None:
     """No wait is longer than its cap or shorter than half of its step (G10)."""
-    assert 0.05 <= pause(failures, random.Random(seed)) <= 30.0
+    assert 0.05 <= retry_delay(failures, random.Random(seed)) <= 30.0
     assert 0.025 <= backoff(failures, random.Random(seed)) <= 5.0
 
 
 def test_waits_grow() -> None:
     """Every failure in a row doubles the wait, up to the cap."""
-    waits = [pause(n, random.Random(3)) for n in range(1, 9)]
+    waits = [retry_delay(n, random.Random(3)) for n in range(1, 9)]
     assert waits == sorted(waits)
     assert waits[-1] > 50 * waits[0]
 
@@ -56,60 +56,60 @@ def test_waits_grow() -> None:
 def test_breaker_opens_and_closes() -> None:
     """The breaker is open for its wait after a failure, and closed by a success."""
     breaker = Breaker(random.Random(1))
-    delay = breaker.failed(100.0)
+    delay = breaker.note_failure(100.0)
     assert breaker.until == 100.0 + delay
-    assert breaker.failed(200.0) > delay / 2
+    assert breaker.note_failure(200.0) > delay / 2
     assert breaker.failures == 2
-    breaker.succeeded()
+    breaker.note_success()
     assert (breaker.failures, breaker.until) == (0, 0.0)
 
 
 def test_calls_that_were_under_way_do_not_open_it_further() -> None:
     """A burst of failures of calls begun before it opened is one failure of the backend."""
     breaker = Breaker(random.Random(1))
-    delay = breaker.failed(100.0)
+    delay = breaker.note_failure(100.0)
     for _ in range(50):
-        breaker.failed(100.0)
+        breaker.note_failure(100.0)
     assert (breaker.failures, breaker.until) == (1, 100.0 + delay)
 
 
 def test_a_backend_that_was_down_is_probed_by_one_call_at_a_time() -> None:
     """Half open, it lets one call through; its outcome opens or closes it."""
     breaker = Breaker(random.Random(1))
-    assert breaker.room(0.0, 9) == 9
-    breaker.failed(100.0)
-    assert breaker.room(100.0, 9) == 0
+    assert breaker.admit(0.0, 9) == 9
+    breaker.note_failure(100.0)
+    assert breaker.admit(100.0, 9) == 0
     after = breaker.until
-    assert [breaker.room(after, 9), breaker.room(after, 9)] == [1, 0]
-    breaker.failed(after)
-    assert breaker.room(after, 9) == 0
+    assert [breaker.admit(after, 9), breaker.admit(after, 9)] == [1, 0]
+    breaker.note_failure(after)
+    assert breaker.admit(after, 9) == 0
     later = breaker.until
-    assert breaker.room(later, 9) == 1
-    breaker.succeeded()
-    assert breaker.room(later, 9) == 9
+    assert breaker.admit(later, 9) == 1
+    breaker.note_success()
+    assert breaker.admit(later, 9) == 9
 
 
 def test_a_probe_that_says_nothing_makes_room_for_another() -> None:
     """A probe whose lane was lost does not keep the breaker half open for ever."""
     breaker = Breaker(random.Random(1))
-    breaker.failed(0.0)
-    assert breaker.room(breaker.until, 1) == 1
-    breaker.released()
-    assert breaker.room(breaker.until, 1) == 1
+    breaker.note_failure(0.0)
+    assert breaker.admit(breaker.until, 1) == 1
+    breaker.release_probe()
+    assert breaker.admit(breaker.until, 1) == 1
 
 
 def test_transient_failures_in_a_row_are_the_backends() -> None:
     """G6: one bad event opens nothing; when nothing succeeds any more, the backend is down."""
     breaker = Breaker(random.Random(1))
     for _ in range(STRIKES - 1):
-        breaker.struck(0.0)
-    assert breaker.closed
-    breaker.succeeded()
-    breaker.struck(0.0)
-    assert breaker.closed
+        breaker.note_strike(0.0)
+    assert breaker.is_closed
+    breaker.note_success()
+    breaker.note_strike(0.0)
+    assert breaker.is_closed
     for _ in range(STRIKES - 1):
-        breaker.struck(0.0)
-    assert not breaker.closed
+        breaker.note_strike(0.0)
+    assert not breaker.is_closed
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_transient_failures_in_a_row_are_the_backends() -> None:
 )
 def test_reasons_are_one_bounded_line(error: Exception, text: str) -> None:
     """A dead letter's reason is one line of at most 500 characters, whatever was raised."""
-    assert reason(error) == text
+    assert describe_failure(error) == text

@@ -11,8 +11,8 @@ from memorybus.log.continuity import Gap, PartitionView, find_lost_archive
 from memorybus.log.entry import Place, number_of
 from memorybus.log.inspection import PartitionSight
 from memorybus_workers.archiving import due
-from memorybus_workers.archiving.archiver import EVERY, every
-from memorybus_workers.archiving.due import GivenTwice
+from memorybus_workers.archiving.archiver import EVERY, look_interval
+from memorybus_workers.archiving.due import NumbersGivenTwice
 
 NOW = 1_700_000_000_000
 SETTINGS = Settings(segment_events=100, segment_age=600.0, seal_after=60.0, hot_window=3600.0)
@@ -82,7 +82,7 @@ def sight(
 )
 def test_what_is_due(seen: PartitionSight, *, force: bool, expected: tuple[bool, bool]) -> None:
     """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
-    found = due.due(seen, SETTINGS, force=force)
+    found = due.find_due(seen, SETTINGS, force=force)
     assert (found.seal, found.trim) == expected
     assert bool(found) == any(expected)
 
@@ -102,19 +102,19 @@ def test_numbers_only_grow(numbers: list[int | None]) -> None:
     """G3, G7: whatever stands in a stream, what is sealed is in order, or nothing is."""
     ours = [n for n in numbers if n is not None]
     if ours != sorted(set(ours)):
-        with pytest.raises(GivenTwice):
-            due.numbered(entries(numbers), 0)
+        with pytest.raises(NumbersGivenTwice):
+            due.number_entries(entries(numbers), 0)
         return
-    found = due.numbered(entries(numbers), 0)
+    found = due.number_entries(entries(numbers), 0)
     assert [one.n for one in found] == ours
-    gone = {n for gap in due.holes(1, 0, found) for n in range(gap.first, gap.last + 1)}
+    gone = {n for gap in due.find_gaps(1, 0, found) for n in range(gap.first, gap.last + 1)}
     assert gone == set(range(1, max(ours, default=0) + 1)) - set(ours)
 
 
 def test_a_number_that_was_sealed_is_given_twice() -> None:
     """G2, G7: the number that the archive ends with is not sealed again."""
-    with pytest.raises(GivenTwice, match="has the number 7, but 7 came before it"):
-        due.numbered(entries([None, 7]), 7)
+    with pytest.raises(NumbersGivenTwice, match="has the number 7, but 7 came before it"):
+        due.number_entries(entries([None, 7]), 7)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], ev
     settings = Settings(segment_events=events)
     taken: list[RawEntry] = []
     size, left = 0, list(sizes)
-    while left and (count := due.room(taken, size, settings)):
+    while left and (count := due.next_page_size(taken, size, settings)):
         assert 1 <= count <= due.PAGE
         page, left = left[:count], left[count:]
         taken += [RawEntry("1-0", 1, ()) for _ in page]
@@ -180,4 +180,4 @@ def test_what_an_archive_lacks(
 @given(after=st.floats(0, 1e5), age=st.floats(0, 1e5))
 def test_looks_are_neither_rare_nor_mad(after: float, age: float) -> None:
     """G10: an archiver looks each few seconds, ten times a second at most."""
-    assert 0.1 <= every(Settings(seal_after=after, segment_age=age)) <= EVERY
+    assert 0.1 <= look_interval(Settings(seal_after=after, segment_age=age)) <= EVERY

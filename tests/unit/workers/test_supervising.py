@@ -23,9 +23,9 @@ from memorybus.errors import (
 )
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
-from memorybus_workers.processes.posts import posts, set_apart, shares
-from memorybus_workers.processes.process import say
-from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, fatal
+from memorybus_workers.processes.posts import plan_workers, set_apart, spread_jobs
+from memorybus_workers.processes.process import print_json_line
+from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, fatal_error
 
 READY = """
 import json, os, signal, sys, threading
@@ -109,7 +109,7 @@ def _words(process: psutil.Process) -> list[str]:
 @given(st.integers(0, 100), st.integers(1, 40))
 def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
     """G10: there are as many recall processes as were asked for, spread evenly."""
-    found = shares(jobs, processes)
+    found = spread_jobs(jobs, processes)
     assert len(found) == processes
     assert sum(found) == jobs
     assert max(found) - min(found) <= 1
@@ -120,7 +120,7 @@ def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
 def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> None:
     """A failure that a person has to mend is not tried again and again."""
     error = kind("so")
-    assert fatal(1, error) is error
+    assert fatal_error(1, error) is error
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> Non
 )
 def test_what_may_pass_is_tried_again(code: int, error: MemoryBusError | None) -> None:
     """G9: a worker that was killed, or failed of what may pass, gets a successor."""
-    assert fatal(code, error) is None
+    assert fatal_error(code, error) is None
 
 
 def test_wrong_usage_ends_all() -> None:
     """A worker that ends with 2 without a word would do so again."""
-    assert isinstance(fatal(MISCONFIGURED, None), ConfigError)
+    assert isinstance(fatal_error(MISCONFIGURED, None), ConfigError)
 
 
 def test_one_line_says_that_all_are_ready(
@@ -143,10 +143,10 @@ def test_one_line_says_that_all_are_ready(
     told: list[dict[str, Any]] = []
 
     def say_and_note(line: dict[str, Any]) -> None:
-        say(line)
+        print_json_line(line)
         told.append(line)
 
-    monkeypatch.setattr(supervisors, "say", say_and_note)
+    monkeypatch.setattr(supervisors, "print_json_line", say_and_note)
     supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT, OBEDIENT)
     with running(supervisor) as run:
         wait_until(lambda: told, "it is ready")
@@ -258,7 +258,7 @@ def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, j
         before, apart = apart, set_apart(NAMES, apart, found)
         assert before <= apart < set(NAMES)
         assert apart - before <= found
-    there = posts(NAMES, apart, count, jobs)
+    there = plan_workers(NAMES, apart, count, jobs)
     together = tuple(name for name in NAMES if name not in apart)
     assert [post.serves for post in there[:count]] == [together] * count
     assert [post.serves for post in there[count:]] == [(name,) for name in NAMES if name in apart]

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 from memorybus.errors import LeaseLost
 from memorybus.log.entry import LoggedEvent
-from memorybus_workers.apply.serial import Outcome
+from memorybus_workers.apply.serial import ChunkOutcome
 from memorybus_workers.apply.transactional import TransactionalApplier
 from memorybus_workers.apply.verdict import Verdict
 from memorybus_workers.lanes.lane import Lane
@@ -29,5 +29,5 @@ def test_a_lane_that_is_lost_leaves_the_next_one_careful() -> None:
     window = type("Window", (), {"idle": True})
     lane = cast("Lane", type("Held", (), {"window": window}))
     with pytest.raises(LeaseLost):
-        applier._one_by_one(lane, [cast("LoggedEvent", None)], Outcome(set(), {}))
+        applier._try_one_by_one(lane, [cast("LoggedEvent", None)], ChunkOutcome(set(), {}))
     assert not applier._whole

@@ -23,7 +23,7 @@ from memorybus_providers.base import (
     Recollection,
     Residue,
 )
-from memorybus_workers.hosting.trial import SCOPE, Trial, TrialFailed, advice, tried
+from memorybus_workers.hosting.trial import SCOPE, Trial, TrialFailed, advice, run_trial
 
 
 class Remembering(MemoryProvider):
@@ -132,7 +132,7 @@ def _run(tmp_path: Path, made: list[Remembering]) -> Run:
             return made[-1]
 
         trial = Trial(make, Settings(data_dir=tmp_path), clock, new_id, 1.0)
-        return list(tried(trial, "mine", hung))
+        return list(run_trial(trial, "mine", hung))
 
     return run
 
@@ -201,7 +201,7 @@ def test_somebodys_own_memories_are_not_erased(tmp_path: Path) -> None:
     ann = Scope("a", "ann")
     trial = Trial(make, Settings(data_dir=tmp_path), FakeClock(), new_id, 1.0, ann)
 
-    steps = list(tried(trial, "mine"))
+    steps = list(run_trial(trial, "mine"))
 
     assert all(step.ok for step in steps)
     assert "all of ann" in steps[-1].found

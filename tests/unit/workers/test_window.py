@@ -42,7 +42,7 @@ def test_a_batch_that_leaves_nothing_open_moves_the_checkpoint() -> None:
     """The checkpoint follows a batch that was applied whole."""
     window = fresh()
     window.take_in(turns("aabc"))
-    assert (window.n, window.idle, window.done()) == (4, True, b"")
+    assert (window.n, window.idle, window.encoded_done_set()) == (4, True, b"")
 
 
 def test_the_checkpoint_stays_below_what_is_open() -> None:
@@ -57,7 +57,9 @@ def test_a_crash_finds_what_was_done() -> None:
     """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
     window = fresh()
     window.take_in(turns("abcdef"), left={2, 5})
-    after = fresh(StartPoint(window.entry, window.n, decode_done_above(window.done(), window.n)))
+    after = fresh(
+        StartPoint(window.entry, window.n, decode_done_above(window.encoded_done_set(), window.n))
+    )
     assert [n for n in range(1, 8) if after.is_done(n)] == [1, 3, 4, 6]
 
 
@@ -66,7 +68,7 @@ def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list
     """A release without done-sets may advance the checkpoint: the numbers still mean the same."""
     window = fresh()
     window.take_in(turns("abcde"), left={1, 2, 4})
-    done = decode_done_above(window.done(), moved)
+    done = decode_done_above(window.encoded_done_set(), moved)
     assert [n for n in range(moved + 1, 12) if done >> (n - moved - 1) & 1] == found
 
 
@@ -105,7 +107,7 @@ def test_an_abandoned_key_is_done_with_all_its_events() -> None:
     events = turns("aba")
     window.take_in(events, left={1, 2, 3})
     (first, _) = window.take(10)
-    assert window.waiting(first) == [events[0], events[2]]
+    assert window.waiting_from(first) == [events[0], events[2]]
     window.abandon(first)
     assert (window.n, window.open) == (1, 1)
 
@@ -140,9 +142,9 @@ def test_a_busy_key_does_not_fill_the_window() -> None:
     window.finish(other)
     window.finish(first)
     window.finish(*window.take(9))
-    assert window.hungry() == ("a", ("2-0", 2))
+    assert window.hungry_key() == ("a", ("2-0", 2))
     window.feed(log[2:5])
-    assert [e.position.n for e in window.waiting(log[2])] == [3, 4]
+    assert [e.position.n for e in window.waiting_from(log[2])] == [3, 4]
     assert (window.n, window.is_done(11), window.is_done(5)) == (2, True, False)
 
 
@@ -153,10 +155,10 @@ def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None
     window.take_in(log, left={1, 2, 3, 4})
     first, other = window.take(9)
     window.abandon(first)
-    assert window.hungry() == ("a", ("1-0", 1))
+    assert window.hungry_key() == ("a", ("1-0", 1))
     window.feed(log[1:], keep=False)
     window.finish(other)
-    assert (window.n, window.idle, window.hungry()) == (4, True, None)
+    assert (window.n, window.idle, window.hungry_key()) == (4, True, None)
 
 
 @given(
@@ -191,7 +193,7 @@ def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: 
             done.append(event.position.n)
         elif move == 3 and busy:
             window.postpone(busy.pop(), now + 2)
-        elif move == 4 and (hungry := window.hungry()):
+        elif move == 4 and (hungry := window.hungry_key()):
             window.feed(log[hungry[1][1] :][: rng.randint(1, 9)])
         agrees(window, set(done))
     for key in set(keys):
@@ -212,8 +214,8 @@ def agrees(window: LaneWindow, done: set[int]) -> None:
     assert {n for n in every if window.is_done(n)} == done
     low = next((n - 1 for n in every if n not in done), window.read_n)
     assert window.n <= low  # what was skipped is not known before it is read again
-    assert window.n == low or window.hungry() or window.open < len(every) - len(done)
-    kept = decode_done_above(window.done(), window.n)
+    assert window.n == low or window.hungry_key() or window.open < len(every) - len(done)
+    kept = decode_done_above(window.encoded_done_set(), window.n)
     assert {window.n + 1 + i for i in range(len(every)) if kept >> i & 1} == {
         n for n in done if n > window.n
     }

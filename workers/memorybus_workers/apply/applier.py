@@ -1,10 +1,10 @@
 """The applier: a lane's events into one provider instance.
 
-Its way depends on the provider's delivery class (G4). A transactional provider takes a batch, its
-ledger and its checkpoint in one transaction (`transactional`). The others are called event by event
-(`serial`), or for several keys at once (`parallel`), and the checkpoint in Redis follows. Every
-applier skips what is done, puts parked keys aside *before* the checkpoint passes them, and holds up
-only the key that fails.
+How it applies them depends on the provider's delivery class (G4). A transactional provider takes a
+batch, its ledger and its checkpoint in one transaction (`transactional`). The others are called
+event by event (`serial`), or for several keys at once (`parallel`), and the checkpoint in Redis
+follows. Every applier skips what is done, puts parked keys aside *before* the checkpoint passes
+them, and holds up only the key that fails.
 """
 
 import logging
@@ -21,15 +21,15 @@ from memorybus_providers.dispatch import bind
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
 from memorybus_workers.calls.allowance import Allowance, Unbounded
-from memorybus_workers.calls.log_fields import of_event
+from memorybus_workers.calls.log_fields import bind_event
 from memorybus_workers.calls.retry import (
     BackendDown,
     Breaker,
     LaneReplaced,
     ParkKey,
     RetryIn,
-    decide,
-    reason,
+    decide_retry,
+    describe_failure,
 )
 from memorybus_workers.calls.tracker import Slot, Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
@@ -37,7 +37,7 @@ from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
-from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure
+from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
 from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
@@ -98,14 +98,15 @@ class Applier:
 
     # -- a lane's life ----------------------------------------------------------------------------
 
-    def floor(self, partition: int) -> int:
+    def newest_epoch(self, partition: int) -> int:
         """Return the newest epoch that the provider's own store has seen of a lane; 0 if none."""
         return 0
 
-    def suspects(self, deaths: int) -> int:
+    def count_suspects(self, deaths: int) -> int:
         """Return how many events may have been under way when a lane's owner died (G6).
 
-        They are tried one by one, so that the one which ends workers is found. Here it is a batch.
+        They are tried one by one, so that the one which ends workers is found. By default it is a
+        batch.
 
         Args:
             deaths: owners in a row that died without advancing; 0 is no death.
@@ -139,8 +140,10 @@ class Applier:
         """
         raise NotImplementedError
 
-    @of_event
-    def again(self, lane: Lane, event: LoggedEvent, note_try: NoteTry) -> Failure | None:
+    @bind_event
+    def apply_dead_letter(
+        self, lane: Lane, event: LoggedEvent, note_try: NoteTry
+    ) -> Failure | None:
         """Apply a dead letter: None if it is applied now or was before, else why not.
 
         Its call may end this process: `note_try` is called right before it.
@@ -151,35 +154,35 @@ class Applier:
         """
         if self._is_paused():
             raise Unavailable("the provider is paused")
-        if self._not_allowed(event):
+        if self._take_allowance(event):
             raise Unavailable("the provider has made the calls it may make for now")
         lane.check(self._settings.call_timeout)
-        if self._hung_before(event):
+        if self._pop_hang(event):
             return self._failure(event, HUNG)
         if lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id):
             return self._failure(event, STILL_UNDER_WAY)
-        return note_try() or self._once_more(lane, event)
+        return note_try() or self._apply_dead_letter_now(lane, event)
 
-    def _once_more(self, lane: Lane, event: LoggedEvent) -> Failure | None:
+    def _apply_dead_letter_now(self, lane: Lane, event: LoggedEvent) -> Failure | None:
         lane.check(self._settings.call_timeout)
         try:
-            with self._instance.applying([event]):
-                self._once(lane, event)
+            with self._instance.apply_span([event]):
+                self._apply_one(lane, event)
         except LeaseLost:
             raise
         except BaseException as error:
-            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+            if not self._slot.end_interrupted() and isinstance(error, Transient | OSError):
                 raise Unavailable(str(error)) from error
             if isinstance(error, Unavailable):
                 raise
             if isinstance(error, StaleEpoch):
                 raise LeaseLost(str(error)) from error
-            return self._failure(event, reason(error), error)
+            return self._failure(event, describe_failure(error), error)
         finally:
-            self._troubles.settled(event.envelope.id)
+            self._troubles.settle(event.envelope.id)
         return None
 
-    def pin(self, lane: Lane) -> None:
+    def pin_checkpoint(self, lane: Lane) -> None:
         """Bring the provider's own checkpoint, if it keeps one, to where the lane stands.
 
         Raises:
@@ -192,19 +195,19 @@ class Applier:
 
     def drain(self, lane: Lane) -> bool:
         """Start no new call for a lane; return whether none is in flight."""
-        return self.rests(lane)
+        return self.is_at_rest(lane)
 
-    def rests(self, lane: Lane) -> bool:
+    def is_at_rest(self, lane: Lane) -> bool:
         """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
-        return not lane.abandoned_calls.among(lane.lease.key)
+        return not lane.abandoned_calls.has_pending(lane.lease.key)
 
-    def keep(self, lane: Lane) -> None:
+    def cancel_drain(self, lane: Lane) -> None:
         """Note that a lane which was to be given up stays."""
 
     def forget(self, lane: Lane) -> None:
         """Forget what is known of the events of a lane that is given up or lost."""
         if self._troubles:
-            self._troubles.forget(event.envelope.id for event in lane.window.held())
+            self._troubles.forget(event.envelope.id for event in lane.window.held_events())
 
     def stop(self) -> None:
         """End what this applier started."""
@@ -214,7 +217,7 @@ class Applier:
     def _is_paused(self) -> bool:
         return self._clock.monotonic() < max(self._breaker.until, self._allowance.until)
 
-    def _not_allowed(self, event: LoggedEvent) -> RetryAt | None:
+    def _take_allowance(self, event: LoggedEvent) -> RetryAt | None:
         """Take one of the calls that may be made; return until when to wait if there is none.
 
         Raises:
@@ -224,7 +227,7 @@ class Applier:
             return None
         return None if self._allowance.take() else RetryAt(self._allowance.until)
 
-    def _once(self, lane: Lane, event: LoggedEvent) -> None:
+    def _apply_one(self, lane: Lane, event: LoggedEvent) -> None:
         """Apply one event on this thread; a ``lookup`` backend is asked first if it is in doubt."""
         if not self._apply.handles(type(event.envelope.event)):
             return
@@ -235,16 +238,20 @@ class Applier:
             if known:
                 return
             lane.check(self._settings.call_timeout)  # the answer may have been long on its way
-        lane.answers.given(event, self._call(lane, event))
+        lane.answers.answer_applied(event, self._call(lane, event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Whether an earlier try, owner or log may have brought it to the backend already."""
-        known = self._troubles.of(event.envelope.id) is not None
+        """Say whether an earlier try, owner or log may have brought the event to the backend
+        already.
+        """
+        known = self._troubles.get(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Whether an event was never tried, as far as that matters, and its key is not parked."""
-        known = self._troubles.of(event.envelope.id) is not None
+        """Say whether an event is neither known to have failed nor in doubt, and its key is not
+        parked.
+        """
+        known = self._troubles.get(event.envelope.id) is not None
         in_doubt = self._lookup and self._in_doubt(lane, event)
         return not (known or in_doubt or event.envelope.key in lane.parked.keys)
 
@@ -254,23 +261,23 @@ class Applier:
         if not self._apply.handles(type(envelope.event)):
             return None
         if type(envelope.event) in self._limits:
-            said = self._call_at_length(lane, event, self._slot)
+            said = self._call_with_own_limit(lane, event, self._slot)
         else:
-            self._slot.begin(envelope.id, self._sends(lane))
+            self._slot.begin(envelope.id, self._lane_to_guard(lane))
             said = self._apply(envelope.event, self._context(event))
         self._slot.end()
         self._troubles.served += 1
         return said
 
-    def _call_at_length(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
+    def _call_with_own_limit(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
         """Call a hook that has a time limit of its own; see `_call`."""
         context = self._context(event)
-        with lane.room(context.deadline):
-            slot.go_on(event.envelope.id, self._sends(lane), context.deadline)
+        with lane.hold_for(context.deadline):
+            slot.begin_next(event.envelope.id, self._lane_to_guard(lane), context.deadline)
             return self._apply(event.envelope.event, context)
 
-    def _sends(self, lane: Lane) -> str:
-        """Return the lane for `Slot.begin`, "" if a repeated call would do no harm."""
+    def _lane_to_guard(self, lane: Lane) -> str:
+        """Return the lane key for `Slot.begin`; "" if a repeated call would do no harm."""
         return lane.lease.key if self._provider.delivery in ("lookup", "blind") else ""
 
     def _context(self, event: LoggedEvent) -> HookContext:
@@ -284,11 +291,11 @@ class Applier:
             self._limits.get(type(envelope.event), self._settings.call_timeout),
         )
 
-    @of_event
-    def _judge(
+    @bind_event
+    def _handle_failure(
         self, lane: Lane, event: LoggedEvent, error: BaseException, served: int | None = None
     ) -> Parked | RetryAt:
-        """Decide what follows a failure, and do it.
+        """Decide what follows a failure of an event, and do it.
 
         `served` counts the successes before its call, if others were under way since.
 
@@ -299,28 +306,30 @@ class Applier:
         now = self._clock.monotonic()
         tries = 0
         if not isinstance(error, Unavailable):  # a backend that is down is no event's fault
-            up = self._breaker.closed
-            tries = self._troubles.failed(event.envelope.id, backend_up=up, served=served).tries
-        match decide(error, tries, self._settings.attempts, self._troubles.rng):
+            up = self._breaker.is_closed
+            tries = self._troubles.note_failure(
+                event.envelope.id, backend_up=up, served=served
+            ).tries
+        match decide_retry(error, tries, self._settings.attempts, self._troubles.rng):
             case LaneReplaced():
                 raise WriteFenced(str(error)) from error
             case BackendDown():
                 if self._lookup:
-                    self._troubles.doubted(event.envelope.id)
-                return RetryAt(self._backend_down(error, now))
+                    self._troubles.note_doubt(event.envelope.id)
+                return RetryAt(self._note_backend_down(error, now))
             case RetryIn(delay):
-                self._instance.count("retried")
-                self._breaker.struck(now, reason(error))
+                self._instance.count_mishap("retried")
+                self._breaker.note_strike(now, describe_failure(error))
                 return RetryAt(max(now + delay, self._breaker.until))
             case ParkKey():
-                self._breaker.succeeded()  # it answered, or serves others: the event is at fault
-                self._park(lane, event, self._failure(event, reason(error), error))
+                self._breaker.note_success()  # it answered, or serves others: the event is at fault
+                self._park(lane, event, self._failure(event, describe_failure(error), error))
                 return PARKED
 
-    def _backend_down(self, error: BaseException, now: float) -> float:
+    def _note_backend_down(self, error: BaseException, now: float) -> float:
         """Open the breaker; return until when it holds calls back."""
-        was_closed = self._breaker.closed
-        delay = self._breaker.failed(now, reason(error))
+        was_closed = self._breaker.is_closed
+        delay = self._breaker.note_failure(now, describe_failure(error))
         if was_closed:
             name = self._provider.config.name
             _log.warning(
@@ -329,24 +338,26 @@ class Applier:
         return self._breaker.until
 
     def _failure(self, event: LoggedEvent, why: str, error: BaseException | None = None) -> Failure:
-        trouble = self._troubles.of(event.envelope.id)
-        return failure(why, trouble, self._clock.now_ms(), error)
+        trouble = self._troubles.get(event.envelope.id)
+        return failure_of(why, trouble, self._clock.now_ms(), error)
 
-    def _parked_as_hung(self, lane: Lane, event: LoggedEvent) -> bool:
+    def _park_if_hung_too_often(self, lane: Lane, event: LoggedEvent) -> bool:
         """Park an event that has hung as often as it may; return whether it had."""
-        if not self._troubles.spent(event.envelope.id):
+        if not self._troubles.has_hung_too_often(event.envelope.id):
             return False
-        self._breaker.succeeded()  # it serves others: what hangs is the event
+        self._breaker.note_success()  # it serves others: what hangs is the event
         self._park(lane, event, self._failure(event, HUNG))
         return True
 
-    def _hung_before(self, event: LoggedEvent) -> bool:
-        """Whether a dead letter hung when it was applied again: once is enough."""
-        trouble = self._troubles.of(event.envelope.id)
-        self._troubles.settled(event.envelope.id)
+    def _pop_hang(self, event: LoggedEvent) -> bool:
+        """Forget what is known of a dead letter's event; return whether it hung before: once is
+        enough.
+        """
+        trouble = self._troubles.get(event.envelope.id)
+        self._troubles.settle(event.envelope.id)
         return trouble is not None and trouble.hung
 
-    @of_event
+    @bind_event
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:
         _log.error(
             "provider %s: event %s is parked after %d tries: %s; later events of its key %r wait",
@@ -357,8 +368,8 @@ class Applier:
             event.envelope.key,
         )
         lane.parked.put_aside([event], failure)
-        self._instance.count("parked")
-        self._troubles.settled(event.envelope.id)
+        self._instance.count_mishap("parked")
+        self._troubles.settle(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
         """Note a try on a lane whose owners died; park an event that has ended too many of them.
@@ -372,7 +383,7 @@ class Applier:
         now = self._clock.monotonic()
         if not self._isolation.begin(lane.lease, n):
             return RetryAt(now + AGAIN)
-        kills = lane.kills(n)
+        kills = lane.begin_isolated_try(n)
         if not kills:
             return None
         self._isolation.end(lane.lease, n)
@@ -380,14 +391,14 @@ class Applier:
         self._park(lane, event, Failure(why, kills, "", at, at))
         return PARKED
 
-    def _survived(self, lane: Lane, event: LoggedEvent) -> None:
+    def _note_survival(self, lane: Lane, event: LoggedEvent) -> None:
         """Note that the try of an event is over, and this worker lives."""
         n = event.position.n
-        if self._isolation.is_on(lane.lease, n):
-            lane.survived(n)
+        if self._isolation.is_trying(lane.lease, n):
+            lane.end_isolated_try(n)
             self._isolation.end(lane.lease, n)
 
-    def _parked_before(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    def _put_aside_parked(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Put aside the events of keys that are parked already; return the others."""
         parked = lane.parked.keys
         if not parked:

@@ -1,7 +1,8 @@
-"""Several turns in one call (`sync_turns`), for providers whose backend takes them so.
+"""Applies several turns in one call (`sync_turns`), for providers whose backend accepts that.
 
-Only what never failed and is not in doubt goes so. What becomes of each turn is sorted out here: a
-turn behind one of its key that failed stays open, whatever was answered of it (G3).
+Only turns that never failed and are not in doubt go this way. The outcome of each turn is sorted
+out here: if a turn failed, the later turns of its key stay open, whatever the provider answered for
+them (G3).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,9 +14,9 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext, MemoryProvider, TurnCall
 
 from memorybus_workers.apply.applier import OpenInstance
-from memorybus_workers.apply.serial import Outcome, SerialApplier
+from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
 from memorybus_workers.apply.verdict import RetryAt
-from memorybus_workers.calls.log_fields import at_calls
+from memorybus_workers.calls.log_fields import bind_calls
 from memorybus_workers.lanes.lane import Lane
 
 ContextOf = Callable[[LoggedEvent], HookContext]
@@ -36,13 +37,13 @@ def takes_turns_in_bulk(provider: MemoryProvider) -> bool:
     return overridden and handles and provider.delivery in ("keyed", "lookup")
 
 
-class SortedOut(msgspec.Struct, frozen=True):
-    """What became of some turns.
+class TurnOutcomes(msgspec.Struct, frozen=True):
+    """The outcomes of the turns of one call.
 
     Attributes:
-        done: those that are remembered.
-        failed: the first of each key that failed, with the reason.
-        behind: what waits behind these.
+        done: the turns that were applied.
+        failed: the first failed turn of each key, with its error.
+        behind: the turns that wait behind these.
     """
 
     done: list[LoggedEvent]
@@ -50,9 +51,11 @@ class SortedOut(msgspec.Struct, frozen=True):
     behind: list[LoggedEvent]
 
 
-def sorted_out(events: Sequence[LoggedEvent], failed: Mapping[str, BaseException]) -> SortedOut:
-    """Return what became of turns, of which those in `failed` failed, by event id."""
-    found = SortedOut([], [], [])
+def sort_outcomes(
+    events: Sequence[LoggedEvent], failed: Mapping[str, BaseException]
+) -> TurnOutcomes:
+    """Sort turns by outcome; `failed` holds the errors of those that failed, by event id."""
+    found = TurnOutcomes([], [], [])
     broken: set[str] = set()
     for event in events:
         envelope = event.envelope
@@ -66,13 +69,13 @@ def sorted_out(events: Sequence[LoggedEvent], failed: Mapping[str, BaseException
     return found
 
 
-def send(
+def send_turns(
     provider: MemoryProvider, events: Sequence[LoggedEvent], context_of: ContextOf
 ) -> Mapping[str, BaseException]:
     """Call the hook; return what failed, by event id.
 
     Raises:
-        Permanent: the provider names what is no failure: it is not known what became of the turns.
+        Permanent: the result does not map these event ids to errors, so no outcome is known.
         Exception: whatever the hook raises.
     """
     turns = [
@@ -92,8 +95,8 @@ def send(
 class BulkApplier(SerialApplier):
     """For ``keyed`` and ``lookup`` providers with a bulk call, which are called from one thread.
 
-    Before a call a ``lookup`` provider's checkpoint says what it may have, so that a crash leaves
-    those turns in doubt, and no other.
+    Before a call the checkpoint of a ``lookup`` provider records up to where the backend may have
+    events, so that a crash leaves the turns of this call in doubt, and no others.
     """
 
     def __init__(self, instance: OpenInstance) -> None:
@@ -103,7 +106,7 @@ class BulkApplier(SerialApplier):
         self._least = self._chunk = min(self._largest, self._provider.bulk_turns)
 
     def _fit_chunk(self, took: float) -> None:
-        """Choose the next chunk's size; however long a call takes, it is for as many as allowed."""
+        """Choose the next chunk's size; it never falls below the turns that one call may hold."""
         super()._fit_chunk(took)
         self._chunk = max(self._chunk, self._least)
 
@@ -112,26 +115,28 @@ class BulkApplier(SerialApplier):
         if self._lookup:
             lane.commit(sent=chunk[-1].position.n)
 
-    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
-        outcome = Outcome(set(), {})
-        for run in self._runs(lane, self._calling(lane, events), outcome):
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
+        outcome = ChunkOutcome(set(), {})
+        for run in self._split_into_runs(lane, self._events_to_call(lane, events), outcome):
             if len(run) > 1:
                 self._apply_run(lane, run, outcome)
             else:
                 outcome.note(run[0], self._try(lane, run[0]))
         return outcome
 
-    def _runs(
-        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+    def _split_into_runs(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Iterator[Sequence[LoggedEvent]]:
-        """Part events: turns go together, others alone; what waits then is left out."""
+        """Split events into runs: turns go together, other events alone; those that wait are left
+        out.
+        """
         run: list[LoggedEvent] = []
         for event in events:
             together = self._goes_in_bulk(lane, event)
             if run and (not together or len(run) >= self._provider.bulk_turns):
                 yield run
                 run = []
-            if self._waits(lane, event, outcome):
+            if self._must_wait(lane, event, outcome):
                 continue
             if together:
                 run.append(event)
@@ -141,63 +146,67 @@ class BulkApplier(SerialApplier):
             yield run
 
     def _goes_in_bulk(self, lane: Lane, event: LoggedEvent) -> bool:
-        calm = self._breaker.closed and not lane.careful and self.rests(lane)
+        calm = self._breaker.is_closed and not lane.careful and self.is_at_rest(lane)
         return calm and is_turn(event) and self._is_fresh(lane, event)
 
-    def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: Outcome) -> None:
+    def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:
         """Send turns, and note what became of each.
 
         Raises:
             LeaseLost: the lane has another owner.
         """
-        wait = self._not_allowed(run[0])
+        wait = self._take_allowance(run[0])
         if wait is not None:
             for event in run:
                 outcome.note(event, wait)
             return
         try:
-            found = sorted_out(run, self._send(lane, run))
+            found = sort_outcomes(run, self._send(lane, run))
         except LeaseLost:
             raise
         except BaseException as error:
-            self._whole_failed(lane, run, error, outcome)
+            self._handle_failed_call(lane, run, error, outcome)
             return
         self._troubles.served += len(found.done)
         for event in found.done:
-            self._troubles.settled(event.envelope.id)
-        if found.done and self._breaker.uneasy:
-            self._breaker.succeeded()
+            self._troubles.settle(event.envelope.id)
+        if found.done and self._breaker.has_failures:
+            self._breaker.note_success()
         for event, why in found.failed:
-            outcome.note(event, self._judge(lane, event, why))
-        self._one_by_one(lane, found.behind, outcome)
+            outcome.note(event, self._handle_failure(lane, event, why))
+        self._try_one_by_one(lane, found.behind, outcome)
 
     def _send(self, lane: Lane, run: Sequence[LoggedEvent]) -> Mapping[str, BaseException]:
         lane.check(self._settings.call_timeout)
-        at_calls(self._slot, run)
-        for event in run:  # whatever becomes of the call, what is not answered goes alone
-            self._troubles.doubted(event.envelope.id)
-        self._slot.begin_several([event.envelope.id for event in run], self._sends(lane))
-        failed = send(self._provider, run, self._context)
+        bind_calls(self._slot, run)
+        for event in run:  # a turn that gets no answer is tried alone the next time
+            self._troubles.note_doubt(event.envelope.id)
+        self._slot.begin_several([event.envelope.id for event in run], self._lane_to_guard(lane))
+        failed = send_turns(self._provider, run, self._context)
         self._slot.end()
         return failed
 
-    def _whole_failed(
-        self, lane: Lane, run: Sequence[LoggedEvent], error: BaseException, outcome: Outcome
+    def _handle_failed_call(
+        self, lane: Lane, run: Sequence[LoggedEvent], error: BaseException, outcome: ChunkOutcome
     ) -> None:
-        """Let every turn of a call that raised wait; after any other error try each at once."""
-        self._slot.interrupted()
+        """Handle a call that raised: after a transient error its turns wait, else each is tried
+        alone.
+        """
+        self._slot.end_interrupted()
         if isinstance(error, StaleEpoch):
             raise LeaseLost(str(error)) from error
         if isinstance(error, Transient | OSError):
-            verdict = self._judge(lane, run[0], error)
+            verdict = self._handle_failure(lane, run[0], error)
             at = verdict.at if isinstance(verdict, RetryAt) else self._breaker.until
             outcome.note(run[0], verdict)
             for event in run[1:]:
                 outcome.note(event, RetryAt(at))
         else:
-            self._one_by_one(lane, run, outcome)
+            self._try_one_by_one(lane, run, outcome)
 
-    def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> None:
+    def _try_one_by_one(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
+    ) -> None:
         for event in events:
-            if not self._waits(lane, event, outcome):
+            if not self._must_wait(lane, event, outcome):
                 outcome.note(event, self._try(lane, event))

@@ -1,7 +1,8 @@
 """The applier of slow providers: it calls several keys at once, each key in order.
 
-What is done out of order is kept in the checkpoint's done-set, so that a crash repeats only what
-was not done. Before a ``lookup`` provider gets an event, the checkpoint says that it may have it.
+Events that are done out of order are kept in the checkpoint's done-set, so that a crash repeats
+only what was not done. Before a ``lookup`` provider gets an event, the checkpoint records that the
+backend may have it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +12,11 @@ from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, StaleEpoch, 
 from memorybus.log.entry import LoggedEvent
 
 from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
-from memorybus_workers.apply.bulk import is_turn, send, sorted_out, takes_turns_in_bulk
+from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
-from memorybus_workers.calls.blame import own
-from memorybus_workers.calls.log_fields import at_calls, at_lane
+from memorybus_workers.calls.blame import raise_unless_lane_error
+from memorybus_workers.calls.log_fields import bind_calls, bind_lane
 from memorybus_workers.calls.tracker import Slot
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
@@ -34,7 +35,7 @@ class PartlyFailed(BaseException):
     """Raised for a call for several turns of which some failed, named by event id."""
 
     def __init__(self, failed: Mapping[str, BaseException]) -> None:
-        """Keep them."""
+        """Keep the errors by event id."""
         super().__init__(f"{len(failed)} turns failed")
         self.failed = failed
 
@@ -58,7 +59,7 @@ class ParallelApplier(Applier):
         self._committed_at: dict[Lane, float] = {}
         self._bulk = takes_turns_in_bulk(instance.provider)
 
-    def suspects(self, deaths: int) -> int:
+    def count_suspects(self, deaths: int) -> int:
         """Return the whole window after two deaths; one may be due to anything."""
         return self._settings.window if deaths >= _DEATHS else 0
 
@@ -107,7 +108,7 @@ class ParallelApplier(Applier):
             for event in events
             if handles(type(event.envelope.event)) and not is_done(event.position.n)
         ]
-        left = {event.position.n for event in self._parked_before(lane, todo)}
+        left = {event.position.n for event in self._put_aside_parked(lane, todo)}
         lane.window.take_in(events, left)
         if left and self._lookup:
             lane.commit(sent=lane.window.read_n)
@@ -127,12 +128,12 @@ class ParallelApplier(Applier):
         now = self._clock.monotonic()
         for event in window.take(most):
             wait = lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id)
-            if wait is None and not self._breaker.room(now, 1):
+            if wait is None and not self._breaker.admit(now, 1):
                 wait = max(self._breaker.until, now + _PROBE)
             if wait is not None:
                 window.postpone(event, wait)
-            elif refused := self._not_allowed(event):
-                self._breaker.released()
+            elif refused := self._take_allowance(event):
+                self._breaker.release_probe()
                 window.postpone(event, refused.at)
             else:
                 self._submit(lane, event)
@@ -141,27 +142,27 @@ class ParallelApplier(Applier):
         try:
             verdict = self._before_try(lane, event)
         except BaseException:
-            self._breaker.released()
+            self._breaker.release_probe()
             raise
         if verdict is None:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
-            probes = not self._breaker.closed
-            behind = self._with(lane, event)
+            probes = not self._breaker.is_closed
+            behind = self._turns_behind(lane, event)
             self.pool.submit(Task(lane, event, self._troubles.served, probes, behind))
         else:
-            self._breaker.released()
+            self._breaker.release_probe()
             self._put_back(lane, event, verdict)
 
-    def _with(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
+    def _turns_behind(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
         """Return the turns of an event's key that go in one call with it."""
-        if not self._bulk or lane.careful or not self._breaker.closed:
+        if not self._bulk or lane.careful or not self._breaker.is_closed:
             return ()
-        most = islice(lane.window.waiting(event), self._provider.bulk_turns)
+        most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
         run = list(takewhile(lambda one: is_turn(one) and self._is_fresh(lane, one), most))
         if len(run) < 2:
             return ()
-        for one in run:  # whatever becomes of the call, what is not answered goes alone
-            self._troubles.doubted(one.envelope.id)
+        for one in run:  # a turn that gets no answer is tried alone the next time
+            self._troubles.note_doubt(one.envelope.id)
         return tuple(run[1:])
 
     def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
@@ -169,11 +170,15 @@ class ParallelApplier(Applier):
         if isinstance(verdict, RetryAt):
             lane.window.postpone(event, verdict.at)
         else:
-            lane.parked.put_aside(lane.window.waiting(event)[1:], BEHIND)  # they wait with it (G6)
+            lane.parked.put_aside(
+                lane.window.waiting_from(event)[1:], BEHIND
+            )  # they wait with it (G6)
             lane.window.abandon(event)
 
     def _room(self) -> int:
-        """Return how many calls may be handed out: few wait, so that a pause reaches them all."""
+        """Return how many calls may be handed out; few wait in the pool, so that a pause reaches
+        all.
+        """
         return max(0, _AHEAD * self._size - self.pool.unfinished)
 
     @property
@@ -184,11 +189,11 @@ class ParallelApplier(Applier):
     # -- in the threads ---------------------------------------------------------------------------
 
     def _run(self, task: Task, slot: Slot) -> str | None:
-        lane, event = at_lane(task.lane), task.event
-        at_calls(slot, task.events)
-        if lane in self._leaving or not (self._breaker.closed or task.probes):
+        lane, event = bind_lane(task.lane), task.event
+        bind_calls(slot, task.events)
+        if lane in self._leaving or not (self._breaker.is_closed or task.probes):
             raise Withdrawn
-        with self._instance.applying(task.events):
+        with self._instance.apply_span(task.events):
             if task.behind:
                 self._run_several(task, slot)
                 return None
@@ -198,20 +203,20 @@ class ParallelApplier(Applier):
         event_id, context = event.envelope.id, self._context(event)
         asks = self._lookup and self._in_doubt(lane, event)
         lane.check(self._settings.call_timeout)
-        slot.begin(event_id, "" if asks else self._sends(lane))
+        slot.begin(event_id, "" if asks else self._lane_to_guard(lane))
         if asks:
             if self._provider.knows(event_id, context):
                 return None
-            slot.go_on(event_id, self._sends(lane))
+            slot.begin_next(event_id, self._lane_to_guard(lane))
             lane.check(self._settings.call_timeout)
         if type(event.envelope.event) in self._limits:
-            return self._call_at_length(lane, event, slot)
+            return self._call_with_own_limit(lane, event, slot)
         return self._apply(event.envelope.event, context)
 
     def _run_several(self, task: Task, slot: Slot) -> None:
         task.lane.check(self._settings.call_timeout)
-        slot.begin_several([one.envelope.id for one in task.events], self._sends(task.lane))
-        failed = send(self._provider, task.events, self._context)
+        slot.begin_several([one.envelope.id for one in task.events], self._lane_to_guard(task.lane))
+        failed = send_turns(self._provider, task.events, self._context)
         if failed:
             raise PartlyFailed(failed)
 
@@ -233,89 +238,89 @@ class ParallelApplier(Applier):
             if done.given_up:
                 lane.abandoned_calls.note(done.given_up)
             if lane.lease.lost:
-                self._release(done.task)
+                self._release_probe(done.task)
                 continue
             try:
-                self._settle(at_lane(lane), done)
+                self._settle(bind_lane(lane), done)
             except LeaseLost:
                 lane.lease.lost = True
-                self._release(done.task)
+                self._release_probe(done.task)
             except Exception as error:
-                self._release(done.task)
-                self._failed[lane] = own(error, self._provider.config.name)
+                self._release_probe(done.task)
+                self._failed[lane] = raise_unless_lane_error(error, self._provider.config.name)
             self.dirty.add(lane)  # if it is lost, its next turn finds out
         return {lane.partition for lane in self.dirty}
 
     def _settle(self, lane: Lane, done: CallResult) -> None:
         event = done.task.event
-        self._survived(lane, event)
+        self._note_survival(lane, event)
         if isinstance(done.error, Withdrawn):
-            self._release(done.task)
+            self._release_probe(done.task)
             self._troubles.forget(one.envelope.id for one in done.task.behind and done.task.events)
             lane.window.postpone(event, self._breaker.until)
         elif isinstance(done.error, PartlyFailed):
             self._settle_several(lane, done, done.error.failed)
         elif done.error is None:
-            self._succeeded(lane, done.task.events, done.took)
+            self._note_success(lane, done.task.events, done.took)
             lane.crash("lane.after_apply")
             lane.window.finish_first(done.task.events[:-1])
             lane.window.finish(done.task.events[-1])
-            lane.answers.given(event, done.said)
+            lane.answers.answer_applied(event, done.reply)
         else:
-            self._put_back(lane, event, self._after(done.task, done.error))
+            self._put_back(lane, event, self._handle_failed_call(done.task, done.error))
 
     def _settle_several(
         self, lane: Lane, done: CallResult, failed: Mapping[str, BaseException]
     ) -> None:
-        """Finish the turns before the first that failed; what is behind it goes alone later."""
+        """Finish the turns before the first one that failed; those behind it go alone later."""
         task = done.task
-        found = sorted_out(task.events, failed)
+        found = sort_outcomes(task.events, failed)
         if found.done:
-            self._succeeded(lane, found.done, done.took)
+            self._note_success(lane, found.done, done.took)
             lane.window.finish_first(found.done)
         ((event, why),) = found.failed
-        self._put_back(lane, event, self._judge(lane, event, why, task.served))
+        self._put_back(lane, event, self._handle_failure(lane, event, why, task.served))
 
-    def _succeeded(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:
-        self._instance.settled(events, took, lane.may_repeat)
+    def _note_success(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:
+        self._instance.count_settled(events, took, lane.highest_repeatable)
         self._troubles.served += len(events)
         for event in events:
-            self._troubles.settled(event.envelope.id)
-        self._breaker.succeeded()
+            self._troubles.settle(event.envelope.id)
+        self._breaker.note_success()
 
-    def _release(self, task: Task) -> None:
+    def _release_probe(self, task: Task) -> None:
         if task.probes:
-            self._breaker.released()
+            self._breaker.release_probe()
 
-    def _after(self, task: Task, error: BaseException) -> Parked | RetryAt:
+    def _handle_failed_call(self, task: Task, error: BaseException) -> Parked | RetryAt:
         """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
         if task.behind and not isinstance(error, Transient | OSError | StaleEpoch):
             return RetryAt(self._clock.monotonic())  # one of them is at fault: each goes alone
         if not isinstance(error, ProviderHung):
-            return self._judge(task.lane, task.event, error, served)
-        self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
-        self._breaker.struck(self._clock.monotonic(), HUNG)
-        if self._parked_as_hung(task.lane, task.event):
+            return self._handle_failure(task.lane, task.event, error, served)
+        self._troubles.note_hang(event_id, backend_up=self._breaker.is_closed, served=served)
+        self._breaker.note_strike(self._clock.monotonic(), HUNG)
+        if self._park_if_hung_too_often(task.lane, task.event):
             return PARKED
         return RetryAt(max(self._breaker.until, self._troubles.retry_at(event_id) or 0.0))
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    def rests(self, lane: Lane) -> bool:
+    def is_at_rest(self, lane: Lane) -> bool:
         """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
-        return lane not in self._in_flight and super().rests(lane)
+        return lane not in self._in_flight and super().is_at_rest(lane)
 
     def drain(self, lane: Lane) -> bool:
         """Hand out nothing more; once nothing is in flight, commit and return True."""
         self._leaving.add(lane)
-        if not self.rests(lane):
+        if not self.is_at_rest(lane):
             return False
         lane.commit()
         self.forget(lane)
         return True
 
-    def keep(self, lane: Lane) -> None:
+    def cancel_drain(self, lane: Lane) -> None:
         """Note that a lane which was to be given up stays: hand out again."""
         if lane in self._leaving:
             self._leaving.discard(lane)

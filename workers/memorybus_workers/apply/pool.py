@@ -27,10 +27,10 @@ class Task(msgspec.Struct, frozen=True):
     """An event on its way through the pool.
 
     Attributes:
-        lane: whose it is.
+        lane: the event's lane.
         event: what the call is about.
-        served: the calls that had succeeded before.
-        probes: whether it finds out if the backend is there again.
+        served: how many calls had succeeded when the event was handed out.
+        probes: whether the call finds out if the backend works again.
         behind: further turns of the event's key, in order, if it is a call for several.
     """
 
@@ -56,7 +56,7 @@ class CallResult(msgspec.Struct, frozen=True):
 
     task: Task
     error: BaseException | None
-    said: str | None = None
+    reply: str | None = None
     given_up: Slot | None = None
     took: float = 0.0
 
@@ -120,7 +120,7 @@ class Pool:
             self._start()
 
     def collect(self) -> Iterator[CallResult]:
-        """Yield the tasks that ended; those that are not taken now come the next time."""
+        """Yield the tasks that ended; those that the caller does not take now come next time."""
         while self._done:
             self.unfinished -= 1
             yield self._done.popleft()
@@ -128,7 +128,9 @@ class Pool:
     def watch(self, timeout: float) -> list[str]:
         """Abandon threads whose call has taken longer than `timeout`; return their events."""
         late = [
-            (thread, thread.task) for thread in list(self._threads) if thread.slot.hanging(timeout)
+            (thread, thread.task)
+            for thread in list(self._threads)
+            if thread.slot.hanging_call(timeout)
         ]
         return [
             task.event.envelope.id
@@ -140,7 +142,7 @@ class Pool:
         """Return what its threads are busy with."""
         return [thread.slot for thread in list(self._threads)]
 
-    def taken_hung(self) -> list["PoolThread"]:
+    def take_hung(self) -> list["PoolThread"]:
         """Return the threads that were abandoned since the last call."""
         hung, self._hung = self._hung, []
         return hung

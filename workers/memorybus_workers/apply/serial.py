@@ -11,7 +11,7 @@ from memorybus_providers.base import HookContext
 
 from memorybus_workers.apply.applier import Applier, OpenInstance
 from memorybus_workers.apply.verdict import DONE, PARKED, RetryAt, Verdict
-from memorybus_workers.calls.log_fields import at_calls, of_event
+from memorybus_workers.calls.log_fields import bind_calls, bind_event
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
@@ -24,7 +24,7 @@ TURN = 0.25
 """Seconds after which a lane lets others have their turn, give or take one call."""
 
 
-class Outcome(msgspec.Struct):
+class ChunkOutcome(msgspec.Struct):
     """What became of a chunk.
 
     Attributes:
@@ -62,9 +62,9 @@ class SerialApplier(Applier):
         self._turn_ends = self._commit_at = 0.0
         self._stopped = False
 
-    def suspects(self, deaths: int) -> int:
+    def count_suspects(self, deaths: int) -> int:
         """Return how many events may have been applied since a dead owner's last commit."""
-        return super().suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
+        return super().count_suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class SerialApplier(Applier):
         return more
 
     def _begin_batch(self, lane: Lane) -> bool:
-        """Try the keys again whose time has come; return whether some are left to try at once."""
+        """Retry the keys that are due; return whether more of them can be tried at once."""
         lane.check()
         self._stopped = self._is_paused()
         if self._stopped:
@@ -108,27 +108,29 @@ class SerialApplier(Applier):
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
             begun = self._clock.monotonic()
-            with self._instance.applying([event]):
+            with self._instance.apply_span([event]):
                 verdict = self._try(lane, event)
             if isinstance(verdict, RetryAt):
                 window.postpone(event, verdict.at)
             else:
                 window.finish(event)
-                self._instance.settled([event], self._clock.monotonic() - begun, lane.may_repeat)
+                self._instance.count_settled(
+                    [event], self._clock.monotonic() - begun, lane.highest_repeatable
+                )
             lane.commit()
             if self._stopped or self._is_paused() or self._is_turn_over():
                 break
-        return fed or window.has_ready() or window.hungry() is not None
+        return fed or window.has_ready() or window.hungry_key() is not None
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
         """Apply what was read, chunk by chunk, for a turn's time at most."""
-        for chunk in self._chunks(events, lane.chunk(self._chunk)):
+        for chunk in self._chunks(events, lane.chunk_size(self._chunk)):
             if self._is_paused():
                 self._stopped = True
                 return False
             self._before_chunk(lane, chunk)
             begun = self._clock.monotonic()
-            with self._instance.applying(chunk):
+            with self._instance.apply_span(chunk):
                 outcome = self._apply_chunk(lane, chunk)
             if outcome.taken:
                 took = self._clock.monotonic() - begun
@@ -136,7 +138,7 @@ class SerialApplier(Applier):
                 self._take_in(lane, chunk, outcome)
                 left = outcome.left
                 settled = [e for e in chunk if e.position.n not in left] if left else chunk
-                self._instance.settled(settled, took, lane.may_repeat)
+                self._instance.count_settled(settled, took, lane.highest_repeatable)
             self._stopped = self._stopped or not outcome.taken
             if self._stopped or self._is_turn_over():
                 return not self._stopped
@@ -146,7 +148,7 @@ class SerialApplier(Applier):
         return self._clock.monotonic() >= self._turn_ends
 
     def _chunks(self, events: Sequence[LoggedEvent], size: int) -> Iterable[Sequence[LoggedEvent]]:
-        """Part what was read. Of size 1, events that need a call go alone, the others together."""
+        """Split what was read. With size 1, events that need a call go alone, others together."""
         if not events:
             return ()
         if size == 1:
@@ -167,7 +169,7 @@ class SerialApplier(Applier):
             # Without this a crash would leave in doubt only the lowest event that is open.
             lane.commit(sent=chunk[-1].position.n)
 
-    def _take_in(self, lane: Lane, chunk: Sequence[LoggedEvent], outcome: Outcome) -> None:
+    def _take_in(self, lane: Lane, chunk: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:
         """Note in the window what is done; commit if it is time to."""
         lane.crash("lane.after_apply")
         lane.window.take_in(chunk, outcome.left)
@@ -185,26 +187,28 @@ class SerialApplier(Applier):
             self._chunk = min(self._largest, self._chunk * 2)
 
     def drain(self, lane: Lane) -> bool:
-        """Commit what a failed turn left; only an abandoned call may be in flight."""
+        """Commit what a failed turn left uncommitted; only an abandoned call may still be in
+        flight.
+        """
         lane.commit()
-        return self.rests(lane)
+        return self.is_at_rest(lane)
 
     # -- a chunk ----------------------------------------------------------------------------------
 
-    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
         """Call the hooks in order; a failing key waits or is parked, the others go on."""
-        outcome = Outcome(set(), {})
+        outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
-        calling = self._calling(lane, events)
+        calling = self._events_to_call(lane, events)
         if simple and self._is_calm(lane):
             calling = self._call_quickly(lane, calling, outcome)
         for event in calling:
-            if (outcome.delays or not simple) and self._waits(lane, event, outcome):
+            if (outcome.delays or not simple) and self._must_wait(lane, event, outcome):
                 continue
             outcome.note(event, self._try(lane, event))
         return outcome
 
-    def _calling(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    def _events_to_call(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Return the events that need a call, or have to be put aside."""
         if lane.parked.keys:
             return [e for e in events if type(e.envelope.event) is not Omitted]
@@ -212,26 +216,31 @@ class SerialApplier(Applier):
         return [e for e in events if handles(type(e.envelope.event))]
 
     def _is_calm(self, lane: Lane) -> bool:
-        """Say whether nothing has to be looked at before or after a call."""
+        """Say whether calls need no check before or after them."""
         uneasy = (
             self._lookup
             or self._allowance.bounded
             or self._troubles
-            or self._breaker.uneasy
-            or not self.rests(lane)
+            or self._breaker.has_failures
+            or not self.is_at_rest(lane)
         )
         return not (uneasy or lane.careful or lane.parked.keys or self._limits)
 
     def _call_quickly(
-        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Sequence[LoggedEvent]:
         """Apply events until one fails, at the least cost for each; return what is behind it.
 
         Raises:
             LeaseLost: the lane has another owner.
         """
-        at_calls(self._slot, events)
-        begin, end, lease, sends = self._slot.begin, self._slot.end, lane.lease, self._sends(lane)
+        bind_calls(self._slot, events)
+        begin, end, lease, sends = (
+            self._slot.begin,
+            self._slot.end,
+            lane.lease,
+            self._lane_to_guard(lane),
+        )
         hook_of, timeout = self._apply.hook_of, self._settings.call_timeout
         for index, event in enumerate(events):
             at = event.envelope
@@ -246,20 +255,22 @@ class SerialApplier(Applier):
                 )
                 if said is not None:
                     end()
-                    lane.answers.given(event, said)
+                    lane.answers.answer_applied(event, said)
             except LeaseLost:
                 end()
                 raise
             except BaseException as error:
                 self._troubles.served += index
-                outcome.note(event, self._failed(lane, event, error))
+                outcome.note(event, self._handle_failed_try(lane, event, error))
                 return events[index + 1 :]
         end()
         self._troubles.served += len(events)
         return ()
 
-    def _waits(self, lane: Lane, event: LoggedEvent, outcome: Outcome) -> bool:
-        """Say whether an event is not for now: it is done, or its key or its provider waits."""
+    def _must_wait(self, lane: Lane, event: LoggedEvent, outcome: ChunkOutcome) -> bool:
+        """Say whether an event is not to be tried now: it is done, or its key or its provider
+        waits.
+        """
         if lane.window.is_done(event.position.n):
             return True
         key = event.envelope.key
@@ -270,7 +281,7 @@ class SerialApplier(Applier):
 
     # -- one event --------------------------------------------------------------------------------
 
-    @of_event
+    @bind_event
     def _try(self, lane: Lane, event: LoggedEvent) -> Verdict:
         """Try one event; return what became of it.
 
@@ -281,27 +292,27 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return PARKED
-        uneasy = lane.careful or bool(self._troubles) or not self.rests(lane)
-        verdict = self._decided_before(lane, event) if uneasy else None
-        verdict = verdict or self._not_allowed(event)
+        uneasy = lane.careful or bool(self._troubles) or not self.is_at_rest(lane)
+        verdict = self._decide_before_call(lane, event) if uneasy else None
+        verdict = verdict or self._take_allowance(event)
         if verdict is not None:
             return verdict
         try:
-            self._once(lane, event)
+            self._apply_one(lane, event)
         except LeaseLost:
             raise
-        except BaseException as error:  # a provider that calls sys.exit() is only refusing
-            return self._failed(lane, event, error)
+        except BaseException as error:  # sys.exit() in a provider counts as a refusal
+            return self._handle_failed_try(lane, event, error)
         if uneasy:
-            self._survived(lane, event)
-            self._troubles.settled(event.envelope.id)
-        if self._breaker.uneasy and self._apply.handles(type(event.envelope.event)):
-            self._breaker.succeeded()
+            self._note_survival(lane, event)
+            self._troubles.settle(event.envelope.id)
+        if self._breaker.has_failures and self._apply.handles(type(event.envelope.event)):
+            self._breaker.note_success()
         return DONE
 
-    def _decided_before(self, lane: Lane, event: LoggedEvent) -> Verdict | None:
+    def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> Verdict | None:
         """Return what is decided before any call, None if the event is to be tried."""
-        if self._parked_as_hung(lane, event):
+        if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
         at = self._troubles.retry_at(event_id)
@@ -312,9 +323,9 @@ class SerialApplier(Applier):
         self._stopped = self._stopped or isinstance(verdict, RetryAt)
         return verdict
 
-    def _failed(self, lane: Lane, event: LoggedEvent, error: BaseException) -> Verdict:
+    def _handle_failed_try(self, lane: Lane, event: LoggedEvent, error: BaseException) -> Verdict:
         """Decide what becomes of an event whose try has failed; see `_try`."""
-        if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+        if not self._slot.end_interrupted() and isinstance(error, Transient | OSError):
             error = Unavailable(str(error))  # it came of opening or committing, not of this event
-        self._survived(lane, event)
-        return self._judge(lane, event, error)
+        self._note_survival(lane, event)
+        return self._handle_failure(lane, event, error)

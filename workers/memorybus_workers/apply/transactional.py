@@ -10,10 +10,10 @@ from memorybus.redis.keys import lane_name
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
 from memorybus_workers.apply.applier import OpenInstance
-from memorybus_workers.apply.serial import Outcome, SerialApplier
+from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
 from memorybus_workers.calls.allowance import Unbounded
-from memorybus_workers.calls.log_fields import at_calls
-from memorybus_workers.calls.retry import reason
+from memorybus_workers.calls.log_fields import bind_calls
+from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.window import StartPoint
@@ -32,42 +32,42 @@ class TransactionalApplier(SerialApplier):
         self._allowance = Unbounded()  # its calls go to no service
         self._whole = False
 
-    def floor(self, partition: int) -> int:
+    def newest_epoch(self, partition: int) -> int:
         """Return the newest epoch that the store has seen of a lane."""
-        known = self._known(partition)
+        known = self._read_progress(partition)
         return known.epoch if known else 0
 
-    def _known(self, partition: int) -> Progress | None:
+    def _read_progress(self, partition: int) -> Progress | None:
         self._slot.enter("progress")
         try:
             return self._store.progress(lane_name(partition))
         except Exception as error:
-            raise _down(error) from error
+            raise _as_provider_error(error) from error
         finally:
             self._slot.end()
 
     def begin(self, lane: Lane) -> StartPoint:
-        """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
-        known = self._known(lane.partition)
+        """Return the provider's own checkpoint, and write our epoch beside it at once (G5)."""
+        known = self._read_progress(lane.partition)
         # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
         entry, n = (known.entry, known.n) if known else (START, 0)
-        self._set(lane, entry, n)
+        self._write_checkpoint(lane, entry, n)
         return StartPoint(entry, n)
 
-    def pin(self, lane: Lane) -> None:
+    def pin_checkpoint(self, lane: Lane) -> None:
         """Bring the store's checkpoint to where the lane's stands."""
-        self._set(lane, lane.window.entry, lane.window.n)
+        self._write_checkpoint(lane, lane.window.entry, lane.window.n)
 
-    def _set(self, lane: Lane, entry: str, n: int) -> None:
+    def _write_checkpoint(self, lane: Lane, entry: str, n: int) -> None:
         try:
             with self._transaction(lane) as transaction:
                 transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
-            self._slot.interrupted()
+            self._slot.end_interrupted()
             raise WriteFenced(str(error)) from error
         except Exception as error:
-            self._slot.interrupted()
-            raise _down(error) from error
+            self._slot.end_interrupted()
+            raise _as_provider_error(error) from error
 
     @contextmanager
     def _transaction(self, lane: Lane) -> Iterator[Transaction]:
@@ -79,46 +79,46 @@ class TransactionalApplier(SerialApplier):
             self._slot.enter("a transaction's commit")
         self._slot.end()
 
-    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
         """Apply a chunk in one transaction; if it fails, one by one."""
-        outcome = Outcome(set(), {})
+        outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
-        mine = self._parked_before(lane, self._mine(lane, events, outcome))
-        if lane.careful or self._troubles.among(event.envelope.id for event in mine):
-            return self._one_by_one(lane, mine, outcome)
+        mine = self._put_aside_parked(lane, self._events_to_apply(lane, events, outcome))
+        if lane.careful or self._troubles.has_any(event.envelope.id for event in mine):
+            return self._try_one_by_one(lane, mine, outcome)
         served = self._troubles.served
         try:
             with self._transaction(lane) as transaction:
                 said = self._apply_all(lane, transaction, mine)
-                progress = self._progress(lane, events[-1], whole=simple)
+                progress = self._progress_after(lane, events[-1], whole=simple)
                 transaction.record([event.envelope.id for event in mine], progress)
             for event, text in said:
-                lane.answers.given(event, text)
-            if self._breaker.uneasy and self._troubles.served != served:
-                self._breaker.succeeded()
+                lane.answers.answer_applied(event, text)
+            if self._breaker.has_failures and self._troubles.served != served:
+                self._breaker.note_success()
         except StaleEpoch as error:
-            self._slot.interrupted()
+            self._slot.end_interrupted()
             raise WriteFenced(str(error)) from error
         except LeaseLost:
-            self._slot.interrupted()
+            self._slot.end_interrupted()
             raise
         except Unavailable as error:
-            self._slot.interrupted()
+            self._slot.end_interrupted()
             self._instance.worker.tracing.failed(error)
-            self._backend_down(error, self._clock.monotonic())
+            self._note_backend_down(error, self._clock.monotonic())
             outcome.taken = False
         except BaseException:
-            self._slot.interrupted()
-            return self._one_by_one(lane, mine, outcome)
+            self._slot.end_interrupted()
+            return self._try_one_by_one(lane, mine, outcome)
         return outcome
 
-    def _mine(
-        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+    def _events_to_apply(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Sequence[LoggedEvent]:
-        calling = self._calling(lane, events)
+        calling = self._events_to_call(lane, events)
         if lane.window.idle:
             return calling
-        return [event for event in calling if not self._waits(lane, event, outcome)]
+        return [event for event in calling if not self._must_wait(lane, event, outcome)]
 
     def _apply_all(
         self, lane: Lane, transaction: Transaction, events: Sequence[LoggedEvent]
@@ -126,7 +126,7 @@ class TransactionalApplier(SerialApplier):
         """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
         said: list[tuple[LoggedEvent, str]] = []
-        at_calls(self._slot, events)
+        bind_calls(self._slot, events)
         for event in events:
             if event.envelope.id not in done:
                 text = self._call(lane, event)
@@ -135,10 +135,12 @@ class TransactionalApplier(SerialApplier):
                     said.append((event, text))
         return said
 
-    def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
+    def _try_one_by_one(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
+    ) -> ChunkOutcome:
         simple = lane.window.idle
         for event in events:
-            if outcome.delays and self._waits(lane, event, outcome):
+            if outcome.delays and self._must_wait(lane, event, outcome):
                 continue
             self._whole = simple and not outcome.left
             try:
@@ -147,21 +149,25 @@ class TransactionalApplier(SerialApplier):
                 self._whole = False
         return outcome
 
-    def _once(self, lane: Lane, event: LoggedEvent) -> None:
-        """One event in a transaction; while others are open, the ledger alone knows that it is."""
+    def _apply_one(self, lane: Lane, event: LoggedEvent) -> None:
+        """Apply an event in its own transaction; if others are open, only the ledger says it is
+        done.
+        """
         said: str | None = None
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):
                 said = self._call(lane, event)
-            transaction.record([event.envelope.id], self._progress(lane, event, whole=self._whole))
-        lane.answers.given(event, said)
+            transaction.record(
+                [event.envelope.id], self._progress_after(lane, event, whole=self._whole)
+            )
+        lane.answers.answer_applied(event, said)
 
-    def _progress(self, lane: Lane, event: LoggedEvent, *, whole: bool) -> Progress:
+    def _progress_after(self, lane: Lane, event: LoggedEvent, *, whole: bool) -> Progress:
         if whole:
             return Progress(lane.epoch, event.position.entry, event.position.n)
         return Progress(lane.epoch, lane.window.entry, lane.window.n)
 
 
-def _down(error: Exception) -> ProviderError:
-    """Return what a store failed of outside of any event: it is no lane's fault."""
-    return error if isinstance(error, ProviderError) else Unavailable(reason(error))
+def _as_provider_error(error: Exception) -> ProviderError:
+    """Return a store's failure outside of any event as a provider error: no lane is blamed."""
+    return error if isinstance(error, ProviderError) else Unavailable(describe_failure(error))

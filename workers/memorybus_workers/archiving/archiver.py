@@ -31,7 +31,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.round import Archiving
 from memorybus_workers.archiving.sealer import SealingContext
-from memorybus_workers.calls.log_fields import at_no_lane
+from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.lanes.leases import Leases
 
 _log = logging.getLogger("memorybus")
@@ -41,7 +41,7 @@ EVERY = 5.0
 
 _LEAST = 0.1
 _PATIENCE = 4
-"""Looks for which what is due is left to the worker that archived before."""
+"""Looks during which due work is left to the worker that archived last."""
 
 _FIRST, _CAP = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
@@ -49,7 +49,7 @@ _FIRST, _CAP = 1.0, 30.0
 _END = 5.0
 
 
-def every(settings: Settings) -> float:
+def look_interval(settings: Settings) -> float:
     """Return the seconds between looks."""
     wait = max(settings.seal_after, settings.segment_age) / 10
     return min(EVERY, max(_LEAST, wait))
@@ -76,8 +76,8 @@ class Archiver:
         self._rng = rng
         self._crash = crash
         self._stop = threading.Event()
-        self._told = ""
-        self._said_at = float("-inf")
+        self._logged_error = ""
+        self._reported_at = float("-inf")
         self._archiving: Archiving | None = None
         self._redis = connect_redis(settings)
         self._reports = SealReports(self._redis, Keys(settings.namespace))
@@ -104,66 +104,66 @@ class Archiver:
         failures = 0
         while not self._stop.is_set():
             try:
-                self._archiving = self._archiving or self._begun()
+                self._archiving = self._archiving or self._make_archiving()
                 self._archiving.look()
-                at_no_lane()
-                self._say(self._archiving)
+                unbind_lane()
+                self._publish_state(self._archiving)
                 failures = failures + 1 if self._archiving.unreached else 0
             except Exception as error:  # the thread must outlive any mistake
-                self._complain(self._archiving, error)
+                self._report_failure(self._archiving, error)
                 failures += 1
             wait = backoff(failures - 1, self._rng, first=_FIRST, cap=_CAP) if failures else 0.0
-            self._stop.wait(max(wait, every(self._settings)))
+            self._stop.wait(max(wait, look_interval(self._settings)))
 
-    def _begun(self) -> Archiving:
-        return begun(
+    def _make_archiving(self) -> Archiving:
+        return make_archiving(
             self._settings,
             self._clock,
             self._leases,
             self._redis,
             crash=self._crash,
             stopping=self._stop.is_set,
-            progress=self._progress,
+            progress=self._report_progress,
         )
 
-    def _say(self, archiving: Archiving) -> None:
-        """Show how we fare, and log what is news."""
+    def _publish_state(self, archiving: Archiving) -> None:
+        """Publish how the archiver fares, and log an error that is new."""
         error = "; ".join(archiving.troubles.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
 
-    def _complain(self, archiving: Archiving | None, error: Exception) -> None:
-        """Log what went wrong, once; show it if Redis is there."""
+    def _report_failure(self, archiving: Archiving | None, error: Exception) -> None:
+        """Log a failure once; publish it if Redis can be reached."""
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         self._log(str(error), None if known else error)
         if archiving is not None and archiving.now_ms:
             with suppress(RedisError, OSError):
                 self._report(archiving, str(error))
 
-    def _progress(self) -> None:
-        """Show that we are at work: a backlog takes longer than a silence may last."""
-        if self._archiving is not None and self._clock.monotonic() - self._said_at >= EVERY:
+    def _report_progress(self) -> None:
+        """Show that we are at work: a backlog takes longer than an archiver may be silent."""
+        if self._archiving is not None and self._clock.monotonic() - self._reported_at >= EVERY:
             self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
 
     def _report(self, archiving: Archiving, error: str) -> None:
         shown = one_line(error, self._settings.secrets)
         damaged = bool(archiving.errors)
-        self._said_at = self._clock.monotonic()
+        self._reported_at = self._clock.monotonic()
         said = ArchiverReport(
             self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged
         )
         self._reports.write_report(self._worker, said)
 
     def _log(self, error: str, unknown: Exception | None = None) -> None:
-        if error and error != self._told:
+        if error and error != self._logged_error:
             _log.warning("nothing is archived: %s", error, exc_info=unknown)
-        if self._told and not error:
+        if self._logged_error and not error:
             _log.info("archiving goes on")
-        self._told = error
+        self._logged_error = error
 
 
-def begun(
+def make_archiving(
     settings: Settings,
     clock: Clock,
     leases: Leases,
@@ -174,7 +174,7 @@ def begun(
     progress: Callable[[], None] = lambda: None,
     patience: float | None = None,
 ) -> Archiving:
-    """Return what looks at the log's partitions and archives them.
+    """Return the object that looks at the log's partitions and archives them.
 
     Args:
         settings: see `Settings`.
@@ -193,7 +193,7 @@ def begun(
     context = SealingContext(
         redis, settings, clock, leases, crash, entries_read, stopping, progress
     )
-    return Archiving(context, _PATIENCE * every(settings) if patience is None else patience)
+    return Archiving(context, _PATIENCE * look_interval(settings) if patience is None else patience)
 
 
 class ArchiverRun(msgspec.Struct, frozen=True):
@@ -229,7 +229,7 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     leases.start()
     try:
         crash = crash_points(settings.crash_at)
-        archiving = begun(settings, clock, leases, redis, crash=crash)
+        archiving = make_archiving(settings, clock, leases, redis, crash=crash)
         events = archiving.look(force=True)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error

@@ -1,4 +1,4 @@
-"""Segments written anew: small ones merged, what is kept no longer taken out.
+"""Rewrites segments: merges small ones, and takes out rows that are kept no longer.
 
 Segments are sealed by age too, so a quiet partition has many small ones. Neighbours are merged into
 one that is at least `FAN` times as large a class, so that no event is rewritten more often than
@@ -15,7 +15,12 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, SegmentDamaged
 
 from memorybus_workers.archiving.due import SEGMENT_BYTES, moment_of
-from memorybus_workers.archiving.retention import Policy, judged, omit_of, seen
+from memorybus_workers.archiving.retention import (
+    Policy,
+    ages_of,
+    build_omission_filter,
+    judgement_of,
+)
 
 FAN = 4
 """A class holds segments of up to so many times as many events as the one below."""
@@ -29,14 +34,15 @@ class Compactor:
         self._settings = settings
 
     def work(self, archive: Archive, partition: int, policy: Policy, now_ms: int) -> int:
-        """Merge what is small, take out what is kept no longer; return how many were rewritten.
+        """Merge small segments, take out rows kept no longer; return how many segments were
+        rewritten.
 
-        What this pass has written is not looked through again, whatever the clocks say. A segment
-        that cannot be read is passed over: what is to leave the others leaves them.
+        Segments that this pass has written are not looked through again, whatever the clocks say. A
+        segment that cannot be read is skipped; the others are rewritten all the same.
 
         Args:
             archive: the log's.
-            partition: whose lane `@archive` is the caller's.
+            partition: which one; the caller owns its lane `@archive`.
             policy: what is kept.
             now_ms: the server's wall time when the policy was read.
 
@@ -48,11 +54,13 @@ class Compactor:
         rewritten = 0
         fresh: set[str] = set()
         damage: dict[str, str] = {}
-        while chosen := self._next(_sound(archive, partition, damage), policy, fresh, now_ms):
+        while chosen := self._choose_next(
+            _readable_runs(archive, partition, damage), policy, fresh, now_ms
+        ):
             first, last = chosen[0].first.entry, chosen[-1].last.entry
-            omit = omit_of(policy, moment_of(first), moment_of(last), now_ms)
+            omit = build_omission_filter(policy, moment_of(first), moment_of(last), now_ms)
             try:
-                written = archive.replace(partition, chosen, omit, judged(policy, now_ms))
+                written = archive.replace(partition, chosen, omit, judgement_of(policy, now_ms))
             except SegmentDamaged as error:
                 damage[error.sha256] = str(error)
                 continue
@@ -63,24 +71,24 @@ class Compactor:
             raise ArchiveDamaged("; ".join(damage.values()))
         return rewritten
 
-    def _next(
+    def _choose_next(
         self, runs: Sequence[Sequence[Segment]], policy: Policy, fresh: set[str], now_ms: int
     ) -> Sequence[Segment]:
-        """Return the neighbours to write anew next; nothing if all are as they should be."""
+        """Return the neighbours to rewrite next; nothing if all are as they should be."""
         for segments in runs:
             sizes = [SegmentSize(one.count, one.raw) for one in segments]
-            chosen = choose(sizes, self._settings.segment_events)
+            chosen = choose_run(sizes, self._settings.segment_events)
             if chosen is not None:
                 return segments[chosen.start : chosen.stop]
         old = (one for segments in runs for one in segments if one.sha256 not in fresh)
-        concerned = (one for one in old if policy.concerns(seen(one), now_ms))
+        concerned = (one for one in old if policy.concerns(ages_of(one), now_ms))
         return [one] if (one := next(concerned, None)) else []
 
 
-def _sound(
+def _readable_runs(
     archive: Archive, partition: int, damaged: Collection[str]
 ) -> Sequence[Sequence[Segment]]:
-    """Return a partition's segments, but for those that cannot be read: each run of neighbours."""
+    """Return each run of neighbouring segments, without those that cannot be read."""
     runs = groupby(archive.segments(partition), lambda one: one.sha256 in damaged)
     return [list(run) for is_damaged, run in runs if not is_damaged]
 
@@ -92,17 +100,17 @@ class SegmentSize(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def enough(segment_events: int) -> int:
-    """Return from how many events on a segment is large enough to be left alone."""
+def enough_events(segment_events: int) -> int:
+    """Return how many events make a segment large enough to be left alone."""
     return max(2, segment_events // 2)
 
 
 def is_small(size: SegmentSize, segment_events: int) -> bool:
     """Say whether a segment may be merged with its neighbours."""
-    return size.events < enough(segment_events) and size.bytes < SEGMENT_BYTES // 2
+    return size.events < enough_events(segment_events) and size.bytes < SEGMENT_BYTES // 2
 
 
-def class_of(events: int) -> int:
+def size_class_of(events: int) -> int:
     """Return the class of a size: 0 below `FAN` events, 1 below its square, and so on."""
     found = 0
     while events >= FAN ** (found + 1):
@@ -110,27 +118,27 @@ def class_of(events: int) -> int:
     return found
 
 
-def choose(sizes: Sequence[SegmentSize], segment_events: int) -> range | None:
+def choose_run(sizes: Sequence[SegmentSize], segment_events: int) -> range | None:
     """Return the neighbours to merge next, None if there is nothing to merge.
 
     Args:
         sizes: the segments, in order.
         segment_events: how many events a segment is sealed with.
     """
-    top = class_of(enough(segment_events))
+    top = size_class_of(enough_events(segment_events))
     for level in range(top + 1):
-        found = _run(sizes, level, segment_events)
+        found = _first_run(sizes, level, segment_events)
         if found is not None:
             return found
     return None
 
 
-def _run(sizes: Sequence[SegmentSize], level: int, segment_events: int) -> range | None:
-    """Return the first neighbours of at most a class that together are of a higher one."""
-    goal = min(FAN ** (level + 1), enough(segment_events))
+def _first_run(sizes: Sequence[SegmentSize], level: int, segment_events: int) -> range | None:
+    """Return the first neighbours of a class or below that together reach a higher class."""
+    goal = min(FAN ** (level + 1), enough_events(segment_events))
     start, events, held = 0, 0, 0
     for index, size in enumerate(sizes):
-        if not is_small(size, segment_events) or class_of(size.events) > level:
+        if not is_small(size, segment_events) or size_class_of(size.events) > level:
             start, events, held = index + 1, 0, 0
             continue
         events, held = events + size.events, held + size.bytes

@@ -1,7 +1,7 @@
-"""What of a partition may be sealed and trimmed now; pure.
+"""Which events of a partition may be sealed and trimmed now; pure.
 
-Sealed is what has been in the log for longer than Redis may lose (`seal_after`), a segment at a
-time; trimmed what is sealed and has left the hot window (G7).
+Events are sealed, a segment at a time, once they have been in the log for longer than what Redis
+may lose (`seal_after`). They are trimmed once they are sealed and have left the hot window (G7).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _SLACK = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""
 
 Entry = tuple[str, Sequence[bytes]]
-"""An entry of a stream as it stands: its id, and names and values by turns."""
+"""An entry of a stream: its id, and the names and values of its fields in turn."""
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -43,11 +43,11 @@ class Due(msgspec.Struct, frozen=True):
         return self.seal or self.trim
 
 
-class GivenTwice(MemoryBusError):
+class NumbersGivenTwice(MemoryBusError):
     """A partition's numbers go back: they were given twice, and cannot be put in one order."""
 
 
-def due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Due:
+def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Due:
     """Say what there is to be done.
 
     Args:
@@ -58,24 +58,25 @@ def due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Du
     """
     first = sight.view.unsealed
     if first is None:
-        return Due(seal=_is_hidden(sight), trim=_cold(sight, settings))
+        return Due(seal=_is_hidden(sight), trim=_is_trimmable(sight, settings))
     age = (sight.now_ms - moment_of(first.entry)) / 1000
     ripe = age >= settings.seal_after
-    full = ripe_events(sight) >= settings.segment_events
+    full = count_ripe_events(sight) >= settings.segment_events
     old = age >= settings.segment_age
-    return Due(seal=ripe and (force or full or old), trim=_cold(sight, settings))
+    return Due(seal=ripe and (force or full or old), trim=_is_trimmable(sight, settings))
 
 
 def _is_hidden(sight: PartitionSight) -> bool:
-    """Say whether something is not sealed, though a look does not see where that begins.
+    """Say whether something is not sealed although a look does not see where that begins.
 
-    Many entries of others are before it, or it lies before what is sealed since a clock went back.
+    Many foreign entries stand before it, or it lies before the sealed end because a clock went
+    back.
     """
     view = sight.view
     return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
 
-def ripe_events(sight: PartitionSight) -> int:
+def count_ripe_events(sight: PartitionSight) -> int:
     """Return how many unsealed events are old enough to be sealed."""
     view = sight.view
     if view.unsealed is None or view.last is None:
@@ -84,7 +85,7 @@ def ripe_events(sight: PartitionSight) -> int:
     return max(0, (view.last.n + 1 if young is None else young) - view.unsealed.n)
 
 
-def _cold(sight: PartitionSight, settings: Settings) -> bool:
+def _is_trimmable(sight: PartitionSight, settings: Settings) -> bool:
     """Say whether the log's first entries are sealed and older than the hot window."""
     view = sight.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
@@ -99,7 +100,7 @@ def moment_of(entry: str) -> int:
     return int(entry.partition("-")[0])
 
 
-def room(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:
+def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:
     """Return how many entries to read next for a segment that is being gathered; 0: it is full.
 
     Args:
@@ -116,8 +117,8 @@ def room(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:
     return max(1, min(PAGE, events, (SEGMENT_BYTES - size) // average))
 
 
-def numbered(entries: Iterable[Entry], after: int) -> list[RawEntry]:
-    """Return a page's entries with their numbers; those that somebody else wrote are dropped.
+def number_entries(entries: Iterable[Entry], after: int) -> list[RawEntry]:
+    """Return a page's entries with their numbers; foreign entries are dropped.
 
     Args:
         entries: in order.
@@ -132,7 +133,7 @@ def numbered(entries: Iterable[Entry], after: int) -> list[RawEntry]:
         if n is None:
             continue
         if n <= after:
-            raise GivenTwice(
+            raise NumbersGivenTwice(
                 f"entry {entry} has the number {n}, but {after} came before it: numbers were given "
                 f"twice, after Redis lost its tail or its counter. Nothing is lost; this partition "
                 f"is not sealed until: memorybus archive repair --execute"
@@ -142,7 +143,7 @@ def numbered(entries: Iterable[Entry], after: int) -> list[RawEntry]:
     return found
 
 
-def holes(partition: int, after: int, taken: Iterable[RawEntry]) -> list[Gap]:
+def find_gaps(partition: int, after: int, taken: Iterable[RawEntry]) -> list[Gap]:
     """Return the numbers that neither the archive has nor the log had when it was sealed."""
     found = []
     for one in taken:

@@ -29,12 +29,12 @@ once a day at most."""
 
 
 class SegmentAges(msgspec.Struct, frozen=True):
-    """What the manifest says of a segment, as far as it matters here; times in milliseconds.
+    """What retention needs to know of a segment, from the manifest; times in milliseconds.
 
     Attributes:
         first_at: when its first event came into the log.
         last_at: when its last one did.
-        judged_at: as of when what it keeps was decided.
+        judged_at: the time as of which was decided what it keeps.
         kept: rows that still have their envelope.
         tombstones: the mark of those that were known then.
     """
@@ -47,13 +47,13 @@ class SegmentAges(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How long what is kept, and since when that is so.
+    """How long rows are kept, and since when this setting has held.
 
     Attributes:
         ages: seconds by scope, as the setting `retention` has them; 0 for ever.
         since: when the setting was first seen like this (wall time, milliseconds).
-        forgotten: what is to be forgotten.
-        tombstones: the mark of what asks for that; "" for nothing.
+        forgotten: the queries of what is to be forgotten.
+        tombstones: the mark of the tombstones that ask for it; "" for none.
     """
 
     ages: Mapping[str, float] = {}
@@ -76,10 +76,10 @@ class Policy(msgspec.Struct, frozen=True):
         """
         if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
-        kept_for = self.age(row)
+        kept_for = self.retention_of(row)
         return "retention" if kept_for is not None and at + kept_for * 1000 <= now else ""
 
-    def age(self, row: EventRow) -> float | None:
+    def retention_of(self, row: EventRow) -> float | None:
         """Return how many seconds a row is kept: the shortest that applies; None for ever."""
         names = (
             "default",
@@ -96,10 +96,10 @@ class Policy(msgspec.Struct, frozen=True):
             return False
         asked = self.forgotten and segment.tombstones != self.tombstones
         return bool(asked) or any(
-            self._passed(segment, age, now) for age in set(self.ages.values())
+            self._has_passed(segment, age, now) for age in set(self.ages.values())
         )
 
-    def _passed(self, segment: SegmentAges, age: float, now: int) -> bool:
+    def _has_passed(self, segment: SegmentAges, age: float, now: int) -> bool:
         """Say whether enough rows have grown older than an age since the segment was looked at."""
         age_ms = round(age * 1000)
         if not age_ms or segment.first_at + age_ms > now:
@@ -112,8 +112,8 @@ class Policy(msgspec.Struct, frozen=True):
         return upto == segment.last_at or upto - seen >= min(DAY_MS, age_ms // 10)
 
 
-def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
-    """Return what is kept now.
+def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
+    """Return the policy that holds now.
 
     Raises:
         ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
@@ -124,21 +124,21 @@ def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms
         ages=ages,
         since=reports.retention_since(ages, now_ms) if ages else 0,
         forgotten=[one.query for one in tombstones],
-        tombstones=mark_of(one.id for one in tombstones),
+        tombstones=mark_of_tombstones(one.id for one in tombstones),
     )
 
 
-def mark_of(tombstones: Iterable[str]) -> str:
-    """Return what tells one set of tombstones from another, whatever clocks say; "" for none."""
+def mark_of_tombstones(tombstones: Iterable[str]) -> str:
+    """Return a digest that tells sets of tombstones apart, whatever clocks say; "" for none."""
     names = sorted(tombstones)
     return sha256("\n".join(names).encode())[:_MARK] if names else ""
 
 
-def judged(policy: Policy, now_ms: int) -> RetentionMark:
-    """Return as of when a policy decides what is kept.
+def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
+    """Return as of when, and with which tombstones, a policy decides what is kept.
 
-    Not when the rows are written: that is later, and what grew too old or was forgotten in between
-    would never be looked for again.
+    That is not when the rows are written, which is later: rows that grew too old or were forgotten
+    in between would never be looked for again.
 
     Args:
         policy: what is kept.
@@ -147,11 +147,11 @@ def judged(policy: Policy, now_ms: int) -> RetentionMark:
     return RetentionMark(now_ms, policy.tombstones)
 
 
-def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
-    """Return what says which rows lose their envelope; None if all are kept.
+def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
+    """Return a function that says which rows lose their envelope; None if all are kept.
 
-    An event's own time is its agent's, whose clock may be wrong, or an import's. Where it cannot be
-    when the event came into the log, the last time at which that may have been counts.
+    An event's own time comes from its agent, whose clock may be wrong, or from an import. If it
+    lies outside the span in which the rows came into the log, the end of that span counts.
 
     Args:
         policy: what is kept.
@@ -169,8 +169,8 @@ def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
     return omit
 
 
-def seen(segment: Segment) -> SegmentAges:
-    """Return what matters of a segment for what is kept of it."""
+def ages_of(segment: Segment) -> SegmentAges:
+    """Return what retention needs to know of a segment."""
     return SegmentAges(
         first_at=moment_of(segment.first.entry),
         last_at=moment_of(segment.last.entry),

@@ -24,13 +24,13 @@ from memorybus.registry.homes import Homes, local_home
 
 from memorybus_workers.archiving import due as sealing
 from memorybus_workers.archiving.compactor import Compactor
-from memorybus_workers.archiving.due import GivenTwice
-from memorybus_workers.archiving.retention import policy_of
-from memorybus_workers.archiving.sealer import Owned, Sealer, SealingContext
-from memorybus_workers.calls.blame import own
+from memorybus_workers.archiving.due import NumbersGivenTwice
+from memorybus_workers.archiving.retention import read_policy
+from memorybus_workers.archiving.sealer import OwnedPartition, Sealer, SealingContext
+from memorybus_workers.calls.blame import raise_unless_lane_error
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
-from memorybus_workers.calls.log_fields import at_lane, at_partition
-from memorybus_workers.calls.retry import reason
+from memorybus_workers.calls.log_fields import bind_lane, bind_partition
+from memorybus_workers.calls.retry import describe_failure
 
 _log = logging.getLogger("memorybus")
 
@@ -98,62 +98,62 @@ class Archiving:
             LogUnavailable, redis.RedisError: Redis is away.
         """
         self.unreached = {}
-        opened = self._opened()
+        opened = self._open_archive()
         sights = self._inspector.look()
         self.now_ms = max((sight.now_ms for sight in sights.values()), default=self.now_ms)
         if opened is None:
             return 0
         _check_libraries()
-        due = sights if force else self._due(opened[1], sights)
+        due = sights if force else self._find_due(opened[1], sights)
         todo = due if force or self._is_our_turn(due) else {}
-        todo = self._rotation(sights) | todo
+        todo = self._next_in_rotation(sights) | todo
         if not todo or not self._is_at_home():
             return 0
         try:
-            return self._all_done(*opened, todo, force=force)
+            return self._work_on_all(*opened, todo, force=force)
         finally:
             opened[1].close()
 
-    def _due(
+    def _find_due(
         self, archive: Archive, sights: Mapping[int, PartitionSight]
     ) -> dict[int, PartitionSight]:
         due = {}
         for partition, sight in sights.items():
-            with self._apart(archive, partition):
+            with self._contain_errors(archive, partition):
                 if self._is_due(archive, partition, sight):
                     due[partition] = sight
         return due
 
-    def _all_done(
+    def _work_on_all(
         self, log_id: str, archive: Archive, todo: Mapping[int, PartitionSight], *, force: bool
     ) -> int:
         sealed = 0
         for partition, sight in todo.items():
-            with self._apart(archive, partition):
-                sealed += self._done(log_id, archive, partition, sight, force=force)
+            with self._contain_errors(archive, partition):
+                sealed += self._work_on(log_id, archive, partition, sight, force=force)
         return sealed
 
     @contextmanager
-    def _apart(self, archive: Archive, partition: int) -> Iterator[None]:
+    def _contain_errors(self, archive: Archive, partition: int) -> Iterator[None]:
         """Note what keeps one partition from being sealed, and let others go on.
 
         Raises:
-            ArchiveUnavailable: nor does the store answer at all.
+            ArchiveUnavailable: the store does not answer at all.
             LogUnavailable: Redis is away.
             OSError: the disk or the network fails.
         """
-        at_partition(partition)
+        bind_partition(partition)
         try:
             yield
         except ArchiveUnavailable as error:
             archive.objects.list("")
             self.unreached[partition] = str(error)
         except Exception as error:
-            why = own(error, redacted(self._context.settings.redis_url))
-            self.unreached[partition] = reason(why)
-            self._failing.warn(f"{lane_name(partition)}: {reason(why)}", why)
+            why = raise_unless_lane_error(error, redacted(self._context.settings.redis_url))
+            self.unreached[partition] = describe_failure(why)
+            self._failing.warn(f"{lane_name(partition)}: {describe_failure(why)}", why)
 
-    def _opened(self) -> tuple[str, Archive] | None:
+    def _open_archive(self) -> tuple[str, Archive] | None:
         """Return the id of the log that is there now, and its archive; None if none was born."""
         found = self._context.redis.hget(self._keys.meta, "log")
         if not isinstance(found, bytes):
@@ -177,10 +177,10 @@ class Archiving:
             if end is not None and end.n > sealed:
                 return True
         self._seen[partition] = sealed
-        return bool(sealing.due(sight, self._context.settings))
+        return bool(sealing.find_due(sight, self._context.settings))
 
     def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
-        """Say whether to act now: at once who did so lately, others when nobody has for a while."""
+        """Say whether to act now: who archived last does so at once, others only after a while."""
         if not due:
             self._due_since = None
             return False
@@ -188,7 +188,7 @@ class Archiving:
         self._due_since = now if self._due_since is None else self._due_since
         return self._keen or now - self._due_since >= self._patience
 
-    def _rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
+    def _next_in_rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
         """Return the partition whose segments are looked through now; mostly none."""
         now = self._context.clock.monotonic()
         if now < self._rotate_at:
@@ -205,11 +205,11 @@ class Archiving:
             self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours
         return not self.elsewhere
 
-    def _done(
+    def _work_on(
         self, log_id: str, archive: Archive, partition: int, sight: PartitionSight, *, force: bool
     ) -> int:
         """Do what is due about a partition, unless another archiver does."""
-        owned = self._sealer.own(archive, log_id, partition)
+        owned = self._sealer.acquire(archive, log_id, partition)
         self._keen = owned is not None
         if owned is None:
             self.busy.add(partition)
@@ -217,27 +217,27 @@ class Archiving:
         self.busy.discard(partition)
         self.errors.pop(partition, None)
         try:
-            return self._owned(at_lane(owned), sight, force=force)
+            return self._work_on_owned(bind_lane(owned), sight, force=force)
         except (LeaseLost, ArchiveTaken) as error:
             _log.info("partition %s has another archiver: %s", lane_name(partition), error)
-        except (ArchiveDamaged, ArchiveDiffers, GivenTwice) as error:
+        except (ArchiveDamaged, ArchiveDiffers, NumbersGivenTwice) as error:
             self.errors[partition] = str(error)
         finally:
-            self._sealer.leave(owned)
+            self._sealer.release(owned)
         return 0
 
-    def _owned(self, owned: Owned, sight: PartitionSight, *, force: bool) -> int:
+    def _work_on_owned(self, owned: OwnedPartition, sight: PartitionSight, *, force: bool) -> int:
         settings = self._context.settings
-        policy = policy_of(owned.archive, self._reports, settings, sight.now_ms)
+        policy = read_policy(owned.archive, self._reports, settings, sight.now_ms)
         sealed = self._sealer.work(owned, sight, policy, force=force)
         self._compactor.work(owned.archive, owned.partition, policy, sight.now_ms)
-        self._sealer.count(owned)
+        self._sealer.write_counts(owned)
         self._seen.pop(owned.partition, None)
         return sealed
 
 
 def _check_libraries() -> None:
-    """Say at once what sealing would fail of.
+    """Fail now if a library is missing that sealing needs.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.

@@ -1,4 +1,4 @@
-"""One partition sealed and trimmed: read, publish, note, trim, each only as the lane's owner.
+"""Seals and trims one partition: read, publish, note, trim, each step only as the lane's owner.
 
 The archive is the truth: what it has and Redis does not know of (a crash in between) is noted
 first, so that nothing is sealed twice, and nothing is trimmed that it lacks (G7).
@@ -29,7 +29,7 @@ from redis import Redis
 
 from memorybus_workers.archiving import due
 from memorybus_workers.archiving.due import moment_of
-from memorybus_workers.archiving.retention import Policy, judged, omit_of
+from memorybus_workers.archiving.retention import Policy, build_omission_filter, judgement_of
 from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
@@ -52,7 +52,7 @@ class SealingContext(msgspec.Struct, frozen=True):
         crash: named places to die at.
         entries_read: whether the server's consumer groups count entries read.
         stopping: whether this process was told to end.
-        progress: called after each segment, for who wants to show that something happens.
+        progress: called after each segment, to show that the work goes on.
     """
 
     redis: Redis
@@ -65,7 +65,7 @@ class SealingContext(msgspec.Struct, frozen=True):
     progress: Callable[[], None] = lambda: None
 
 
-class Owned(msgspec.Struct, frozen=True):
+class OwnedPartition(msgspec.Struct, frozen=True):
     """A partition whose lane `@archive` is ours, and the log's archive."""
 
     partition: int
@@ -83,24 +83,24 @@ class Sealer:
     """Seals and trims partitions. Belongs to one thread."""
 
     def __init__(self, context: SealingContext) -> None:
-        """Use the archiver's surroundings."""
+        """Use the archiver's context."""
         self._context = context
         self._keys = Keys(context.settings.namespace)
         self._losses = Losses(context.redis, self._keys)
         self._reports = SealReports(context.redis, self._keys)
 
-    def own(self, archive: Archive, log_id: str, partition: int) -> Owned | None:
+    def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
         """Take a partition's lane; None if another archiver has it."""
         context = self._context
         taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
-        return Owned(partition, taken[0], archive, log_id) if taken else None
+        return OwnedPartition(partition, taken[0], archive, log_id) if taken else None
 
-    def leave(self, owned: Owned) -> None:
+    def release(self, owned: OwnedPartition) -> None:
         """Give the lane up."""
         self._context.leases.release(self._context.redis, [owned.lease])
 
     def work(
-        self, owned: Owned, sight: PartitionSight, policy: Policy, *, force: bool = False
+        self, owned: OwnedPartition, sight: PartitionSight, policy: Policy, *, force: bool = False
     ) -> int:
         """Seal and trim what may be; return how many events were sealed.
 
@@ -112,32 +112,32 @@ class Sealer:
 
         Raises:
             ArchiveDamaged: the archive lacks what was sealed: nothing is done.
-            ArchiveDiffers: it goes on with other events than the log: likewise.
+            ArchiveDiffers: it goes on with other events than the log: nothing is done.
             ArchiveUnavailable: it cannot be reached.
             GivenTwice: the log's numbers cannot be put in one order.
             LeaseLost: the partition has another owner by now.
             redis.RedisError: Redis is away.
         """
         end = owned.archive.end(owned.partition)
-        known = self._compared(owned, sight, end) if end else START
-        self._check_behind(owned, sight, end)
+        known = self._compare_with_log(owned, sight, end) if end else START
+        self._check_nothing_lacks(owned, sight, end)
         if end is not None:
-            self._note(owned, end, known)
+            self._write_end(owned, end, known)
         sealed = 0
-        while taken := self._ready(owned, sight, end, force=force):
-            self._record(owned, due.holes(owned.partition, end.n if end else 0, taken))
-            segment = self._sealed(owned, taken, policy, sight.now_ms)
+        while taken := self._gather_if_ready(owned, sight, end, force=force):
+            self._record_gaps(owned, due.find_gaps(owned.partition, end.n if end else 0, taken))
+            segment = self._seal(owned, taken, policy, sight.now_ms)
             self._context.progress()
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
-    def _compared(self, owned: Owned, sight: PartitionSight, end: Place) -> str:
+    def _compare_with_log(self, owned: OwnedPartition, sight: PartitionSight, end: Place) -> str:
         """Return the log's last entry before the archive's end; all up to it is in the archive."""
         comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
-    def count(self, owned: Owned) -> None:
+    def write_counts(self, owned: OwnedPartition) -> None:
         """Write down what the archive has of a partition."""
         segments = owned.archive.segments(owned.partition)
         part = ArchivedPart(
@@ -148,7 +148,9 @@ class Sealer:
         )
         self._reports.write_part(owned.partition, part)
 
-    def _check_behind(self, owned: Owned, sight: PartitionSight, end: Place | None) -> None:
+    def _check_nothing_lacks(
+        self, owned: OwnedPartition, sight: PartitionSight, end: Place | None
+    ) -> None:
         view = sight.view
         gap = continuity.find_lost_archive(owned.partition, view.sealed, end, view.first)
         if gap is not None:
@@ -160,31 +162,29 @@ class Sealer:
                 f"sealed {gap.first - 1}"
             )
 
-    def _ready(
-        self, owned: Owned, sight: PartitionSight, end: Place | None, *, force: bool
+    def _gather_if_ready(
+        self, owned: OwnedPartition, sight: PartitionSight, end: Place | None, *, force: bool
     ) -> Sequence[RawEntry]:
         """Return what makes the next segment; nothing if none is ready, or we were told to end."""
         settings = self._context.settings
         if self._context.stopping():
             return ()
         cutoff = sight.now_ms - round(settings.seal_after * 1000)
-        taken, full = self._gathered(owned.partition, end or Place(START, 0), cutoff)
+        taken, full = self._gather(owned.partition, end or Place(START, 0), cutoff)
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
     def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
         age = sight.now_ms - due.moment_of(first.entry)
         return age >= self._context.settings.segment_age * 1000
 
-    def _gathered(
-        self, partition: int, after: Place, cutoff: int
-    ) -> tuple[Sequence[RawEntry], bool]:
+    def _gather(self, partition: int, after: Place, cutoff: int) -> tuple[Sequence[RawEntry], bool]:
         """Read the entries of one segment, page by page; say whether it is full."""
         taken: list[RawEntry] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
-        while count := due.room(taken, size, self._context.settings):
+        while count := due.next_page_size(taken, size, self._context.settings):
             found = read_entries(self._context.redis, key, f"({entry}", str(cutoff), count=count)
-            page = due.numbered([(name.decode(), fields) for name, fields in found], n)
+            page = due.number_entries([(name.decode(), fields) for name, fields in found], n)
             taken += page
             size += sum(len(part) for one in page for part in one.fields)
             if len(found) < count:
@@ -192,39 +192,41 @@ class Sealer:
             entry, n = found[-1][0].decode(), taken[-1].n if taken else n
         return taken, True
 
-    def _sealed(
-        self, owned: Owned, taken: Sequence[RawEntry], policy: Policy, now_ms: int
+    def _seal(
+        self, owned: OwnedPartition, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
         """Publish one segment behind the archive's end, note it, trim.
 
         Raises:
             ArchiveTaken: another log sealed there meanwhile: ours were passed over.
         """
-        self._check(owned)
-        omit = omit_of(policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms)
-        segment = owned.archive.publish(owned.partition, taken, omit, judged(policy, now_ms))
+        self._check_ownership(owned)
+        omit = build_omission_filter(
+            policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms
+        )
+        segment = owned.archive.publish(owned.partition, taken, omit, judgement_of(policy, now_ms))
         if segment.first.entry != taken[0].entry:
             raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
         self._context.crash("archiver.after_publish")
-        self._note(owned, segment.last, segment.last.entry)
+        self._write_end(owned, segment.last, segment.last.entry)
         self._context.crash("archiver.after_seal")
         return segment
 
-    def _record(self, owned: Owned, gaps: list[continuity.Gap]) -> None:
-        """Write down what was lost before it could be sealed: behind the seal nobody would tell."""
+    def _record_gaps(self, owned: OwnedPartition, gaps: list[continuity.Gap]) -> None:
+        """Record what was lost before it could be sealed: once sealed, the gap would not show."""
         for gap in gaps:
             _log.error("DATA LOSS: %s, and were never sealed", gap)
             now = iso(self._context.clock.now_ms()) or ""
             self._losses.record(Loss("gap", owned.log_id, now, [gap]))
 
-    def _check(self, owned: Owned) -> None:
+    def _check_ownership(self, owned: OwnedPartition) -> None:
         """Make sure that the partition is still ours, here and in Redis (G5)."""
         self._context.leases.check(owned.lease)
         epoch = self._context.redis.hget(owned.lease.lane, "epoch")
         if epoch != b"%d" % owned.lease.epoch:
-            self._lost(owned)
+            self._raise_lost(owned)
 
-    def _note(self, owned: Owned, end: Place, known: str) -> None:
+    def _write_end(self, owned: OwnedPartition, end: Place, known: str) -> None:
         """Write down the archive's end, and trim below it.
 
         Args:
@@ -251,8 +253,8 @@ class Sealer:
         if trimmed == _UNKNOWN:
             raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
         if trimmed < 0:
-            self._lost(owned)
+            self._raise_lost(owned)
 
-    def _lost(self, owned: Owned) -> None:
+    def _raise_lost(self, owned: OwnedPartition) -> None:
         self._context.leases.drop(owned.lease)
         raise LeaseLost(f"{owned.lease.key} has another owner")

@@ -7,7 +7,7 @@ the thread has returned, and its lane goes to no other worker meanwhile. The wai
 
 from memorybus.clock import Clock
 
-from memorybus_workers.calls.tracker import Sending, Slot
+from memorybus_workers.calls.tracker import PendingCall, Slot
 
 LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""
@@ -23,13 +23,13 @@ class AbandonedCalls:
         """Know of none."""
         self._clock = clock
         self._call_timeout = call_timeout
-        self._calls: dict[tuple[str, str], tuple[Slot, Sending]] = {}
+        self._calls: dict[tuple[str, str], tuple[Slot, PendingCall]] = {}
 
     def note(self, slot: Slot) -> None:
         """Note the call that an abandoned slot is sending; a second time changes nothing."""
-        sending = slot.sending()
+        sending = slot.pending_call()
         if sending is not None:
-            for event_id in (sending.event_id, *sending.others):
+            for event_id in (sending.event_id, *sending.other_event_ids):
                 self._calls[sending.lane, event_id] = (slot, sending)
 
     def look_again_at(self, lane: str, event_id: str) -> float | None:
@@ -43,8 +43,10 @@ class AbandonedCalls:
             return None
         return self._clock.monotonic() + AGAIN
 
-    def among(self, lane: str) -> bool:
-        """Say whether anything may still land in a lane, named by the key of its lease."""
+    def has_pending(self, lane: str) -> bool:
+        """Say whether an abandoned call may still take effect in a lane, named by the key of its
+        lease.
+        """
         return any(self._is_pending(key) for key in list(self._calls) if key[0] == lane)
 
     def _is_pending(self, key: tuple[str, str]) -> bool:
@@ -54,7 +56,7 @@ class AbandonedCalls:
         slot, sending = known
         longest = LONGEST * (sending.limit or self._call_timeout)
         late = self._clock.monotonic() >= sending.since + longest
-        if late or slot.sending() != sending:
+        if late or slot.pending_call() != sending:
             self._calls.pop(key, None)
             return False
         return True

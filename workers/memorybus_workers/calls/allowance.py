@@ -1,7 +1,7 @@
 """How many calls an instance may make: by the second and by the day, over all workers (G10).
 
-Nobody waits inside a call for it: a call that is not allowed yet is made later, and its lane, its
-lease and everything else of the worker go on meanwhile.
+No thread waits for permission. A call that is not allowed yet is made later; its lane, its lease
+and everything else of the worker go on meanwhile.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ from memorybus.redis.keys import Keys
 from redis import Redis
 
 ASK_AGAIN = 5.0
-"""Seconds after which is asked again, however long the day still lasts."""
+"""Seconds after which Redis is asked again, however long the day still lasts."""
 
 
 class Allowance(Protocol):
@@ -30,7 +30,7 @@ class Allowance(Protocol):
     bounded: bool
 
     def take(self) -> bool:
-        """Say whether a call may be made now, which counts as made; if not, `until` is later.
+        """Take one call: return whether it may be made now; if not, `until` says when to ask again.
 
         Raises:
             redis.RedisError: Redis is away.

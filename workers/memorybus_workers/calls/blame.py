@@ -7,10 +7,10 @@ from memorybus.redis.connect import translate_redis_error
 from redis.exceptions import RedisError, ResponseError
 
 _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
-"""What a script's own error looks like: it found a field that is not as we write it."""
+"""The error of one of our Lua scripts that met a field in a form that we never write."""
 
 
-def own(error: Exception, where: str) -> Exception:
+def raise_unless_lane_error(error: Exception, where: str) -> Exception:
     """Return an error that concerns one lane alone, so that only that lane stands still.
 
     Such an error lies in its keys, its entries, its part of the archive, or in our own code.

@@ -25,36 +25,36 @@ class _Lane(Protocol):
 _AnyLane = TypeVar("_AnyLane", bound=_Lane)
 
 
-def at_lane(lane: _AnyLane) -> _AnyLane:
+def bind_lane(lane: _AnyLane) -> _AnyLane:
     """Let later log lines of this thread name a lane, and no event yet; return the lane."""
     bind(partition=lane.partition, epoch=lane.epoch)
     UNDER_WAY.set(None)
     return lane
 
 
-def at_partition(partition: int) -> None:
+def bind_partition(partition: int) -> None:
     """Let later log lines of this thread name a partition whose lane is not owned yet."""
     bind(partition=partition, epoch=None)
     UNDER_WAY.set(None)
 
 
-def at_no_lane() -> None:
+def unbind_lane() -> None:
     """Let later log lines of this thread name no lane."""
     bind(partition=None, epoch=None)
     UNDER_WAY.set(None)
 
 
-def at_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
+def bind_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
     """Let later log lines of this thread name the event, of these, whose call is under way."""
 
-    def found() -> LoggedEvent | None:
-        now = slot.now
+    def find_event() -> LoggedEvent | None:
+        now = slot.current_call
         return next((event for event in events if event.envelope.id == now), None)
 
-    UNDER_WAY.set(found)
+    UNDER_WAY.set(find_event)
 
 
-def of_event(
+def bind_event(
     step: Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R],
 ) -> Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R]:
     """Let the log lines of a method name the event that is its second argument."""

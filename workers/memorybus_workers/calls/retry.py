@@ -35,7 +35,7 @@ class LaneReplaced(msgspec.Struct, frozen=True):
 Decision = RetryIn | ParkKey | BackendDown | LaneReplaced
 
 
-def decide(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
+def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
     """Decide what follows a failure of one event.
 
     Args:
@@ -49,16 +49,16 @@ def decide(error: BaseException, attempt: int, attempts: int, rng: random.Random
     if isinstance(error, Unavailable):
         return BackendDown()
     if isinstance(error, Transient) and attempt < attempts:
-        return RetryIn(pause(attempt, rng))
+        return RetryIn(retry_delay(attempt, rng))
     return ParkKey()
 
 
-def pause(failures: int, rng: random.Random) -> float:
+def retry_delay(failures: int, rng: random.Random) -> float:
     """Return the seconds to wait after the n-th failure in a row (from 1): doubled, jittered."""
     return backoff(failures - 1, rng, first=_FIRST, cap=_CAP)
 
 
-def reason(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Return why an event was parked, in one bounded line for people, credentials masked.
 
     A provider's own errors speak for themselves; for any other the type is named too.
@@ -93,53 +93,53 @@ class Breaker:
         self._rng = rng
 
     @property
-    def uneasy(self) -> bool:
-        """Whether a success would change anything."""
+    def has_failures(self) -> bool:
+        """Whether there are failures that a success would clear."""
         return self.failures > 0 or self._strikes > 0
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether everything is let through."""
         return self.failures == 0
 
-    def room(self, now: float, wanted: int) -> int:
+    def admit(self, now: float, wanted: int) -> int:
         """Return how many of `wanted` calls may begin now; a probe is counted as begun."""
-        if self.closed or not wanted:
+        if self.is_closed or not wanted:
             return wanted
         if now < self.until or self._probing:
             return 0
         self._probing = True
         return 1
 
-    def failed(self, now: float, why: str = "") -> float:
+    def note_failure(self, now: float, why: str = "") -> float:
         """Note that the backend is down: open, or stay open longer; return for how many seconds.
 
         Failures of calls that had begun before it opened change nothing.
         """
         if now >= self.until:
             self.failures += 1
-            self.until = now + pause(self.failures, self._rng)
+            self.until = now + retry_delay(self.failures, self._rng)
         self._probing = False
         self.why = why or self.why
         return self.until - now
 
-    def struck(self, now: float, why: str = "") -> None:
+    def note_strike(self, now: float, why: str = "") -> None:
         """Note a failure that may be the event's fault; several in a row count as the backend's."""
         self._strikes += 1
-        if self._strikes >= STRIKES or not self.closed:
-            self.failed(now, why)
+        if self._strikes >= STRIKES or not self.is_closed:
+            self.note_failure(now, why)
         self._probing = False
         self.why = why or self.why
 
     def retry_now(self) -> None:
-        """Let the next call probe the backend at once; what it says decides."""
+        """Let the next call probe the backend at once; its outcome decides."""
         self.until = 0.0
 
-    def released(self) -> None:
+    def release_probe(self) -> None:
         """Note that a call ended and says nothing about the backend."""
         self._probing = False
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Note a success: close."""
         self.failures = 0
         self.until = 0.0

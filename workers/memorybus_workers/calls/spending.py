@@ -1,4 +1,4 @@
-"""What an instance spends beside the calls of its hooks: so much a day, over all workers (G10)."""
+"""Daily limits of what an instance spends beside the calls of its hooks, over all workers (G10)."""
 
 from memorybus.errors import Unavailable
 from memorybus.redis import scripts
@@ -20,11 +20,11 @@ class SharedSpending:
         self._redis, self._keys, self._provider = redis, keys, provider
 
     def __call__(self, what: str, a_day: int) -> bool:
-        """Count one use; say whether there was one left of those of this day (UTC).
+        """Count one use; return whether the limit of this day (UTC) allowed it.
 
         Args:
-            what: the sort: a plain word of the provider's own.
-            a_day: how many there are; none if 0.
+            what: the kind of use, a plain word that the provider chooses.
+            a_day: how many uses a day allows; 0 allows none.
 
         Raises:
             Unavailable: Redis is away.

@@ -8,32 +8,32 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import LeaseLost
 
-from memorybus_workers.calls.retry import pause
+from memorybus_workers.calls.retry import retry_delay
 
 
-class Sending(msgspec.Struct, frozen=True):
+class PendingCall(msgspec.Struct, frozen=True):
     """A call that must not be repeated while it is under way.
 
     Attributes:
         lane: the key of its lane's lease.
-        event_id: what it is about.
+        event_id: the event that it is for.
         since: when it began (monotonic).
         limit: seconds that it may take; 0 if that is `call_timeout`.
-        others: further events that it is about.
+        others: further events of the same call.
     """
 
     lane: str
     event_id: str
     since: float
     limit: float = 0.0
-    others: tuple[str, ...] = ()
+    other_event_ids: tuple[str, ...] = ()
 
 
 class Slot:
     """The call that one thread is busy with. One writer, any reader.
 
     Attributes:
-        in_hook: whether it is about an event.
+        in_hook: whether the call is a hook for an event.
         abandoned: whether the thread was given up: it begins no call any more.
     """
 
@@ -54,7 +54,7 @@ class Slot:
 
         Args:
             event_id: which.
-            lane: the key of its lane's lease, if the call has an effect which a second one repeats.
+            lane: the key of its lane's lease, if a second call would repeat the effect of this one.
             limit: seconds that it may take, if not as long as any other call.
 
         Raises:
@@ -66,7 +66,7 @@ class Slot:
         self.in_hook = True
         self._lane = lane
         self._name = event_id
-        if self.abandoned:  # who gives the thread up sets this first, then reads the name
+        if self.abandoned:  # set before the name is read by who gives up the thread
             self._name = ""
             raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
@@ -80,7 +80,7 @@ class Slot:
         self.begin(event_ids[0], lane)
         self._others = tuple(event_ids[1:])
 
-    def go_on(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
+    def begin_next(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
         """Begin a further call for the event whose last one has just returned; see `begin`.
 
         Raises:
@@ -92,9 +92,9 @@ class Slot:
             self.begin(event_id, lane, limit)
 
     def abandon(self, timeout: float) -> bool:
-        """Give the thread up if its call hangs (see `hanging`); return whether so."""
+        """Give the thread up if its call hangs (see `hanging_call`); return whether so."""
         with self._turn:
-            self.abandoned = self.abandoned or bool(self.hanging(timeout))
+            self.abandoned = self.abandoned or bool(self.hanging_call(timeout))
             return self.abandoned
 
     def enter(self, what: str) -> None:
@@ -109,24 +109,24 @@ class Slot:
         self._name = ""
 
     @property
-    def now(self) -> str:
+    def current_call(self) -> str:
         """The call that it is busy with, or ""."""
         return self._name
 
-    def interrupted(self) -> bool:
-        """Say whether a failure came out of a hook, and be idle again."""
+    def end_interrupted(self) -> bool:
+        """Note that the call ended with a failure; return whether that came out of a hook."""
         in_hook = self._name != "" and self.in_hook
         self._name = ""
         return in_hook
 
-    def sending(self) -> Sending | None:
-        """Return what is under way, if a repetition would be a second effect."""
+    def pending_call(self) -> PendingCall | None:
+        """Return the call that is under way, if repeating it would have a second effect."""
         name, lane = self._name, self._lane
         if not (name and lane and self.in_hook):
             return None
-        return Sending(lane, name, self._since, self._limit, self._others)
+        return PendingCall(lane, name, self._since, self._limit, self._others)
 
-    def hanging(self, timeout: float) -> str:
+    def hanging_call(self, timeout: float) -> str:
         """Return the call that has taken longer than its limit, else `timeout` seconds, or ""."""
         name = self._name
         late = bool(name) and self._monotonic() - self._since > (self._limit or timeout)
@@ -180,7 +180,9 @@ class Troubles:
         """Say whether any event is in trouble."""
         return bool(self._events)
 
-    def failed(self, event_id: str, *, backend_up: bool, served: int | None = None) -> Trouble:
+    def note_failure(
+        self, event_id: str, *, backend_up: bool, served: int | None = None
+    ) -> Trouble:
         """Note a failure of an event; return what is known of it now.
 
         Args:
@@ -198,13 +200,13 @@ class Troubles:
         trouble.first_at = trouble.first_at or trouble.last_at
         return trouble
 
-    def doubted(self, event_id: str) -> None:
+    def note_doubt(self, event_id: str) -> None:
         """Note that an event was sent and not answered, which does not count against it."""
         self._events.setdefault(event_id, Trouble(self.served))
 
-    def hung(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
+    def note_hang(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
         """Note that a call for an event was abandoned: it is tried again later, others first."""
-        trouble = self.failed(event_id, backend_up=backend_up, served=served)
+        trouble = self.note_failure(event_id, backend_up=backend_up, served=served)
         trouble.hung = trouble.pause_pending = True
 
     def retry_at(self, event_id: str) -> float | None:
@@ -213,13 +215,13 @@ class Troubles:
         The pause of an event that hung begins when its lane next comes to it, so that others go
         first.
         """
-        trouble = self.of(event_id)
+        trouble = self.get(event_id)
         if trouble is None:
             return None
         now = self._clock.monotonic()
         if trouble.pause_pending:
             trouble.pause_pending = False
-            trouble.until = now + pause(trouble.tries, self.rng)
+            trouble.until = now + retry_delay(trouble.tries, self.rng)
         return trouble.until if trouble.until > now else None
 
     def retry_now(self) -> None:
@@ -227,7 +229,7 @@ class Troubles:
         for trouble in self._events.values():
             trouble.until, trouble.pause_pending = 0.0, False
 
-    def settled(self, event_id: str) -> None:
+    def settle(self, event_id: str) -> None:
         """Forget an event that is applied or parked."""
         if self._events:
             self._events.pop(event_id, None)
@@ -235,22 +237,22 @@ class Troubles:
     def forget(self, event_ids: Iterable[str]) -> None:
         """Forget the events of a lane that is given up or lost."""
         for event_id in event_ids:
-            self.settled(event_id)
+            self.settle(event_id)
 
-    def of(self, event_id: str) -> Trouble | None:
+    def get(self, event_id: str) -> Trouble | None:
         """Return what is known of an event, None if it never failed."""
         return self._events.get(event_id) if self._events else None
 
-    def among(self, event_ids: Iterable[str]) -> bool:
+    def has_any(self, event_ids: Iterable[str]) -> bool:
         """Say whether one of these failed before, and goes alone until it is settled."""
         return bool(self._events) and any(event_id in self._events for event_id in event_ids)
 
-    def spent(self, event_id: str) -> bool:
+    def has_hung_too_often(self, event_id: str) -> bool:
         """Say whether an event has hung as often as it may."""
-        trouble = self.of(event_id)
+        trouble = self.get(event_id)
         return trouble is not None and trouble.hung and trouble.tries >= self.attempts
 
-    def inherited(self) -> "Troubles":
+    def copy(self) -> "Troubles":
         """Return the troubles of the next instance, which knows what this one knew."""
         heir = Troubles(self._clock, self.rng, self.attempts)
         heir.served = self.served

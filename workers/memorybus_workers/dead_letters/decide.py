@@ -1,4 +1,4 @@
-"""One way through a lane's dead letters: what to do with each, decided without any I/O."""
+"""One pass through a lane's dead letters: decides what to do with each, without any I/O."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ LEAVE = LetterAction()
 
 
 class Pass:
-    """One way through a lane's dead letters for the requests that waited at its beginning.
+    """One pass through a lane's dead letters, for the requests that waited at its beginning.
 
     Attributes:
         epoch: under which the lane is owned.
@@ -76,21 +76,21 @@ class Pass:
             self._causes[letter.key] = max(request.id, self._causes.get(letter.key, ""))
         if request is not None and request.action == "discard":
             return LetterAction(discard=request)
-        # One that was never tried and waits behind nothing is free: its key's first is settled.
+        # A letter that was never tried is free once the first letter of its key is settled.
         wanted = request is not None or letter.key in self._drained or not letter.refused
         turn = wanted and letter.key not in self._waiting
         if not turn:
-            self.left(letter)
+            self.note_left(letter)
         return LetterAction(edit=request, apply=turn) if request or turn else LEAVE
 
-    def left(self, letter: DeadLetter) -> None:
-        """A letter stays: the later ones of its key wait behind it."""
+    def note_left(self, letter: DeadLetter) -> None:
+        """Note that a letter stays: the later ones of its key wait behind it."""
         self._waiting.add(letter.key)
 
     # -- letters that the checkpoint has not passed -----------------------------------------------
 
     def postpone(self, letter: DeadLetter) -> None:
-        """A letter comes too early: it has its turn, with what is behind it, after a rewind."""
+        """Note that a letter comes too early: it and those behind it come after a rewind."""
         self._early.add(letter.key)
         if self._resume is None:
             self._resume = self.cursor
@@ -115,24 +115,24 @@ class Pass:
         others = known.trying in self._ids and known.by != self._worker
         return others and self._causes.get(stored.letter.key, "") <= known.trying
 
-    def trying(self, stored: StoredLetter) -> Amendment:
+    def begin_try(self, stored: StoredLetter) -> Amendment:
         """Return the note that a letter is about to be applied, and for which request."""
         self._tried.add(stored.id)
         cause = self._causes.get(stored.letter.key) or max(self._ids)
         known = stored.amendment or Amendment()
         return msgspec.structs.replace(known, trying=cause, by=self._worker)
 
-    def survived(self, stored: StoredLetter) -> bool:
-        """A try is over, and may come again; return whether it was noted."""
+    def end_try(self, stored: StoredLetter) -> bool:
+        """Note that a try is over and may come again; return whether it had been noted."""
         noted = stored.id in self._tried
         self._tried.discard(stored.id)
         return noted
 
 
-def apart(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
-    """Return the first requests, up to one that names a letter which another named before it.
+def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
+    """Return the requests before the first that names a letter which an earlier one named.
 
-    That one is for the pass after: what the older one asked is done first.
+    That request waits for the next pass: what the earlier one asked for is done first.
     """
     named: set[str] = set()
     found = list[LetterRequest]()
@@ -144,7 +144,7 @@ def apart(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
     return found
 
 
-def edited(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
+def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
     """Return a letter with the event that a request brings; the same if it did so before."""
     known = stored.amendment or Amendment()
     if known.request == request.id:
@@ -153,7 +153,7 @@ def edited(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
     return msgspec.structs.replace(stored, amendment=new, strange=False)
 
 
-def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
+def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
     """Return the event as an operator wants it applied.
 
     Raises:
@@ -166,8 +166,8 @@ def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
     return msgspec.structs.replace(event, envelope=envelope)
 
 
-def refused(stored: StoredLetter, failure: Failure) -> Amendment:
-    """Return what is known of a letter that is refused again, for a reason fit for a record."""
+def amendment_for_refusal(stored: StoredLetter, failure: Failure) -> Amendment:
+    """Return the amendment of a letter that is refused again; its reason is masked and bounded."""
     letter, known = stored.letter, stored.amendment or Amendment()
     return msgspec.structs.replace(
         known,
@@ -181,10 +181,10 @@ def refused(stored: StoredLetter, failure: Failure) -> Amendment:
     )
 
 
-def resolution(
+def build_resolution(
     provider: str, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
 ) -> Envelope:
-    """Return the event that tells the log of an operator's decision, by which it is history.
+    """Return the event that records an operator's decision in the log.
 
     Args:
         provider: the instance.

@@ -1,9 +1,9 @@
-"""What operators asked of dead letters, carried out by the owner of their lane (G5, G6).
+"""Carries out what operators asked of dead letters, as the owner of their lane (G5, G6).
 
 A pass goes once through a lane's dead letters, in order, a slice at a time, so that the lane goes
-on meanwhile. Every step may be the last: a letter is applied and then goes, and an event applied
-again counts as its provider's class says (G4); the request goes when its pass is over. A letter
-whose try ended the owner is not tried again for the same request.
+on meanwhile. The process may end after any step. A letter is removed only after it was applied; if
+its event is applied twice, the provider's class says what that does (G4). A request is removed only
+when its pass is over. A letter whose try ended the owner is not tried again for the same request.
 """
 
 import logging
@@ -20,17 +20,17 @@ from memorybus.wire.codec import Encoder
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import Applier
-from memorybus_workers.calls.blame import own
-from memorybus_workers.calls.log_fields import at_lane, at_no_lane
-from memorybus_workers.calls.retry import reason
+from memorybus_workers.calls.blame import raise_unless_lane_error
+from memorybus_workers.calls.log_fields import bind_lane, unbind_lane
+from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.dead_letters.decide import (
     LEAVE,
     Pass,
-    apart,
-    as_edited,
-    edited,
-    refused,
-    resolution,
+    amendment_for_refusal,
+    apply_edit,
+    build_resolution,
+    take_disjoint,
+    with_edit,
 )
 from memorybus_workers.lanes.lane import Lane, LaneContext
 from memorybus_workers.lanes.parking import Failure
@@ -55,7 +55,7 @@ class Redo:
         Args:
             shared: what the lanes share; passes the crash points ``redo.before_apply``,
                 ``redo.after_apply``, ``redo.after_settle`` and ``redo.before_done``.
-            applier: its `again` applies one event.
+            applier: its `apply_dead_letter` applies one event.
         """
         instance = shared.instance
         self._redis = shared.redis
@@ -82,19 +82,19 @@ class Redo:
             LogUnavailable: Redis is away.
             redis.RedisError: Redis is away.
         """
-        at_no_lane()
-        waiting = self._asked()
+        unbind_lane()
+        waiting = self._read_waiting()
         self._unreadable &= waiting.keys()
-        self._passes = {p: way for p, way in self._passes.items() if _is_same(way, lanes.get(p))}
+        self._passes = {p: way for p, way in self._passes.items() if _belongs_to(way, lanes.get(p))}
         for partition in sorted(set(waiting.values()) & lanes.keys() - self._passes.keys()):
-            self._begin(lanes[partition], [f for f, p in waiting.items() if p == partition])
+            self._begin_pass(lanes[partition], [f for f, p in waiting.items() if p == partition])
         share = SLICE / max(1, len(self._passes))
         for partition in sorted(self._passes):
-            self._go_on(lanes[partition], share)
+            self._continue_pass(lanes[partition], share)
         now = self._clock.monotonic()
         return any(way.not_before <= now for way in self._passes.values())
 
-    def _asked(self) -> dict[str, int]:
+    def _read_waiting(self) -> dict[str, int]:
         """Return the requests that wait; none if their key is not ours, which is logged once.
 
         Raises:
@@ -114,40 +114,42 @@ class Redo:
         self._is_foreign = False
         return waiting
 
-    def _begin(self, lane: Lane, fields: Iterable[str]) -> None:
+    def _begin_pass(self, lane: Lane, fields: Iterable[str]) -> None:
         """Begin a pass for what this release can read; the rest is for a newer one."""
         new = sorted(set(fields) - self._unreadable)
         requests = self._requests.read(new)
         self._unreadable.update(f for f, r in zip(new, requests, strict=True) if r is None)
         known = [request for request in requests if request is not None]
         if known:
-            self._passes[lane.partition] = Pass(lane.epoch, apart(known), lane.parked.worker)
+            self._passes[lane.partition] = Pass(
+                lane.epoch, take_disjoint(known), lane.parked.worker
+            )
 
-    def _go_on(self, lane: Lane, share: float) -> None:
-        way = self._passes[at_lane(lane).partition]
+    def _continue_pass(self, lane: Lane, share: float) -> None:
+        way = self._passes[bind_lane(lane).partition]
         now = self._clock.monotonic()
         if way.not_before > now:
             return
         try:
             lane.check()
             lane.commit()
-            self._applier.pin(lane)
-            if self._walk(lane, way, now + share):
-                self._done(lane, way)
+            self._applier.pin_checkpoint(lane)
+            if self._walk_letters(lane, way, now + share):
+                self._finish_pass(lane, way)
         except LeaseLost as lost:
             _log.info("%s", lost)
             del self._passes[lane.partition]
         except Exception as error:
-            why = own(error, self._provider)
-            _log.error("%s: its dead letters wait: %s", lane, reason(why), exc_info=why)
+            why = raise_unless_lane_error(error, self._provider)
+            _log.error("%s: its dead letters wait: %s", lane, describe_failure(why), exc_info=why)
             way.not_before = self._clock.monotonic() + _AFTER_A_FAILURE
 
-    def _walk(self, lane: Lane, way: Pass, until: float) -> bool:
+    def _walk_letters(self, lane: Lane, way: Pass, until: float) -> bool:
         """Go through letters until the time is up; return whether the last one is done with."""
         box = LetterBox(self._redis, self._keys, lane.partition, self._provider)
         while page := box.page(way.cursor, PAGE):
             for stored in page:
-                self._take(lane, way, stored)
+                self._handle_letter(lane, way, stored)
                 way.cursor = stored.id
                 if self._clock.monotonic() >= until:
                     return False
@@ -156,7 +158,7 @@ class Redo:
             return False
         return True
 
-    def _done(self, lane: Lane, way: Pass) -> None:
+    def _finish_pass(self, lane: Lane, way: Pass) -> None:
         self._crash("redo.before_done")
         self._requests.remove(way.fields)
         del self._passes[lane.partition]
@@ -166,7 +168,7 @@ class Redo:
             "provider %s, partition %d: dead letters: %s", name, partition, counts or "none left"
         )
 
-    def _take(self, lane: Lane, way: Pass, stored: StoredLetter) -> None:
+    def _handle_letter(self, lane: Lane, way: Pass, stored: StoredLetter) -> None:
         """Do what is asked of one letter, or postpone it."""
         act = way.decide(stored.letter)
         if act is LEAVE:
@@ -180,12 +182,12 @@ class Redo:
             lane.parked.settle(stored, self._resolution(act.discard, stored.letter, found.event))
             way.counts["discarded"] += 1
         if act.edit is not None:
-            stored = self._edit(lane, way, stored, act.edit, found.event)
+            stored = self._edit_letter(lane, way, stored, act.edit, found.event)
         if act.apply:
-            self._apply(lane, way, stored, found)
+            self._apply_letter(lane, way, stored, found)
         self._crash("redo.after_settle")
 
-    def _edit(
+    def _edit_letter(
         self,
         lane: Lane,
         way: Pass,
@@ -193,7 +195,7 @@ class Redo:
         request: LetterRequest,
         event: LoggedEvent | None,
     ) -> StoredLetter:
-        new = edited(stored, request)
+        new = with_edit(stored, request)
         if new is not stored and new.amendment is not None:
             lane.parked.amend(
                 stored, new.amendment, self._resolution(request, stored.letter, event)
@@ -204,45 +206,51 @@ class Redo:
     def _resolution(
         self, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
     ) -> bytes:
-        return self._encoder.envelope(resolution(self._provider, request, letter, event))
+        return self._encoder.envelope(build_resolution(self._provider, request, letter, event))
 
-    def _apply(self, lane: Lane, way: Pass, stored: StoredLetter, found: LetterEvent) -> None:
+    def _apply_letter(
+        self, lane: Lane, way: Pass, stored: StoredLetter, found: LetterEvent
+    ) -> None:
         if stored.strange:
-            way.left(stored.letter)
+            way.note_left(stored.letter)
             way.counts["not readable by this release"] += 1
             return
         self._crash("redo.before_apply")
-        failure = self._again(lane, way, stored, found)
+        failure = self._try_letter(lane, way, stored, found)
         self._crash("redo.after_apply")
         if failure is None:
             lane.parked.settle(stored)
             way.counts["applied"] += 1
         else:
-            lane.parked.amend(stored, refused(stored, lane.parked.fit(failure)))
-            way.left(stored.letter)
+            lane.parked.amend(
+                stored, amendment_for_refusal(stored, lane.parked.mask_and_bound(failure))
+            )
+            way.note_left(stored.letter)
             way.counts["refused again"] += 1
 
-    def _again(
+    def _try_letter(
         self, lane: Lane, way: Pass, stored: StoredLetter, found: LetterEvent
     ) -> Failure | None:
         if found.event is None:
             return self._failure(found.why)
         try:
-            wanted = as_edited(found.event, stored.amendment)
+            wanted = apply_edit(found.event, stored.amendment)
         except InvalidEvent as error:
             return self._failure(f"the edited event: {error}")
         try:
-            return self._applier.again(lane, wanted, lambda: self._noted(lane, way, stored))
+            return self._applier.apply_dead_letter(
+                lane, wanted, lambda: self._note_try(lane, way, stored)
+            )
         except Unavailable:
-            if way.survived(stored):
+            if way.end_try(stored):
                 lane.parked.amend(stored, stored.amendment or Amendment())
             raise
 
-    def _noted(self, lane: Lane, way: Pass, stored: StoredLetter) -> Failure | None:
+    def _note_try(self, lane: Lane, way: Pass, stored: StoredLetter) -> Failure | None:
         """Note that a letter is about to be applied; refuse it if that ended an owner."""
         if way.is_deadly(stored):
             return self._failure(DEADLY)
-        lane.parked.amend(stored, way.trying(stored))
+        lane.parked.amend(stored, way.begin_try(stored))
         return None
 
     def _failure(self, why: str) -> Failure:
@@ -250,6 +258,6 @@ class Redo:
         return Failure(why, first_at=now, last_at=now)
 
 
-def _is_same(way: Pass, lane: Lane | None) -> bool:
+def _belongs_to(way: Pass, lane: Lane | None) -> bool:
     """Say whether a pass belongs to a lane as it is owned now."""
     return lane is not None and lane.epoch == way.epoch

@@ -14,15 +14,15 @@ from memorybus_providers.base import MemoryProvider
 _log = logging.getLogger("memorybus")
 
 
-def infos(
+def infos_of(
     settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
 ) -> dict[str, ProviderInfo]:
-    """Return what is registered of some instances, which may be unopened.
+    """Return what is registered of several instances, which may be unopened.
 
     Args:
         settings: see `Settings`.
-        providers: they.
-        among: they and others, in the order of recall.
+        providers: the instances, by name.
+        among: the names of these and of others, in the order of recall.
     """
     return {
         name: info_of(settings.provider_kind(name), provider, among.index(name))
@@ -64,7 +64,7 @@ def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools
 def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
     """Return an instance's schemas as JSON has them; none if they cannot be published.
 
-    Whether each is a schema is for those to say who offer it.
+    Those who offer the tools check whether each is a valid schema.
     """
     try:
         body = msgspec.json.encode(list(provider.get_tool_schemas()))

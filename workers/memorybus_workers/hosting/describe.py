@@ -1,4 +1,4 @@
-"""What an instance would be, for commands: they may not import providers themselves."""
+"""Describes an unopened instance for commands, which may not import providers themselves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.registry.description import InstanceDescription
 
-from memorybus_workers.hosting.instances import make, place_of
+from memorybus_workers.hosting.instances import make_instance, place_of
 
 
 def describe(
@@ -19,7 +19,7 @@ def describe(
         MissingProvider, ConfigError: it cannot be made.
     """
     kind = "" if name == provider else provider
-    made = make(settings, name, SYSTEM, kind=kind, options=options)
+    made = make_instance(settings, name, SYSTEM, kind=kind, options=options)
     can = made.capabilities
     handles = {event.__name__ for event in can.handles}
     handles |= {"ToolCalled"} if can.tools else set()

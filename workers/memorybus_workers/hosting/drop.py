@@ -19,7 +19,7 @@ from redis import Redis
 _log = logging.getLogger("memorybus")
 
 
-def clear(
+def remove_dropped(
     settings: Settings,
     redis: Redis,
     dropped: Sequence[Instance],

@@ -1,4 +1,4 @@
-"""What an owner has in some instances is erased, for a command that made it itself."""
+"""Erases what an owner has in some instances, for a command that wrote it there itself."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from memorybus.config.settings import Settings
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider, RecallScope, Residue
 
-from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.instances import make_instance
 
 _CANNOT = "it cannot erase: what was written stays there"
 
@@ -18,13 +18,13 @@ def erase(
     """Yield each instance with what is left in it."""
     for name in names:
         try:
-            left = _erased(make(settings, name, clock), RecallScope(agent, user, ""))
+            left = _erase_one(make_instance(settings, name, clock), RecallScope(agent, user, ""))
         except Exception as error:  # the others are erased all the same
             left = Residue(0, (describe_error(error, settings.secrets),))
         yield name, left
 
 
-def _erased(instance: MemoryProvider, scope: RecallScope) -> Residue:
+def _erase_one(instance: MemoryProvider, scope: RecallScope) -> Residue:
     if not instance.capabilities.forgets:
         return Residue(0, (_CANNOT,))
     try:

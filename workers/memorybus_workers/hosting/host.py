@@ -49,13 +49,13 @@ class ProviderHost:
         """Start the thread."""
         self._runner.start()
 
-    def want(self, partitions: frozenset[int]) -> None:
+    def assign_lanes(self, partitions: frozenset[int]) -> None:
         """Say which lanes the provider is to have here."""
-        self._runner.want(partitions)
+        self._runner.assign_lanes(partitions)
 
-    def redo(self) -> None:
+    def request_redo(self) -> None:
         """Say that operators asked something of the provider's dead letters."""
-        self._runner.redo()
+        self._runner.request_redo()
 
     def retry_now(self) -> None:
         """Say that what waits for another try is to go on now."""
@@ -94,15 +94,15 @@ class ProviderHost:
         pool = self._runner.pool
         for event_id in pool.watch(timeout) if pool else ():
             self._log_hung(event_id)
-        self._hung += pool.taken_hung() if pool else []
+        self._hung += pool.take_hung() if pool else []
         self._hung = [one for one in self._hung if one.alive]
         if len(self._hung) >= MOST_HUNG + (self._context.concurrency if pool else 0):
-            raise self._given_up(len(self._hung))
-        what = self._runner.slot.hanging(timeout)
+            raise self._too_many_hang(len(self._hung))
+        what = self._runner.slot.hanging_call(timeout)
         if what:
             self._replace(what, redis)
 
-    def _given_up(self, hung: int) -> ProviderHung:
+    def _too_many_hang(self, hung: int) -> ProviderHung:
         return ProviderHung(
             f"provider {self.name}: {hung} calls hang, and only the end of their process frees "
             f"their threads; another process goes on. Mend the backend"
@@ -117,18 +117,18 @@ class ProviderHost:
         )
 
     def _replace(self, what: str, redis: Redis) -> None:
-        backend_up = self._breaker.closed
-        self._breaker.failed(self._clock.monotonic(), f"a call hangs: {what}")
+        backend_up = self._breaker.is_closed
+        self._breaker.note_failure(self._clock.monotonic(), f"a call hangs: {what}")
         hanging = self._runner
         self._hung.append(hanging)
         self._log_hung(what)
         if hanging.slot.in_hook:
-            hanging.troubles.hung(what, backend_up=backend_up)
+            hanging.troubles.note_hang(what, backend_up=backend_up)
         slots = [*hanging.slots(), *(one.slot for one in self._hung)]
         free = self._leases.give_up(hanging.abandon(), slots)
-        troubles = hanging.troubles.inherited()
+        troubles = hanging.troubles.copy()
         self._runner = Runner(self._context, troubles, self._breaker)
-        self._runner.want(hanging.wanted)
+        self._runner.assign_lanes(hanging.wanted)
         self._runner.start()
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire
             self._leases.release(redis, free)

@@ -39,12 +39,12 @@ class Hosts:
         self._leaving: list[_Leaving] = []
 
     def serve(self, roles: Mapping[str, Role]) -> None:
-        """Serve these in these roles, and nothing else.
+        """Serve these instances in these roles, and no others.
 
         An instance whose role has changed ends first and begins anew in a later call: two of it
         never run at once. Nothing is waited for.
         """
-        self._see_off()
+        self._drop_ended()
         kept: list[ProviderHost] = []
         gone: list[ProviderHost] = []
         for host in self.all:
@@ -56,14 +56,14 @@ class Hosts:
         leaving = {one.host.name for one in self._leaving}
         for name, role in roles.items():
             if name not in known and name not in leaving:
-                known[name] = self._started(name, role)
+                known[name] = self._start(name, role)
         self.all = [known[name] for name in roles if name in known]
 
-    def redo(self, names: Collection[str]) -> None:
+    def request_redo(self, names: Collection[str]) -> None:
         """Let the hosts of these instances look after dead letters that operators decided about."""
         for host in self.all:
             if host.name in names:
-                host.redo()
+                host.request_redo()
 
     def retry_now(self, names: Collection[str]) -> None:
         """Let the hosts of these instances go on with what waits for another try."""
@@ -75,7 +75,7 @@ class Hosts:
         """Say whether an instance runs in this role; if not, it must not get lanes any more."""
         return self._roles.get(name) == role
 
-    def _started(self, name: str, role: Role) -> ProviderHost:
+    def _start(self, name: str, role: Role) -> ProviderHost:
         crash = crash_points(self._worker.settings.crash_at)
         host = ProviderHost(InstanceContext(self._worker, name, role, crash))
         self._roles[name] = role
@@ -86,7 +86,7 @@ class Hosts:
         host.stop()
         self._leaving.append(_Leaving(host, self._clock.monotonic() + self._patience))
 
-    def _see_off(self) -> None:
+    def _drop_ended(self) -> None:
         now = self._clock.monotonic()
         for one in self._leaving:
             if one.host.alive and now >= one.until:
@@ -99,7 +99,7 @@ class Hosts:
         return {host.name for host in self.all} | {one.host.name for one in self._leaving}
 
     def watch(self, redis: Redis) -> dict[str, ProviderHung]:
-        """Replace what hangs; return those of which too many threads hang, and what that means."""
+        """Replace what hangs; return the error of each instance of which too many threads hang."""
         spent: dict[str, ProviderHung] = {}
         for host in self.all:
             try:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -14,14 +14,15 @@ from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
 from memorybus_providers.registry import create, kept_alone, load
 
-from memorybus_workers.lanes.context import Role
+if TYPE_CHECKING:  # what commands ask about an instance needs no Redis, and is told sooner
+    from memorybus_workers.lanes.context import Role
 
 _log = logging.getLogger("memorybus")
 
 _AS_CONFIGURED: Mapping[str, Any] = MappingProxyType({})
 
 
-def make(
+def make_instance(
     settings: Settings,
     name: str,
     clock: Clock,
@@ -59,15 +60,15 @@ def make(
         options=settings.provider_options(configured) | dict(options) | own,
         stands_for=kind,
         answering=answering,
-        kept_elsewhere=_kept_alone(settings, clock) if mirrors else frozenset(),
+        kept_elsewhere=_stores_kept_alone(settings, clock) if mirrors else frozenset(),
         clock=clock,
         crash=crash,
         spend=spend,
     )
-    return _available(create(settings.provider_kind(configured), config, options.keys()))
+    return _require_available(create(settings.provider_kind(configured), config, options.keys()))
 
 
-def _available(provider: MemoryProvider) -> MemoryProvider:
+def _require_available(provider: MemoryProvider) -> MemoryProvider:
     """Return an instance that says it can run here.
 
     Raises:
@@ -81,7 +82,7 @@ def _available(provider: MemoryProvider) -> MemoryProvider:
     return provider
 
 
-def _kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
+def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
     """Return the stores that a provider of the settings keeps instead of the agent's own files."""
     found = frozenset[StoreName]()
     for name in settings.providers:
@@ -109,11 +110,11 @@ def make_copy(
     """Return an unopened copy of an instance of the settings, with a state of its own.
 
     Raises:
-        MissingProvider: see `make`.
-        ConfigError: see `make`; or it would write where the instance of the settings does, since
-            this worker's settings do not say where else.
+        MissingProvider: see `make_instance`.
+        ConfigError: see `make_instance`; or it would write where the instance of the settings
+            does, since this worker's settings do not say where else.
     """
-    made = make(
+    made = make_instance(
         settings, name, clock, crash, provider, options=options, answering=answering, spend=spend
     )
     here = place_of(made.config.options, made)
@@ -127,15 +128,15 @@ def make_copy(
 
 
 def make_in_role(
-    settings: Settings, name: str, role: Role, clock: Clock, crash: CrashPoint = no_crash
+    settings: Settings, name: str, role: "Role", clock: Clock, crash: CrashPoint = no_crash
 ) -> MemoryProvider:
     """Return an unopened instance in its role: one of the settings, or a copy of one.
 
     Raises:
-        MissingProvider, ConfigError: see `make` and `make_copy`.
+        MissingProvider, ConfigError: see `make_instance` and `make_copy`.
     """
     if role.provider == name:
-        return make(settings, name, clock, crash, answering=role.answering)
+        return make_instance(settings, name, clock, crash, answering=role.answering)
     return make_copy(
         settings,
         name,

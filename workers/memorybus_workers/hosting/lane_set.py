@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.choice import applier_for
 from memorybus_workers.calls.allowance import allowance_for
-from memorybus_workers.calls.blame import own
-from memorybus_workers.calls.log_fields import at_lane, at_partition
+from memorybus_workers.calls.blame import raise_unless_lane_error
+from memorybus_workers.calls.log_fields import bind_lane, bind_partition
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
@@ -28,7 +28,7 @@ LOOK_AROUND = 0.5
 """Seconds after which lanes that we lack are tried for again."""
 
 LOOK_AT_ALL = 60.0
-"""Seconds after which lanes are looked at even without news: a lost word must not stop one.
+"""Seconds after which lanes are looked at without news: a lost announcement must not stop one.
 
 The tail compares the ends of all partitions every few seconds, so that none should be lost.
 """
@@ -37,7 +37,7 @@ _REDO_EVERY = 10.0
 """Seconds between looks for dead letters that an operator has decided about, if nobody tells."""
 
 _REST = 1.0
-"""Seconds after which a runner that nobody wakes looks at what it knows itself; asks nobody."""
+"""Seconds after which a runner that nobody wakes checks its own state, without any I/O."""
 
 REOPEN = 5
 """Failures of the backend in a row after which the instance is closed and opened anew."""
@@ -127,15 +127,15 @@ class LaneSet:
         """
         for partition, lane in list(self._lanes.items()):
             if lane.lease.lost:
-                _log.info("%s is lost while it has nothing to do", at_lane(lane))
-                self._context.count("lost")
+                _log.info("%s is lost while it has nothing to do", bind_lane(lane))
+                self._context.count_mishap("lost")
                 self._let_go(partition)
-            elif partition in wanted or lane.abandoned_calls.among(lane.lease.key):
-                self.applier.keep(lane)
+            elif partition in wanted or lane.abandoned_calls.has_pending(lane.lease.key):
+                self.applier.cancel_drain(lane)
             else:
                 self._hand_over(partition)
         now = self._clock.monotonic()
-        missing = self._halts.free(p for p in sorted(wanted) if p not in self._lanes)
+        missing = self._halts.not_halted(p for p in sorted(wanted) if p not in self._lanes)
         soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
         if soon:
             return
@@ -147,7 +147,7 @@ class LaneSet:
             self._tried_at = now
 
     def _hand_over(self, partition: int) -> None:
-        lane = at_lane(self._lanes[partition])
+        lane = bind_lane(self._lanes[partition])
         try:
             if not self.applier.drain(lane):
                 return
@@ -157,22 +157,22 @@ class LaneSet:
         self._let_go(partition)
 
     def _acquire_one(self, partition: int) -> None:
-        at_partition(partition)
+        bind_partition(partition)
         try:
-            floor = self.applier.floor(partition)
+            floor = self.applier.newest_epoch(partition)
             taken = self._all_leases.acquire(self._redis, self._name, partition, floor)
             if taken is not None:
-                self._begin(partition, *taken)
+                self._begin_lane(partition, *taken)
         except LeaseLost as lost:
             _log.info("%s", lost)
         except Exception as error:
-            self._stumbled(partition, error)
+            self._handle_lane_error(partition, error)
 
-    def _begin(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
+    def _begin_lane(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
         self._taking = lease  # if this hangs from here on, the lease is given back
         try:
-            lane = at_lane(Lane(self._shared, partition, lease, checkpoint))
-            lane.begin(self.applier.begin(lane), self.applier.suspects(checkpoint.deaths))
+            lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
+            lane.begin(self.applier.begin(lane), self.applier.count_suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost what the provider's own checkpoint still says
         except BaseException:
@@ -189,29 +189,31 @@ class LaneSet:
             self._all_leases.release(self._redis, [lease])
 
     def _let_go(self, partition: int) -> None:
-        """A lane is given up or lost; while a call of it is under way, its lease has to run out."""
+        """Drop a lane that is given up or lost; while it has a call under way, its lease must run
+        out.
+        """
         lane = self._lanes.pop(partition)
         self._all_leases.give_up([lane.lease])
         self.applier.forget(lane)
-        if self.applier.rests(lane):
+        if self.applier.is_at_rest(lane):
             self._release(lane.lease)
 
-    def _stumbled(self, partition: int, error: Exception) -> None:
-        """Let a lane stand still for what is its own: the others go on, and it is said once.
+    def _handle_lane_error(self, partition: int, error: Exception) -> None:
+        """Halt a lane for an error of its own: the others go on, and the error is logged once.
 
-        What it holds is given up, since nobody knows what of it is right, unless it only waits for
-        the archive: the next try begins at the checkpoint.
+        The lane is given up, since nobody knows whether its state is right, unless it only waits
+        for the archive. The next try begins at the checkpoint.
 
         Raises:
             LogError, ProviderError, OSError: it is a failure of all lanes.
         """
-        why = own(error, self._name)
+        why = raise_unless_lane_error(error, self._name)
         if isinstance(why, ForeignKey):
             if partition not in self._foreign:
                 _log.error("provider %s, partition %d: %s", self._name, partition, why)
             self._foreign.add(partition)
         else:
-            self._halts.stop(partition, why)
+            self._halts.halt(partition, why)
         if partition not in self._lanes:
             return
         if isinstance(why, ArchiveError):
@@ -233,14 +235,16 @@ class LaneSet:
             LogUnavailable: Redis is away.
         """
         now = self._clock.monotonic()
-        self._note(news, now)
+        self._note_due(news, now)
         if self._breaker.failures - self._failures >= REOPEN:
             self._failures = self._breaker.failures
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._held_until:
             return
-        self._pace.share(lane.ended for lane in self._lanes.values())
-        due = sorted(self._halts.free(self._due()), key=lambda p: (p <= self._last, p))
+        self._pace.take_share(lane.ended for lane in self._lanes.values())
+        due = sorted(
+            self._halts.not_halted(self._due_partitions()), key=lambda p: (p <= self._last, p)
+        )
         self.unfinished.difference_update(due)  # those that stand still have theirs later
         until = self._clock.monotonic() + TURNS
         for index, partition in enumerate(due):
@@ -248,16 +252,16 @@ class LaneSet:
                 self.unfinished.update(due[index:])
                 break
             self._last = partition
-            if self._turn(partition) or self._clock.monotonic() < self._held_until:
+            if self._give_turn(partition) or self._clock.monotonic() < self._held_until:
                 self.unfinished.add(partition)
-        self._redo_some(now, redo)
+        self._redo_dead_letters(now, redo)
 
     @property
     def _held_until(self) -> float:
         """Before when no call is made (monotonic): the backend is down, or calls are bounded."""
         return max(self._breaker.until, self.allowance.until)
 
-    def _note(self, news: set[int], now: float) -> None:
+    def _note_due(self, news: set[int], now: float) -> None:
         """Note which lanes may have something to do."""
         self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
@@ -268,32 +272,32 @@ class LaneSet:
     def _is_held_back(self, until: float) -> bool:
         """Say whether no lane gets a turn now: time is up, or calls or reads have to wait."""
         now = self._clock.monotonic()
-        over = now >= until or now < self._held_until or self._pace.wait() > 0
+        over = now >= until or now < self._held_until or self._pace.seconds_to_wait() > 0
         return over or self._stop.is_set()
 
-    def _turn(self, partition: int) -> bool:
+    def _give_turn(self, partition: int) -> bool:
         """Let a lane read, apply and commit; return whether it has more to do at once."""
-        lane = at_lane(self._lanes[partition])
+        lane = bind_lane(self._lanes[partition])
         try:
             more = self.applier.work(lane)
         except LeaseLost as lost:
             _log.info("%s", lost)
-            self._context.count("fenced" if isinstance(lost, WriteFenced) else "lost")
+            self._context.count_mishap("fenced" if isinstance(lost, WriteFenced) else "lost")
             self._let_go(partition)
         except Exception as error:
-            self._stumbled(partition, error)
+            self._handle_lane_error(partition, error)
         else:
-            self._halts.go_on(partition)
+            self._halts.resume(partition)
             return more
         return False
 
-    def _due(self) -> set[int]:
+    def _due_partitions(self) -> set[int]:
         if self.applier.has_room:
             ready = {p for p, lane in self._lanes.items() if lane.window.has_ready()}
             return (self.unfinished & self._lanes.keys()) | ready
         return self.unfinished & self._lanes.keys()
 
-    def _redo_some(self, now: float, asked: bool) -> None:
+    def _redo_dead_letters(self, now: float, asked: bool) -> None:
         due = asked or self._redo_more or now >= self._redone_at + _REDO_EVERY
         if not (due and self._lanes):
             return
@@ -307,14 +311,14 @@ class LaneSet:
         self._redone_at = now
         self._redo_more = more
 
-    def rest(self) -> float:
-        """Return how long there is nothing to do unless somebody brings news, in seconds."""
+    def seconds_to_rest(self) -> float:
+        """Return for how many seconds there is nothing to do unless news comes."""
         now = self._clock.monotonic()
         if now < self._held_until:
             return min(LOOK_AROUND, self._held_until - now)
-        free = {p: self._lanes[p] for p in self._halts.free(self._lanes)}
+        free = {p: self._lanes[p] for p in self._halts.not_halted(self._lanes)}
         if self.unfinished & free.keys() or self._redo_more:
-            return min(LOOK_AROUND, self._pace.wait())
+            return min(LOOK_AROUND, self._pace.seconds_to_wait())
         due = min((lane.window.next_at() for lane in free.values()), default=_NEVER)
         if self.applier.dirty & set(free.values()):
             most = COMMIT_EVERY

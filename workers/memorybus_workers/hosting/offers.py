@@ -10,16 +10,16 @@ from memorybus_providers.base import MemoryProvider
 from memorybus_providers.registry import load, registered_kinds, schema_of
 
 
-def offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
+def list_offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
     """Yield what each kind promises; all registered ones if none is named."""
     for kind in kinds or registered_kinds():
         try:
-            yield _offer(kind, load(kind))
+            yield _offer_of(kind, load(kind))
         except (MissingProvider, ConfigError, msgspec.ValidationError) as error:
             yield KindOffer(kind, missing=str(error))
 
 
-def _offer(kind: str, provider: type[MemoryProvider]) -> KindOffer:
+def _offer_of(kind: str, provider: type[MemoryProvider]) -> KindOffer:
     can, schema = provider.capabilities, schema_of(kind)
     return KindOffer(
         kind=kind,

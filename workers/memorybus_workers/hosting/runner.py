@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
-from memorybus_workers.calls.log_fields import at_no_lane
-from memorybus_workers.calls.retry import Breaker, reason
+from memorybus_workers.calls.log_fields import unbind_lane
+from memorybus_workers.calls.retry import Breaker, describe_failure
 from memorybus_workers.calls.tracker import Slot, Troubles
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
@@ -69,14 +69,14 @@ class Runner:
         """Start the thread."""
         self._thread.start()
 
-    def want(self, partitions: frozenset[int]) -> None:
+    def assign_lanes(self, partitions: frozenset[int]) -> None:
         """Say which lanes it is to have."""
         if partitions != self.wanted or not self._was_asked:
             self.wanted = partitions
             self._was_asked = True
             self._inbox.put()
 
-    def redo(self) -> None:
+    def request_redo(self) -> None:
         """Say that operators asked something of its dead letters."""
         self._redo_asked = True
         self._inbox.put()
@@ -147,22 +147,22 @@ class Runner:
         provider = make_in_role(
             self._settings, context.name, context.role, self._clock, context.crash
         )
-        with self._use(provider):
+        with self._use_store(provider):
             try:
-                self._watched("open", provider.open)
+                self._call_watched("open", provider.open)
                 self._provider = provider
                 instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
                 self._run_lanes(LaneSet(instance, self._stop, self._inbox.put))
             finally:
                 self._provider = None
-                self._watched("shutdown", provider.shutdown)
+                self._call_watched("shutdown", provider.shutdown)
 
-    def _use(self, provider: MemoryProvider) -> AbstractContextManager[object]:
+    def _use_store(self, provider: MemoryProvider) -> AbstractContextManager[object]:
         if provider.placement != "local":
             return nullcontext()
         return closing(StoreUse(provider.config.home, self._settings.log_name))
 
-    def _watched(self, what: str, call: Callable[[], None]) -> None:
+    def _call_watched(self, what: str, call: Callable[[], None]) -> None:
         self.slot.enter(what)
         try:
             call()
@@ -186,16 +186,16 @@ class Runner:
                     self._hurry.clear()
                     lanes.retry_now()
                 lanes.step(news, redo=redo)
-                self._log_answers()
-                rest = lanes.rest()
+                self._clear_log_failure()
+                rest = lanes.seconds_to_rest()
                 if rest and not self._stop.is_set():
                     self._inbox.wait(rest)
         finally:
             self.serving = False
             lanes.leave()  # an abandoned thread too, should its call ever return
 
-    def _log_answers(self) -> None:
-        """Let the status no longer say that Redis is away; no call may come for long to say so."""
+    def _clear_log_failure(self) -> None:
+        """Clear the reason that Redis is away: it may be long until a call clears it."""
         if self._log_failed:
             self._log_failed = False
             self._breaker.why = ""
@@ -203,7 +203,7 @@ class Runner:
     def _balance(self, lanes: LaneSet) -> None:
         before = {lease.lane for lease in lanes.leases()}
         lanes.balance(self.wanted)
-        at_no_lane()
+        unbind_lane()
         now = {lease.lane for lease in lanes.leases()}
         if before != now:
             _log.info(
@@ -218,8 +218,8 @@ class Runner:
         self.slot.end()
         if self._abandoned:
             return
-        at_no_lane()
-        delay = self._breaker.failed(self._clock.monotonic(), reason(error))
+        unbind_lane()
+        delay = self._breaker.note_failure(self._clock.monotonic(), describe_failure(error))
         self._log_failed = isinstance(error, LogError | RedisError)
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         _log.warning(

@@ -28,14 +28,14 @@ from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.hosting.declare import info_of, infos, tools_of
+from memorybus_workers.hosting.declare import info_of, infos_of, tools_of
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.lanes.context import Role
 
 _log = logging.getLogger("memorybus")
 
 
-class Served:
+class ServedInstances:
     """The instances of one worker. Belongs to one thread.
 
     Args:
@@ -53,10 +53,9 @@ class Served:
         held: those whose lanes are to stand still.
         dropped: copies that are to be removed.
         failing: copies that cannot be made, and why.
-        redo: those of whose dead letters operators asked something.
-        retries: those of which somebody wants that what waits is tried again now; who obeys
-            empties it.
-        hurried: whether a command rebuilds or verifies one of them, and waits for what we see.
+        redo: those with requests of operators about their dead letters.
+        retries: those whose waiting events an operator wants retried now; who does that empties it.
+        hurried: whether a command that rebuilds or verifies one of them waits for us.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Served:
         self._keys = Keys(settings.namespace)
         self._instances = Instances(redis, self._keys)
         self._lanes = LaneKeys(redis, settings)
-        self._configured = infos(settings, configured, among)
+        self._configured = infos_of(settings, configured, among)
         self._made: dict[str, tuple[Role, ProviderInfo | str]] = {}
         self._ignored: tuple[str, ...] = ()
         self.tools: Mapping[str, DeclaredTools] = tools_of(configured)
@@ -98,14 +97,14 @@ class Served:
             ForeignKey: a key is not ours.
         """
         sight = self._instances.look(redo=tuple(self.infos))
-        self._tell_ignored(sight)
+        self._log_ignored(sight)
         ours = [one for one in sight.all.values() if self._is_ours(one)]
         copies = {one.name: one for one in ours if not one.dropped}
         found = {name: self._info(one, _role(one, sight)) for name, one in copies.items()}
         known = {name: info for name, info in found.items() if isinstance(info, ProviderInfo)}
         self.failing = {name: why for name, why in found.items() if isinstance(why, str)}
         filled = {
-            name: _role(copies[name], sight) for name in known if not self._ended(copies[name])
+            name: _role(copies[name], sight) for name in known if not self._has_ended(copies[name])
         }
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
         self.infos = self._configured | known
@@ -114,15 +113,15 @@ class Served:
         } | filled
         # After the look, so that the command that made a copy is seen with it.
         busy = running_rebuilds(self._redis, self._keys, self._configured)
-        self._abandon(sight, busy)
-        self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
+        self._drop_orphaned_copies(sight, busy)
+        self.held = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.redo = sight.redo
-        self._hear_wishes(sight.retries)
+        self._note_new_wishes(sight.retries)
         self.hurried = bool(busy)
 
-    def _hear_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
-        """Note whose wishes are new; what was wanted before we began concerns nothing of ours."""
+    def _note_new_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
+        """Note which wishes for a retry are new; those from before we began do not concern us."""
         known = wishes if self._wishes is None else self._wishes
         self._wishes = wishes
         self.retries |= {name for name, wish in wishes.items() if known.get(name) != wish}
@@ -132,12 +131,12 @@ class Served:
         info = self.infos.get(name)
         return info.copy_of or name if info else name
 
-    def copies_only(self, name: str) -> bool:
+    def is_copy(self, name: str) -> bool:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""
         return name not in self._configured
 
-    def _abandon(self, sight: InstancesView, busy: Collection[str]) -> None:
-        """Have copies removed whose verification is gone: no other process would."""
+    def _drop_orphaned_copies(self, sight: InstancesView, busy: Collection[str]) -> None:
+        """Mark copies as dropped whose verification is gone: no other process would."""
         for one in sight.all.values():
             gone = one.provider in self._configured and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
@@ -148,8 +147,8 @@ class Served:
                     extra={"provider": one.name},
                 )
 
-    def _let_go(self, sight: InstancesView, busy: Collection[str]) -> set[str]:
-        """Let those that serve go on if the command that held them is gone; return them.
+    def _lift_orphaned_pauses(self, sight: InstancesView, busy: Collection[str]) -> set[str]:
+        """Lift the pause of each serving instance whose command is gone; return these instances.
 
         An instance that an operator paused as well stays paused.
         """
@@ -157,7 +156,7 @@ class Served:
             live_name(provider, sight.live) for provider in self._configured if provider not in busy
         }
         left = {name: hold for name, hold in sight.pauses.items() if prepared_copy(hold)}
-        freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
+        freed = {name for name in serving & left.keys() if self._lift_pause(name, left[name])}
         for name in freed:
             _log.warning(
                 "%s goes on: a command held it and is gone (%s)",
@@ -167,8 +166,8 @@ class Served:
             )
         return freed
 
-    def _freed(self, name: str, left: InstancePause) -> bool:
-        """Take away the very hold of a command that was seen; say whether nothing else holds."""
+    def _lift_pause(self, name: str, left: InstancePause) -> bool:
+        """Lift exactly the pause that was seen; return whether no other pause remains."""
         was = self._instances.change_pause(
             name, lambda known: lasting_pause(known) if known == left else known
         )
@@ -179,7 +178,7 @@ class Served:
             return False  # what the settings name is no copy, whatever Redis says
         return one.name == self._only if self._only else one.provider in self._configured
 
-    def _tell_ignored(self, sight: InstancesView) -> None:
+    def _log_ignored(self, sight: InstancesView) -> None:
         """Log once which records are ignored; `doctor` shows them too."""
         found = ignored_entries(sight, self._settings.providers)
         if found and found != self._ignored:
@@ -197,10 +196,10 @@ class Served:
         """Return what is registered of a copy, or why it cannot be made, which is said once."""
         known = self._made.get(one.name)
         if known is None or known[0] != role:
-            known = self._made[one.name] = (role, self._tried(one, role))
+            known = self._made[one.name] = (role, self._try_to_make(one, role))
         return known[1]
 
-    def _tried(self, one: Instance, role: Role) -> ProviderInfo | str:
+    def _try_to_make(self, one: Instance, role: Role) -> ProviderInfo | str:
         try:
             provider = make_in_role(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
@@ -217,7 +216,7 @@ class Served:
         kind = self._settings.provider_kind(one.provider)
         return info_of(kind, provider, order, one.provider)
 
-    def _ended(self, one: Instance) -> bool:
+    def _has_ended(self, one: Instance) -> bool:
         """Say whether a copy has all events of its plan, and no operator's request waits for it."""
         if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
             return False

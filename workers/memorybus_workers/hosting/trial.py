@@ -1,4 +1,4 @@
-"""A trial of an instance: opened as a worker does, written to, asked, made to forget again.
+"""A trial of an instance: it is opened as in a worker, written to, asked, and made to forget.
 
 It has a scope of its own, which is nobody's. Nothing passes through the log: what fails here fails
 in the backend, or in the settings for it.
@@ -102,14 +102,14 @@ class Trial:
             with suppress(Exception):  # the steps have told what is wrong
                 self._opened.pop().shutdown()
 
-    def _another(self) -> MemoryProvider:
+    def _open_another(self) -> MemoryProvider:
         made = self._make()
         self._opened.append(made)
         made.open()
         return made
 
     def _open(self) -> str:
-        made = self._another()
+        made = self._open_another()
         if said := made.health(self._deadline):
             raise TrialFailed(said)
         note = f"; {made.note}" if made.note else ""
@@ -153,9 +153,9 @@ class Trial:
         can = self._opened[0].capabilities
         if not (can.recall and can.handles & {TurnCompleted, MemoryWritten}):
             return "not asked: it recalls nothing, or hears of no turns"
-        asked, until = self._another(), self.clock.monotonic() + self._wait
+        asked, until = self._open_another(), self.clock.monotonic() + self._wait
         while True:
-            found = self._answer(asked)
+            found = self._ask(asked)
             if self._is_known(found):
                 return f"found among {len(found)}"
             if self.clock.monotonic() >= until:
@@ -173,7 +173,7 @@ class Trial:
             return f"it cannot: what was written stays, under agent and user {SCOPE.user}"
         asked = self._opened[-1]
         residue = asked.forget(RecallScope.own(SCOPE))
-        if asked.capabilities.recall and self._is_known(self._answer(asked)):
+        if asked.capabilities.recall and self._is_known(self._ask(asked)):
             raise TrialFailed("what was written is recalled in spite of it")
         count = "all" if residue.erased is None else residue.erased
         return "; ".join((f"{count} erased", *residue.remains))
@@ -181,7 +181,7 @@ class Trial:
     def _is_known(self, found: Sequence[Recollection]) -> bool:
         return any(self._word in one.text for one in found)
 
-    def _answer(self, asked: MemoryProvider) -> Sequence[Recollection]:
+    def _ask(self, asked: MemoryProvider) -> Sequence[Recollection]:
         context = RecallContext(scope=RecallScope.own(self._scope), deadline=self._deadline)
         return asked.prefetch(f"Which boat is called {self._word}?", context)
 
@@ -196,8 +196,8 @@ def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
     return [event for event in events if type(event) in handles]
 
 
-def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
-    """Yield each step when it is done; after one that fails only what was written is erased.
+def run_trial(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
+    """Yield each step when it is done; after a failed one only the erasing step still runs.
 
     Args:
         trial: the steps.
@@ -205,7 +205,7 @@ def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
         hung: seconds after which a step is taken for one that never ends.
     """
     done: queue.SimpleQueue[TrialStep | None] = queue.SimpleQueue()
-    threading.Thread(target=_run, args=(trial, name, done), daemon=True).start()
+    threading.Thread(target=_run_steps, args=(trial, name, done), daemon=True).start()
     left = [step for step, _ in trial.steps()]
     while True:
         try:
@@ -220,13 +220,13 @@ def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
         yield step
 
 
-def _run(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | None]") -> None:
+def _run_steps(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | None]") -> None:
     try:
         failed = ""
         for step, act in trial.steps():
             if failed and (step != "forget" or failed == "open"):
                 continue
-            told = _step(trial, step, act, name)
+            told = _run_step(trial, step, act, name)
             done.put(told)
             failed = failed or ("" if told.ok else step)
     finally:
@@ -234,7 +234,7 @@ def _run(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | None]") -
         done.put(None)
 
 
-def _step(trial: Trial, step: str, act: Callable[[], str], name: str) -> TrialStep:
+def _run_step(trial: Trial, step: str, act: Callable[[], str], name: str) -> TrialStep:
     begun = trial.clock.monotonic()
     try:
         ok, found, fix = True, act(), ""

@@ -1,4 +1,4 @@
-"""What prompts ask now: a thread beside the jobs of a recall process answers them.
+"""Answers the recalls that prompts wait for, in a thread beside the jobs of a recall process.
 
 It has a connection and a provider instance of its own, so that a recall asked ahead, however long
 it takes, keeps no prompt waiting.
@@ -80,7 +80,7 @@ class PromptAnswerer:
         failures = 0
         while not self._stop.is_set():
             try:
-                self._next()
+                self._answer_next()
                 failures = 0
             except (RedisError, OSError) as error:
                 _log.debug("prompts of %s: %s", self._provider, describe_error(error))
@@ -93,7 +93,7 @@ class PromptAnswerer:
         self._closed()
         self._jobs.close()
 
-    def _next(self) -> None:
+    def _answer_next(self) -> None:
         self._waits.set()
         try:
             ask = asks.take_question(self._jobs, self._keys, self._provider, _BLOCK)
@@ -104,7 +104,7 @@ class PromptAnswerer:
             self._waits.clear()
         if ask is None:
             return
-        watch = threading.Timer(self._longest, self._hung)
+        watch = threading.Timer(self._longest, self._end_hung_process)
         watch.daemon = True
         watch.start()
         try:
@@ -114,6 +114,6 @@ class PromptAnswerer:
         if answer is not None:
             asks.send_reply(self._jobs, self._keys, ask, answer)
 
-    def _hung(self) -> None:
+    def _end_hung_process(self) -> None:
         _log.error("a recall of %s hangs; its process ends", self._provider)
         self._die(1)

@@ -40,7 +40,7 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import bind
 from redis import Redis
 
-from memorybus_workers.jobs.prefetch import rendered
+from memorybus_workers.jobs.prefetch import render
 
 MOST = 2_000
 """Pairs or memories of a page, and events of one question."""
@@ -60,7 +60,7 @@ Answer = (
 Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
 
-class Inspecting:
+class InspectionRunner:
     """Runs inspections. Belongs to one process.
 
     Args:
@@ -88,45 +88,45 @@ class Inspecting:
             Permanent: it is none: nobody is answered.
             Exception: whatever the provider raises, after the asker got the error.
         """
-        asked = _checked(body)
+        asked = _parse_inspection(body)
         try:
             reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
         except Exception as error:
-            self._put(asked, Reply(error=describe_error(error, self._settings.secrets)))
+            self._put_reply(asked, Reply(error=describe_error(error, self._settings.secrets)))
             raise
-        self._put(asked, reply)
+        self._put_reply(asked, reply)
 
     def _answer(self, asked: Inspection) -> Answer:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
             match asked.asks:
                 case "kept":
-                    return self._kept(provider, asked, until)
+                    return self._kept_page(provider, asked, until)
                 case "owners":
-                    return self._owners(provider, asked, until)
+                    return self._owners_page(provider, asked, until)
                 case "forget":
-                    return _forgotten(provider, asked.want)
+                    return _forget(provider, asked.want)
                 case _:
-                    return self._examined(provider, asked, until)
+                    return self._examine(provider, asked, until)
 
-    def _examined(self, provider: MemoryProvider, asked: Inspection, until: float) -> Answer:
-        """Answer a question that is about nobody's memories as such."""
+    def _examine(self, provider: MemoryProvider, asked: Inspection, until: float) -> Answer:
+        """Answer a question that is not about the memories of one owner."""
         match asked.asks:
             case "digest":
-                return self._page(provider, asked, until)
+                return self._digest_page(provider, asked, until)
             case "known":
-                return self._found(provider, asked.sent, until)
+                return self._known_events(provider, asked.sent, until)
             case "health":
                 return InstanceHealth(one_line(provider.health(self._settings.recall_timeout / 2)))
             case _:
-                return self._recalled(provider, asked)
+                return self._recall(provider, asked)
 
-    def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
+    def _digest_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
         pairs = provider.digest(asked.after)
         if pairs is None:
             return DigestPage(given=False)
         if asked.keys:
-            pairs = _picked(provider, sorted(key for key in asked.keys if key > asked.after))
+            pairs = _pick_pairs(provider, sorted(key for key in asked.keys if key > asked.after))
         page: list[tuple[str, str]] = []
         size = 0
         for key, digest in pairs:
@@ -137,7 +137,7 @@ class Inspecting:
                 return DigestPage(pairs=tuple(page), more=True)
         return DigestPage(pairs=tuple(page))
 
-    def _found(
+    def _known_events(
         self, provider: MemoryProvider, sent: tuple[SentEvent, ...], until: float
     ) -> KnownEvents:
         if provider.delivery != "lookup":
@@ -157,14 +157,14 @@ class Inspecting:
         unused = asked - there - len(missing)
         return KnownEvents(True, there, tuple(missing), unused, len(sent) - asked)
 
-    def _kept(self, provider: MemoryProvider, asked: Inspection, until: float) -> KeptPage:
-        """Return the next memories; what the asker has is passed over, for as long as it takes."""
+    def _kept_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> KeptPage:
+        """Return the next memories, after skipping those that the caller has already."""
         if not provider.capabilities.exports or asked.want is None:
             return KeptPage(given=False)
         whose = RecallScope(asked.want.agent, asked.want.user, asked.want.workspace)
         page: list[dict[str, Any]] = []
         size, most = 0, min(asked.most or MOST, MOST)
-        found = self._holding(
+        found = self._filter_by_text(
             provider.export(whose), asked, lambda one: (one.text, one.event), until
         )
         for memory in islice(found, asked.skip, None):
@@ -176,26 +176,26 @@ class Inspecting:
                 return KeptPage(memories=tuple(page), more=True)
         return KeptPage(memories=tuple(page))
 
-    def _owners(self, provider: MemoryProvider, asked: Inspection, until: float) -> OwnersPage:
-        """Return the next of those of whom something is kept."""
+    def _owners_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> OwnersPage:
+        """Return the next owners of memories."""
         last = asked.want
         after = (last.agent or "", last.user or "", last.workspace or "") if last else None
         owners = provider.owners(after)
         if owners is None:
             return OwnersPage(given=False)
         most = min(asked.most or MOST, MOST)
-        found = self._holding(owners, asked, _names, until)
+        found = self._filter_by_text(owners, asked, _names_of, until)
         page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
 
-    def _holding(
+    def _filter_by_text(
         self,
         found: Iterable[_T],
         asked: Inspection,
         texts: Callable[[_T], Iterable[str]],
         until: float,
     ) -> Iterator[_T]:
-        """Yield what holds the text that is asked for, in any case; all, if none is.
+        """Yield the items that hold the text asked for, ignoring case; all items if there is none.
 
         Raises:
             Transient: the time is up before a page is full.
@@ -212,25 +212,25 @@ class Inspecting:
         deadline = self._settings.recall_timeout / 2
         return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
 
-    def _recalled(self, provider: MemoryProvider, asked: Inspection) -> RecalledItems:
+    def _recall(self, provider: MemoryProvider, asked: Inspection) -> RecalledItems:
         want = asked.want or RecallRequest(query="")
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
         found = provider.prefetch(want.query, context)
         detailed = msgspec.structs.replace(want, detail=True)
-        return RecalledItems(rendered(found, detailed, asked.instance).items)
+        return RecalledItems(render(found, detailed, asked.instance).items)
 
-    def _put(self, asked: Inspection, reply: Reply) -> None:
+    def _put_reply(self, asked: Inspection, reply: Reply) -> None:
         key = self._keys.reply(PARTITION, asked.id)
         replies.write_reply(self._redis, key, asked.provider, reply)
 
 
-def _names(owner: MemoryOwner) -> tuple[str, str, str]:
+def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _forgotten(provider: MemoryProvider, whose: RecallRequest | None) -> EraseReport:
+def _forget(provider: MemoryProvider, whose: RecallRequest | None) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
@@ -244,23 +244,23 @@ def _forgotten(provider: MemoryProvider, whose: RecallRequest | None) -> EraseRe
     return EraseReport(erased=residue.erased, remains=residue.remains)
 
 
-def _picked(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of some keys, in their order; of one that holds nothing, an empty digest."""
+def _pick_pairs(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of some keys, in their order; a key without content has an empty digest."""
     for wanted in keys:
-        above = provider.digest(_below(wanted)) or iter(())
+        above = provider.digest(_text_below(wanted)) or iter(())
         key, digest = next((pair for pair in above if pair[0] >= wanted), ("", ""))
         yield wanted, digest if key == wanted else ""
 
 
-def _below(key: str) -> str:
+def _text_below(key: str) -> str:
     """Return a text below a key, with hardly anything between them."""
     last = ord(key[-1]) - 1
     may_be = last >= 0 and not 0xD800 <= last <= 0xDFFF  # no text has half of a pair
     return key[:-1] + (chr(last) + chr(sys.maxunicode) if may_be else "")
 
 
-def _checked(body: str) -> Inspection:
-    """Return what is asked; its text comes from whoever can write to Redis.
+def _parse_inspection(body: str) -> Inspection:
+    """Parse a request, which may come from anybody who can write to Redis.
 
     Raises:
         Permanent: it is no inspection.

@@ -15,7 +15,7 @@ from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
 from memorybus_workers.calls.spending import SharedSpending
-from memorybus_workers.hosting.instances import make, make_copy
+from memorybus_workers.hosting.instances import make_copy, make_instance
 
 
 class LiveInstances:
@@ -47,7 +47,7 @@ class LiveInstances:
         self._spend = SharedSpending(redis, keys, provider)
         self._opened: dict[str, MemoryProvider] = {}
 
-    def opened(self, name: str) -> MemoryProvider:
+    def open_instance(self, name: str) -> MemoryProvider:
         """Return the open instance that serves the provider, and close the one that did before.
 
         Raises:
@@ -55,20 +55,20 @@ class LiveInstances:
             Exception: what opening raises; the next call tries again.
         """
         if name not in self._opened:
-            provider = self._made(name)
-            self.shutdown()
-            self._opened[name] = provider  # first: what is half open is closed by `forget`
+            provider = self._make(name)
+            self.close_all()
+            self._opened[name] = provider  # first: what is half open is closed by `close`
             provider.open()
         return self._opened[name]
 
     @contextmanager
-    def visited(self, name: str) -> Iterator[MemoryProvider]:
+    def visit(self, name: str) -> Iterator[MemoryProvider]:
         """Open an instance for a moment, unless it is open."""
         known = self._opened.get(name)
         if known is not None:
             yield known
             return
-        provider = self._made(name)
+        provider = self._make(name)
         try:
             provider.open()
             yield provider
@@ -80,22 +80,22 @@ class LiveInstances:
         """Return the name of the instance that serves the provider."""
         return live_name(self._provider, self._instances.live())
 
-    def forget(self, name: str) -> None:
+    def close(self, name: str) -> None:
         """Close an instance; the next call opens another."""
         provider = self._opened.pop(name, None)
         if provider is not None:
             with contextlib.suppress(Exception):
                 provider.shutdown()
 
-    def shutdown(self) -> None:
+    def close_all(self) -> None:
         """Close all of them."""
         for name in list(self._opened):
-            self.forget(name)
+            self.close(name)
 
-    def _made(self, name: str) -> MemoryProvider:
+    def _make(self, name: str) -> MemoryProvider:
         if name == self._provider:
-            return make(self._settings, name, self._clock, self._crash, spend=self._spend)
-        copy = self._copy(name)
+            return make_instance(self._settings, name, self._clock, self._crash, spend=self._spend)
+        copy = self._find_copy(name)
         return make_copy(
             self._settings,
             name,
@@ -106,7 +106,7 @@ class LiveInstances:
             spend=self._spend,
         )
 
-    def _copy(self, name: str) -> Instance:
+    def _find_copy(self, name: str) -> Instance:
         found = self._instances.get(name)
         strange = found is None or found.provider != self._provider or found.dropped
         if found is None or strange or name in self._settings.providers:
@@ -114,7 +114,7 @@ class LiveInstances:
         return found
 
 
-def live_of(provider: str, body: bytes | None) -> str:
+def live_instance(provider: str, body: bytes | None) -> str:
     """Return the instance that an entry of ``{ns}:live`` names; the provider itself without one.
 
     Raises:

@@ -3,9 +3,9 @@
 RQ looks after such jobs only after minutes, by wall clocks, and keeps their ids taken until then.
 Here every process looks at its own queue each second. A job that runs has a sign that changes (its
 score in RQ's registry of started jobs); one that was taken and not yet begun stands in the
-intermediate list for moments only. A sign that stays the same for `SILENCE` and some looks, by the
-clock of the one who looks, is a dead process's: two clocks are never compared, and an outage of
-Redis, in which nobody can give a sign, is one look.
+intermediate list for moments only. A sign that stays the same for `SILENCE` seconds and several
+looks belongs to a dead process. The clock of the process that looks counts, so that two clocks are
+never compared; and an outage of Redis, in which nobody can give a sign, is one look.
 """
 
 import logging
@@ -42,7 +42,7 @@ Sign = tuple[str, bytes]
 """Where a sign stands (a Redis key), and its name there: any bytes, if a foreign hand wrote it."""
 
 
-class Seen(NamedTuple):
+class SeenSign(NamedTuple):
     """A sign's value, since when it is so (monotonic seconds), and at how many looks it was."""
 
     value: float
@@ -55,7 +55,7 @@ class Silence:
 
     def __init__(self) -> None:
         """Have seen nothing yet."""
-        self._seen: dict[Sign, Seen] = {}
+        self._seen: dict[Sign, SeenSign] = {}
 
     def observe(self, signs: Mapping[Sign, float], now: float) -> list[Sign]:
         """Compare signs with what was seen before.
@@ -71,7 +71,7 @@ class Silence:
         for sign, value in signs.items():
             was = before.get(sign)
             if was is None or was.value != value:
-                was = Seen(value, now, 0)
+                was = SeenSign(value, now, 0)
             self._seen[sign] = was._replace(looks=was.looks + 1)
         return [
             sign
@@ -108,13 +108,13 @@ class LostJobs:
         self._drop_expired()
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started
-            if self._claimed(where, name):
+            if self._claim(where, name):
                 self._free(_job_id(name))
                 if begun:
                     self._on_killed()
 
     def _drop_expired(self) -> None:
-        """Take the ids away of jobs that were too old when they were taken: there may be many."""
+        """Remove the ids of jobs that had expired when they were taken: there may be many."""
         ids = cast("list[bytes]", self._redis.lrange(self._taken, 0, -1))
         with self._redis.pipeline(transaction=False) as pipe:
             for job_id in ids:
@@ -134,7 +134,7 @@ class LostJobs:
         begun = {name.partition(b":")[0] for _, name in signs}
         return signs | {(self._taken, name): 0.0 for name in set(taken) - begun}
 
-    def _claimed(self, where: str, name: bytes) -> bool:
+    def _claim(self, where: str, name: bytes) -> bool:
         """Take a lost sign away; of several processes that look, one gets True."""
         if where == self._started:
             return bool(self._redis.zrem(where, name))
@@ -142,13 +142,13 @@ class LostJobs:
 
     def _free(self, job_id: str) -> None:
         """Forget a job, so that its id is free, and ask it again unless that was done before."""
-        job = self._found(job_id)
+        job = self._find_repeatable(job_id)
         executions = ExecutionRegistry(job_id, self._redis).key
         self._redis.delete(Job.key_for(job_id), executions)
         if job is not None:
             self._ask_again(job)
 
-    def _found(self, job_id: str) -> Job | None:
+    def _find_repeatable(self, job_id: str) -> Job | None:
         """Return a job that may be asked again; None also for what cannot be read as one."""
         try:
             job = self._queue.fetch_job(job_id)

@@ -23,7 +23,7 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
 
-from memorybus_workers.jobs.live import live_of
+from memorybus_workers.jobs.live import live_instance
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _log = logging.getLogger("memorybus")
@@ -94,7 +94,7 @@ class Recaller:
         """
         asked = ""
         for _ in range(_ROUNDS):
-            request = self._request(slot, provider)
+            request = self._read_request(slot, provider)
             if request is None or (request.answered and asked in ("", request.instance)):
                 return
             asked = request.instance
@@ -121,7 +121,7 @@ class Recaller:
         if health.paused:
             return PromptReply(provider)
         body: Any = self._redis.hget(self._keys.live, provider)
-        request = SlotRequest(ask.generation, ask.want, False, live_of(provider, body))
+        request = SlotRequest(ask.generation, ask.want, False, live_instance(provider, body))
         try:
             return PromptReply(provider, self._answer(ask.slot, provider, request, health))
         except Exception as error:
@@ -137,17 +137,17 @@ class Recaller:
         late = int(seconds) * 1000 + int(micros) // 1000 > ask.until_ms
         return late and int(newest or 0) != ask.generation
 
-    def _request(self, slot: str, provider: str) -> SlotRequest | None:
+    def _read_request(self, slot: str, provider: str) -> SlotRequest | None:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.want(slot), "g", "r")
-            pipe.hget(self._keys.warm(slot), _generation(provider))
+            pipe.hget(self._keys.warm(slot), _generation_field(provider))
             pipe.hget(self._keys.live, provider)
             (generation, body), held, live = pipe.execute()
         if generation is None or body is None:
             return None
         want = msgspec.json.decode(body, type=RecallRequest)
         answered = int(held or 0) >= int(generation)
-        return SlotRequest(int(generation), want, answered, live_of(provider, live))
+        return SlotRequest(int(generation), want, answered, live_instance(provider, live))
 
     def _answer(
         self, slot: str, provider: str, request: SlotRequest, health: RecentRecalls
@@ -156,15 +156,15 @@ class Recaller:
         instance = request.instance
         with self._tracing.answer(provider, request.want.trace) as span:
             self._applied.wait(instance, request.want.positions)
-            mark = self._mark(request.want, provider)
+            mark = self._read_mark(request.want, provider)
             try:
-                answer = self._result(instance, request.want, provider, mark)
+                answer = self._ask_provider(instance, request.want, provider, mark)
             except Exception as error:
                 self._forget(instance)  # interrupted anywhere: the next job opens another
                 said = describe_error(error, self._settings.secrets)
-                self._tell_error(slot, provider, said, lifetime_ms(self._settings, request.want))
+                self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
-            if self._serving(provider) == instance:
+            if self._serving_instance(provider) == instance:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:
                 self._health.note_success(provider)
@@ -179,23 +179,25 @@ class Recaller:
             scripts.store_warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
-        if self._serving(provider) != request.instance:
+        if self._serving_instance(provider) != request.instance:
             warm, answered = self._keys.warm(slot), str(request.generation).encode()
-            for field, ours in ((provider, result), (_generation(provider), answered)):
+            for field, ours in ((provider, result), (_generation_field(provider), answered)):
                 scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
 
-    def _serving(self, provider: str) -> str:
+    def _serving_instance(self, provider: str) -> str:
         body: Any = self._redis.hget(self._keys.live, provider)
-        return live_of(provider, body)
+        return live_instance(provider, body)
 
-    def _mark(self, want: RecallRequest, provider: str) -> str:
+    def _read_mark(self, want: RecallRequest, provider: str) -> str:
         """Return the mark under which an answer may be read; everyone's has none."""
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
         return retracted.mark_of(self._redis, self._settings, whose, provider)
 
-    def _result(self, instance: str, want: RecallRequest, provider: str, mark: str) -> WarmResult:
+    def _ask_provider(
+        self, instance: str, want: RecallRequest, provider: str, mark: str
+    ) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
         opened = self._opened(instance)
         if want.prompt:
@@ -204,9 +206,9 @@ class Recaller:
         context = RecallContext(
             scope, want.session, want.budget, deadline, explain=want.detail, as_of=want.as_of
         )
-        return rendered(opened.prefetch(want.query, context), want, provider, mark)
+        return render(opened.prefetch(want.query, context), want, provider, mark)
 
-    def _tell_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
+    def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""
         self._health.note_failure(provider, error, self._clock.now_ms())
         want = self._keys.want(slot)
@@ -217,11 +219,11 @@ class Recaller:
                 pipe.execute()
 
 
-def _generation(provider: str) -> bytes:
+def _generation_field(provider: str) -> bytes:
     return GENERATION + provider.encode()
 
 
-def rendered(
+def render(
     found: Sequence[Recollection], want: RecallRequest, provider: str, mark: str = ""
 ) -> WarmResult:
     """Escape and render recollections, as many as the budget can hold (best first)."""
@@ -235,11 +237,11 @@ def rendered(
         room -= len(text) + 1
         lines.append(text)
         if want.detail:
-            items.append(_item(provider, one))
+            items.append(_render_item(provider, one))
     return WarmResult(tuple(lines), tuple(items), text_digest(want.query), mark)
 
 
-def _item(provider: str, one: Recollection) -> RecalledItem:
+def _render_item(provider: str, one: Recollection) -> RecalledItem:
     why = one.why or Why()
     return RecalledItem(
         provider,

@@ -18,7 +18,7 @@ from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
 
-from memorybus_workers.jobs.live import live_of
+from memorybus_workers.jobs.live import live_instance
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _ID = re.compile("[0-9a-f]{32}")
@@ -63,19 +63,19 @@ class ToolRunner:
             Permanent: it is no request of ours: nobody is answered.
             Exception: whatever the provider raises, after the asker got the error.
         """
-        request = _checked(body, self._settings.partitions)
+        request = _parse_request(body, self._settings.partitions)
         logs.bind(session=request.session.id)
-        instance = live_of(request.provider, self._live(request.provider))
+        instance = live_instance(request.provider, self._read_live(request.provider))
         self._applied.wait(instance, request.positions)
         try:
             reply = self._answer(request, instance)
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._put(request, Reply(error=describe_error(error, self._settings.secrets)))
+            self._put_reply(request, Reply(error=describe_error(error, self._settings.secrets)))
             raise
-        self._put(request, reply)
+        self._put_reply(request, reply)
 
-    def _live(self, provider: str) -> bytes | None:
+    def _read_live(self, provider: str) -> bytes | None:
         body: bytes | None = self._redis.hget(self._keys.live, provider)  # type: ignore[assignment]
         return body
 
@@ -97,13 +97,13 @@ class ToolRunner:
             self._settings.recall_timeout,
         )
 
-    def _put(self, request: ToolRequest, reply: Reply) -> None:
+    def _put_reply(self, request: ToolRequest, reply: Reply) -> None:
         key = self._keys.reply(request.partition, request.id)
         replies.write_reply(self._redis, key, request.provider, reply)
 
 
-def _checked(body: str, partitions: int) -> ToolRequest:
-    """Return a request; its text comes from whoever can write to Redis.
+def _parse_request(body: str, partitions: int) -> ToolRequest:
+    """Parse a request, which may come from anybody who can write to Redis.
 
     Raises:
         Permanent: it is none.

@@ -35,7 +35,7 @@ from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
 from memorybus_workers.jobs.asks import GRACE, PromptAnswerer
-from memorybus_workers.jobs.inspect import Inspecting
+from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
@@ -125,9 +125,9 @@ class JobWorker(SimpleWorker):
         finally:
             self._ended.set()
         if not self._stop_requested:
-            raise self._reason()
+            raise self._end_reason()
 
-    def _reason(self) -> Exception:
+    def _end_reason(self) -> Exception:
         caught = self._rq_log.caught
         if isinstance(caught, RedisError):
             return caught
@@ -153,7 +153,7 @@ class JobWorker(SimpleWorker):
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with ended_after(self._longest + GRACE), logs.scoped_fields():
+        with end_process_after(self._longest + GRACE), logs.scoped_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(
@@ -206,12 +206,12 @@ class JobWorker(SimpleWorker):
         self._queue.failed_job_registry.cleanup()
         clean_worker_registry(self._queue)
         with self.connection.pipeline(transaction=False) as pipe:
-            for key in self._lists():
+            for key in self._list_keys():
                 pipe.expire(key, KEPT)
             pipe.expire(self._queue.key, LIFE)
             pipe.execute()
 
-    def _lists(self) -> tuple[str, ...]:
+    def _list_keys(self) -> tuple[str, ...]:
         return (
             self._queue.intermediate_queue_key,
             self._queue.started_job_registry.key,
@@ -237,7 +237,7 @@ class JobWorker(SimpleWorker):
 
 
 @contextmanager
-def ended_after(seconds: float) -> Iterator[None]:
+def end_process_after(seconds: float) -> Iterator[None]:
     """End this process, with its stacks on stderr, if the body takes longer.
 
     The watch needs no interpreter: it also ends a library that hangs in C.
@@ -269,10 +269,12 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     applied = ReadYourWrites(redis, Keys(settings.namespace), settings.recall_wait, SYSTEM)
-    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, applied, crash)
+    recaller = Recaller(
+        redis, settings, SYSTEM, instances.open_instance, instances.close, applied, crash
+    )
     prompts = prompt_answerer(settings, provider, crash)
-    runner = ToolRunner(redis, settings, SYSTEM, instances.opened, instances.forget)
-    inspecting = Inspecting(redis, settings, SYSTEM, instances.visited)
+    runner = ToolRunner(redis, settings, SYSTEM, instances.open_instance, instances.close)
+    inspecting = InspectionRunner(redis, settings, SYSTEM, instances.visit)
     allowed: AllowList = {
         JOB: recaller.warm,
         tools.JOB: runner.run,
@@ -280,19 +282,19 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     }
     health = RecallHealth(redis, Keys(settings.namespace))
 
-    def lost() -> None:
+    def note_killed() -> None:
         health.note_failure(
             provider, "the process of a recall was killed, or hung", SYSTEM.now_ms()
         )
 
     prompts.start()
     try:
-        job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
+        job_worker(settings, provider, allowed, note_killed, crash).work_until_stopped()
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_jobs_url)) from error
     finally:
         prompts.stop()
-        instances.shutdown()
+        instances.close_all()
 
 
 def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> PromptAnswerer:
@@ -301,13 +303,15 @@ def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> Pro
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     wait = min(_PROMPT_WAIT, settings.recall_wait)
     applied = ReadYourWrites(redis, Keys(settings.namespace), wait, SYSTEM, most=_PROMPT_MISSING)
-    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, applied, crash)
+    recaller = Recaller(
+        redis, settings, SYSTEM, instances.open_instance, instances.close, applied, crash
+    )
 
-    def closed() -> None:
-        instances.shutdown()
+    def close() -> None:
+        instances.close_all()
         redis.close()
 
-    return PromptAnswerer(settings, provider, recaller, closed)
+    return PromptAnswerer(settings, provider, recaller, close)
 
 
 def job_worker(

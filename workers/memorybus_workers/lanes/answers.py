@@ -1,9 +1,10 @@
-"""What a lane's owner answers to those who wait for what became of their event (G9).
+"""What a lane's owner answers to callers that wait for the outcome of their event (G9).
 
 An answer follows its effect, so that no crash undoes what was answered. After a crash in between,
-the event is applied and its asker has no answer. Of a provider and its copies one
-instance answers, in the provider's name, so a replay answers nobody. A question that is older than
-a reply lives is not answered. What was recalled before a provider forgot is made unreadable.
+the event is applied and the caller gets no answer. Of a provider and its copies only one instance
+answers, in the provider's name, so a replay answers nobody. A call that is older than the life of a
+reply is not answered. When a provider forgets something, what was recalled from it before is made
+unreadable.
 """
 
 import logging
@@ -25,7 +26,7 @@ _log = logging.getLogger("memorybus")
 
 
 class Answers:
-    """Answers for one provider instance. Belongs to its thread; never raises what Redis raises.
+    """Answers for one provider instance. Belongs to its thread; never raises an error of Redis.
 
     Args:
         redis: made by `connect_redis`.
@@ -39,22 +40,22 @@ class Answers:
         self._settings = instance.worker.settings
         self._keys = Keys(self._settings.namespace)
 
-    def given(self, event: LoggedEvent, text: str | None) -> None:
+    def answer_applied(self, event: LoggedEvent, text: str | None) -> None:
         """Answer for an event that is applied for good; `text` is what its hook replied."""
         if text is not None and isinstance(event.envelope.event, SessionSwitched):
-            self._forgotten(event)
+            self._forget_warm_results(event)
         elif text is not None and self._is_awaited(event):
             self._instance.crash("lane.before_reply")
             most = self._settings.reply_max_bytes
             self._put(event, replies.reply_to(event.envelope.event, text, most))
 
-    def refused(self, event: LoggedEvent, why: str) -> None:
+    def answer_refused(self, event: LoggedEvent, why: str) -> None:
         """Answer for an event that is put aside; `why` is masked and bounded."""
         if self._is_awaited(event):
             self._put(event, Reply(error=why))
 
-    def _forgotten(self, event: LoggedEvent) -> None:
-        """Make unreadable what was recalled while the provider forgot something."""
+    def _forget_warm_results(self, event: LoggedEvent) -> None:
+        """Make results unreadable that were recalled while the provider forgot something."""
         if self._instance.role.answering:
             scope, provider = event.envelope.scope, self._instance.role.provider
             try:

@@ -85,12 +85,12 @@ class InstanceContext(msgspec.Struct, frozen=True):
         """How many calls at once it may make here, if its provider allows several."""
         return self.role.tuning.at_once(self.worker.settings.concurrency)
 
-    def count(self, what: Mishap) -> None:
+    def count_mishap(self, what: Mishap) -> None:
         """Count a mishap of the provider; those of a copy that answers nobody are not counted."""
         if self.role.answering:
             self.worker.work.count(self.role.provider, what)
 
-    def applying(self, events: Sequence[LoggedEvent]) -> Span:
+    def apply_span(self, events: Sequence[LoggedEvent]) -> Span:
         """Return the span in which events of one lane are applied; those of a copy have none."""
         if not (self.role.answering and events):
             return NO_SPAN
@@ -98,8 +98,8 @@ class InstanceContext(msgspec.Struct, frozen=True):
         partition = events[0].position.partition
         return self.worker.tracing.apply(self.role.provider, partition, len(events), traces)
 
-    def settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
-        """Count events that were applied or parked in one go, like `count`.
+    def count_settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
+        """Count events that were applied or parked in one go, like `count_mishap`.
 
         Args:
             events: which.

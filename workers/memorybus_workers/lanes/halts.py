@@ -18,7 +18,7 @@ from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.retry import reason
+from memorybus_workers.calls.retry import describe_failure
 
 _log = logging.getLogger("memorybus")
 
@@ -45,19 +45,19 @@ class Halts:
         self._clock = clock
         self._halts: dict[int, Halt] = {}
 
-    def stop(self, partition: int, error: Exception) -> None:
+    def halt(self, partition: int, error: Exception) -> None:
         """Let a lane stand still for a while; log the reason once."""
         known = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
-        why = one_line(str(error)) if expected else reason(error)
+        why = one_line(str(error)) if expected else describe_failure(error)
         delay = min(LAST, known.delay * 2) if known else FIRST
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
         if known is None or known.why != why:
             place = f"provider {self._provider}, {lane_name(partition)}"
             _log.error("%s stands still: %s", place, why, exc_info=None if expected else error)
-        self._say(partition, why)
+        self._write_reason(partition, why)
 
-    def go_on(self, partition: int) -> None:
+    def resume(self, partition: int) -> None:
         """Note that a lane's turn went well."""
         if self._halts.pop(partition, None) is not None:
             _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
@@ -70,14 +70,14 @@ class Halts:
         for partition, halt in self._halts.items():
             self._halts[partition] = msgspec.structs.replace(halt, until=now)
 
-    def free(self, partitions: Iterable[int]) -> list[int]:
+    def not_halted(self, partitions: Iterable[int]) -> list[int]:
         """Return those that need not stand still now."""
         if not self._halts:
             return list(partitions)
         now = self._clock.monotonic()
         return [p for p in partitions if p not in self._halts or self._halts[p].until <= now]
 
-    def _say(self, partition: int, why: str) -> None:
+    def _write_reason(self, partition: int, why: str) -> None:
         key = self._keys.lane(partition, self._provider)
         with contextlib.suppress(RedisError, OSError):
             scripts.run(self._redis, scripts.write_fields(key, {HALTED: why.encode()}))

@@ -64,7 +64,7 @@ class IsolationProbe:
         firsts = (first for first, _ in self._waiting.values())
         return any(first < since and now - first >= _FAIR for first in firsts)
 
-    def is_on(self, lease: Lease, n: int) -> bool:
+    def is_trying(self, lease: Lease, n: int) -> bool:
         """Say whether this event is the one that is tried now."""
         tried = self._tried
         return tried is not None and tried[0] is lease and tried[1] == n
@@ -72,5 +72,5 @@ class IsolationProbe:
     def end(self, lease: Lease, n: int) -> None:
         """Note that the try of an event is over; a second time changes nothing."""
         with self._lock:
-            if self.is_on(lease, n):
+            if self.is_trying(lease, n):
                 self._tried = None

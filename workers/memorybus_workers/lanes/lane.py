@@ -22,7 +22,7 @@ from redis import Redis
 from memorybus_workers.lanes.answers import Answers
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.leases import Lease, WriteFenced
-from memorybus_workers.lanes.pace import Pace, unfinished
+from memorybus_workers.lanes.pace import Pace, count_unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
 from memorybus_workers.lanes.start_point import StartFinder
 from memorybus_workers.lanes.window import LaneWindow, StartPoint
@@ -61,7 +61,7 @@ class LaneContext(msgspec.Struct, frozen=True):
         """Return what the lanes of an instance share; no I/O yet."""
         worker, role = instance.worker, instance.role
         lanes = LaneKeys(redis, worker.settings)
-        count = partial(unfinished, lanes, instance.name, role.plan)
+        count = partial(count_unfinished, lanes, instance.name, role.plan)
         return cls(
             instance,
             redis,
@@ -114,11 +114,14 @@ class Lane:
         self._pace = context.pace
         self._place = (Keys(worker.settings.namespace), partition, self._name, lease.epoch)
         self.parked = ParkedKeys(
-            self._redis, *self._place, lease.worker, self.answers.refused, self._settings.secrets
+            self._redis,
+            *self._place,
+            lease.worker,
+            self.answers.answer_refused,
+            self._settings.secrets,
         )
         self._careful_upto = -1
         self._end = self._plan.end(partition)
-        self.more = False
 
     def begin(self, point: StartPoint, suspects: int) -> None:
         """Go on at a start point.
@@ -144,7 +147,7 @@ class Lane:
         self.crash("lane.after_acquire")
 
     @property
-    def may_repeat(self) -> int:
+    def highest_repeatable(self) -> int:
         """The highest n that may have been applied before, by an owner that died; -1 for none."""
         return self.doubt if self.checkpoint.deaths else -1
 
@@ -175,12 +178,12 @@ class Lane:
             ArchiveError: the archive is needed, and cannot be read.
         """
         window, pace = self.window, self._pace
-        count = pace.batch(min(most, window.room()))
+        count = pace.batch_size(min(most, window.room()))
         self.more = False
         if not count or self._is_over():
             return ()
-        self._leap()
-        page = self._page(count)
+        self._skip_unplanned()
+        page = self._read_page(count)
         events = page.events
         if events and events[0].position.n != window.read_n + 1:
             if not window.at_rest:
@@ -188,11 +191,11 @@ class Lane:
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
-        found = pace.taken(_up_to(self._end, _consecutive(events)))
+        found = pace.take(_up_to(self._end, _consecutive(events)))
         self.more = page.cut_short or len(found) < len(events)
         return found
 
-    def _page(self, count: int) -> EventPage:
+    def _read_page(self, count: int) -> EventPage:
         window = self.window
         return self._history.read(
             self.partition, window.read_entry, count, after_n=window.read_n, plan=self._plan
@@ -202,7 +205,7 @@ class Lane:
         """Say whether everything that the plan takes is read."""
         return self._end is not None and self.window.read_n >= self._end
 
-    def _leap(self) -> None:
+    def _skip_unplanned(self) -> None:
         """Skip what no span of the plan takes, if there is so much that reading it costs more."""
         window = self.window
         first = self._plan.next(self.partition, window.read_n + 1)
@@ -210,7 +213,7 @@ class Lane:
             return
         place = self._history.place(self.partition, first - 1)
         if place is not None and place.n > window.n:
-            window.leap(place.entry, place.n)
+            window.skip_to(place.entry, place.n)
             self.commit()
 
     def catch_up(self) -> bool:
@@ -221,7 +224,7 @@ class Lane:
             LogUnavailable: Redis is away.
         """
         window = self.window
-        found = window.hungry()
+        found = window.hungry_key()
         if found is None:
             return False
         key, (entry, n) = found
@@ -264,7 +267,7 @@ class Lane:
         window = self.window
         if sent != "":
             sent = max(int(sent), self.doubt)
-        now = Checkpoint(window.entry, window.n, window.done(), sent)
+        now = Checkpoint(window.entry, window.n, window.encoded_done_set(), sent)
         if now == self._committed:
             return
         call = scripts.commit(*self._place, now, entries_read=self._entries_read)
@@ -282,17 +285,17 @@ class Lane:
         """
         self._leases.check(self.lease, room)
 
-    def room(self, seconds: float) -> AbstractContextManager[None]:
+    def hold_for(self, seconds: float) -> AbstractContextManager[None]:
         """Hold the lane for a call of `seconds`, more than any other may take.
 
         Raises:
             LeaseLost: it is not ours any more, or nobody knows.
         """
-        return self._leases.room(self.lease, seconds)
+        return self._leases.hold_for(self.lease, seconds)
 
     # -- events that may end a worker --------------------------------------------------------------
 
-    def chunk(self, most: int) -> int:
+    def chunk_size(self, most: int) -> int:
         """Return how many events may go into one chunk, of `most` otherwise."""
         return 1 if self.careful else most
 
@@ -301,26 +304,26 @@ class Lane:
         """Whether events are tried one by one, since owners died that may have been at them."""
         return self.window.n < self._careful_upto
 
-    def kills(self, n: int) -> int:
+    def begin_isolated_try(self, n: int) -> int:
         """Note that an event is tried alone; return 0 if it may be, else how many workers it ended.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        tries = self._trying(n, 1)
+        tries = self._count_try(n, 1)
         return tries - 1 if tries > KILLS else 0
 
-    def survived(self, n: int) -> None:
+    def end_isolated_try(self, n: int) -> None:
         """Note that the try of an event is over, and that it did not end the worker.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        self._trying(n, -1)
+        self._count_try(n, -1)
 
-    def _trying(self, n: int, step: int) -> int:
+    def _count_try(self, n: int, step: int) -> int:
         tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
         if isinstance(tries, scripts.Stale):
             raise WriteFenced(f"{self}: epoch {self.epoch}")

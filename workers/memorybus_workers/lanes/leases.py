@@ -136,7 +136,7 @@ class Leases:
             raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
 
     @contextmanager
-    def room(self, lease: Lease, seconds: float) -> Iterator[None]:
+    def hold_for(self, lease: Lease, seconds: float) -> Iterator[None]:
         """Hold a lease that is long enough for a call of `seconds`, until that has returned.
 
         A call that outlives its lease cannot be fenced (G5), also if nobody can renew it meanwhile.
@@ -180,7 +180,7 @@ class Leases:
         for slot in slots:
             slot.abandoned = True
             self.abandoned_calls.note(slot)
-        late = {lease.key: lease for lease in leases if self.abandoned_calls.among(lease.key)}
+        late = {lease.key: lease for lease in leases if self.abandoned_calls.has_pending(lease.key)}
         with self._lock:
             self._left.update(late)
         return [lease for lease in leases if lease.key not in late]
@@ -234,15 +234,15 @@ class Leases:
             calls = [scripts.renew([asked[key] for key in group]) for group in groups]
             replies = scripts.run_many(self._redis, calls)
             for group, reply in zip(groups, replies, strict=True):
-                for key, ours in _each(group, reply):
-                    self._note(held[key], now + asked[key].ms / 1000, ours)
+                for key, ours in _pair_replies(group, reply):
+                    self._note_renewal(held[key], now + asked[key].ms / 1000, ours)
 
     def _renewal(self, lease: Lease, now: float) -> Renewal:
-        ms = self._length(lease, now)
+        ms = self._length_ms(lease, now)
         return Renewal(lease.key, lease.lane, lease.epoch, lease.worker, ms)
 
-    def _note(self, lease: Lease, until: float, kept: bool | Exception) -> None:
-        """Note what a renewal has answered."""
+    def _note_renewal(self, lease: Lease, until: float, kept: bool | Exception) -> None:
+        """Note the reply to a renewal."""
         if isinstance(kept, Exception):
             _log.warning("%s cannot be renewed: %s", lease.key, kept)
         elif kept:
@@ -250,7 +250,7 @@ class Leases:
         else:
             self.drop(lease)
 
-    def _length(self, lease: Lease, now: float) -> int:
+    def _length_ms(self, lease: Lease, now: float) -> int:
         """Return the milliseconds for which a lease is asked now."""
         needed = max(lease.needed[:], default=now) - now
         return max(self._ms, round(needed * 1000))
@@ -259,14 +259,14 @@ class Leases:
         """Release the given-up leases whose abandoned calls are over."""
         with self._lock:
             left = list(self._left.values())
-        over = [lease for lease in left if not self.abandoned_calls.among(lease.key)]
+        over = [lease for lease in left if not self.abandoned_calls.has_pending(lease.key)]
         self.release(self._redis, over)
 
 
-def _each(
+def _pair_replies(
     keys: Sequence[str], reply: Sequence[bool | Exception] | Exception
 ) -> Iterator[tuple[str, bool | Exception]]:
-    """Pair leases with what a script said of each; if it failed, that is said of all."""
+    """Pair each lease with the script's reply for it; if the script failed, with its error."""
     if isinstance(reply, Exception):
         return zip(keys, repeat(reply))
     return zip(keys, reply, strict=True)

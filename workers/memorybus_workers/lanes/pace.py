@@ -33,7 +33,7 @@ class Pace:
     def __init__(
         self, clock: Clock, rate: float = 0.0, unfinished: Callable[[], int] = lambda: 0
     ) -> None:
-        """Allow one event; more are allowed after `share`.
+        """Allow one event; more are allowed after `take_share`.
 
         Args:
             clock: time.
@@ -49,11 +49,12 @@ class Pace:
         self._left = 1.0
         self._at = clock.monotonic()
 
-    def share(self, ended: Iterable[bool]) -> None:
-        """Take for each of the instance's lanes in this worker whether it has all its events.
+    def take_share(self, ended: Iterable[bool]) -> None:
+        """Take this worker's share of the rate; `ended` says of each of its lanes whether it has
+        all.
 
-        A lane that has all of its events keeps them. A count that is not fresh is therefore too
-        high, never too low, and all shares together never exceed the rate.
+        A lane that has all of its events keeps them. A stale count of unfinished lanes is therefore
+        too high, never too low, and all shares together never exceed the rate.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -67,14 +68,14 @@ class Pace:
         mine = sum(not all_there for all_there in ended)
         self._here = self._rate * mine / max(mine, self._all, 1)
 
-    def batch(self, most: int) -> int:
+    def batch_size(self, most: int) -> int:
         """Return how many events to read now, of `most` otherwise; 0 while it is too early."""
         if not self._rate:
             return most
         self._fill()
         return 0 if self._left < 1 else min(most, max(_LEAST, int(self._left)))
 
-    def taken(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    def take(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Return as many of the events that were read as may go on now, and count them."""
         if not self._rate:
             return events
@@ -85,7 +86,7 @@ class Pace:
                 self._left -= 1
         return events
 
-    def wait(self) -> float:
+    def seconds_to_wait(self) -> float:
         """Return the seconds until the next event may go on."""
         if not self._rate:
             return 0.0
@@ -102,7 +103,7 @@ class Pace:
         self._at = now
 
 
-def unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
+def count_unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
     """Count the lanes of an instance that do not have all events of its plan yet.
 
     Raises:

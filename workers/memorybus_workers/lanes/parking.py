@@ -43,7 +43,7 @@ class Failure(msgspec.Struct, frozen=True):
     last_at: int = 0
 
 
-def failure(why: str, trouble: Trouble | None, now: int, error: BaseException | None) -> Failure:
+def failure_of(why: str, trouble: Trouble | None, now: int, error: BaseException | None) -> Failure:
     """Return why an event is put aside.
 
     Args:
@@ -70,7 +70,7 @@ Refused = Callable[[LoggedEvent, str], None]
 """Is called for each event that is put aside, with the reason."""
 
 
-def _nobody(event: LoggedEvent, why: str) -> None:
+def _ignore_refusal(event: LoggedEvent, why: str) -> None:
     """Ignore it: nobody waits for it."""
 
 
@@ -89,7 +89,7 @@ class ParkedKeys:
         provider: str,
         epoch: int,
         worker: str = "",
-        refused: Refused = _nobody,
+        refused: Refused = _ignore_refusal,
         secrets: Collection[str] = frozenset(),
     ) -> None:
         """Read which keys wait.
@@ -120,7 +120,7 @@ class ParkedKeys:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        failure = self.fit(failure)
+        failure = self.mask_and_bound(failure)
         records = [
             (event.position.entry, event.envelope.key, self._record(event, failure))
             for event in events
@@ -132,16 +132,16 @@ class ParkedKeys:
         for event in events:
             self._refused(event, failure.reason)
 
-    def fit(self, failure: Failure) -> Failure:
+    def mask_and_bound(self, failure: Failure) -> Failure:
         """Return a failure as records and replies may hold it: masked and bounded."""
         reason = one_line(failure.reason, self._secrets)
         trace = mask_trace_tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: StoredLetter, event: bytes = b"") -> None:
-        """Let a dead letter go: it is applied, or discarded, which `event` tells in the log.
+        """Remove a dead letter that is applied, or discarded, which `event` records in the log.
 
-        Its key is freed with its last one. Again changes nothing.
+        The last letter of a key frees the key. A second call changes nothing.
 
         Args:
             stored: the letter.
@@ -151,7 +151,7 @@ class ParkedKeys:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        call = scripts.settle(*self._place, _place(stored), event=event)
+        call = scripts.settle(*self._place, _place_of(stored), event=event)
         if self._run(call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
@@ -168,7 +168,7 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         body = msgspec.json.encode(amendment)
-        self._run(scripts.settle(*self._place, _place(stored), amendment=body, event=event))
+        self._run(scripts.settle(*self._place, _place_of(stored), amendment=body, event=event))
 
     def _run(self, call: scripts.ScriptCall[_R | Stale]) -> _R:
         reply = scripts.run(self._redis, call)
@@ -199,5 +199,5 @@ class ParkedKeys:
         )
 
 
-def _place(stored: StoredLetter) -> tuple[str, str, str]:
+def _place_of(stored: StoredLetter) -> tuple[str, str, str]:
     return stored.id, stored.letter.entry, stored.letter.key

@@ -50,9 +50,9 @@ class StartFinder:
         known = self._known
         if 0 < point.n - known.n <= STEP_BACK:
             point = StartPoint(known.entry, known.n)  # dead letters may be lost up to there
-        if point.entry == START or self._is_there(point):
+        if point.entry == START or self._has_entry_of(point):
             return point  # at the start, or behind a gap
-        found = self._surviving(point)
+        found = self._last_surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
             "trimmed, or the store served another log; going on behind %d",
@@ -63,7 +63,7 @@ class StartFinder:
         )
         return found
 
-    def _is_there(self, point: StartPoint) -> bool:
+    def _has_entry_of(self, point: StartPoint) -> bool:
         """Say whether the history has a checkpoint's entry, and goes on behind it.
 
         A log that lost its tail gives the same numbers again. An entry that only the archive has
@@ -72,19 +72,19 @@ class StartFinder:
         if self._history.log.has_entry(self._partition, point.entry):
             return True
         sealed = self._history.has(self._partition, point.entry)
-        return sealed and not self._is_given_again(point)
+        return sealed and not self._are_numbers_given_again(point)
 
-    def _is_given_again(self, point: StartPoint) -> bool:
+    def _are_numbers_given_again(self, point: StartPoint) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
         following = self._history.next_in_log(self._partition, point.entry)
         return following is not None and following.n <= point.n
 
-    def _surviving(self, point: StartPoint) -> StartPoint:
+    def _last_surviving(self, point: StartPoint) -> StartPoint:
         """Return the last place before a checkpoint that the history still has."""
         known = self._known
         before = self._history.last_before(self._partition, point.entry)
         if before is not None and before.n < point.n:
             return StartPoint(before.entry, before.n)
-        if not self._is_given_again(point):
+        if not self._are_numbers_given_again(point):
             return point  # trimmed: what it stood for is done
         return StartPoint(START, 0) if point.n <= known.n else StartPoint(known.entry, known.n)

@@ -87,7 +87,7 @@ class LaneWindow:
         """Whether everything that was read is done."""
         return not (self._before or self._skipped)
 
-    def held(self) -> Iterator[LoggedEvent]:
+    def held_events(self) -> Iterator[LoggedEvent]:
         """Yield the open events that are held."""
         return chain.from_iterable(self._queues.values())
 
@@ -99,7 +99,7 @@ class LaneWindow:
         """Say whether an event above the checkpoint is done."""
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
-    def done(self) -> bytes:
+    def encoded_done_set(self) -> bytes:
         """Return the done-set as it is written (see `memorybus.registry.done_set`)."""
         return encode_done_set(self.n, self._done)
 
@@ -110,7 +110,7 @@ class LaneWindow:
         self._done = self._done >> n - self.n if n >= self.n else 0
         self.n = self.read_n = n
 
-    def leap(self, entry: str, n: int) -> None:
+    def skip_to(self, entry: str, n: int) -> None:
         """Count everything up to a place as done. Only while nothing is open."""
         self.jump(n)
         self.entry = self.read_entry = entry
@@ -131,13 +131,13 @@ class LaneWindow:
         elif key not in self._skipped:
             before = (self.read_entry, self.read_n)
             if len(self._queues.get(key, ())) < self.most:
-                self._stay(n, before)
+                self._keep_open(n, before)
                 self._queue(event)
             else:
                 self._skipped[key] = Skipped(n, before)
         self.read_entry, self.read_n = event.position.entry, n
 
-    def _stay(self, n: int, before: Place) -> None:
+    def _keep_open(self, n: int, before: Place) -> None:
         self._before[n] = before
         heapq.heappush(self._lows, n)
 
@@ -152,12 +152,12 @@ class LaneWindow:
 
     # -- what was skipped -------------------------------------------------------------------------
 
-    def hungry(self) -> tuple[str, Place] | None:
+    def hungry_key(self) -> tuple[str, Place] | None:
         """Return a key whose held events are done, and after which place its skipped ones are."""
         return (self._hungry[0], self._skipped[self._hungry[0]].before) if self._hungry else None
 
     def feed(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
-        """Go on with a key's skipped events, which were read after the place that `hungry` named.
+        """Go on with a key's skipped events, read after the place that `hungry_key` named.
 
         Args:
             events: what was read, in order; empty if nothing is left there.
@@ -173,19 +173,19 @@ class LaneWindow:
             if event.envelope.key == key and not self.is_done(n):
                 self._feed_one(event, place, keep=keep)
             place = (event.position.entry, n)
-        self._fed(key, place, over=not events or events[0].position.n > self.read_n)
+        self._note_fed(key, place, over=not events or events[0].position.n > self.read_n)
         self._advance()
 
     def _feed_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
         n = event.position.n
         if keep:
-            self._stay(n, before)
+            self._keep_open(n, before)
             self._queues[event.envelope.key].append(event)
             self.open += 1
         else:
             self._done |= 1 << (n - self.n - 1)
 
-    def _fed(self, key: str, place: Place, *, over: bool) -> None:
+    def _note_fed(self, key: str, place: Place, *, over: bool) -> None:
         """Note what is still skipped of a key, and whether it has events to go on with."""
         if place[1] < self.read_n and not over:
             self._skipped[key] = Skipped(place[1] + 1, place)
@@ -219,11 +219,11 @@ class LaneWindow:
     def finish(self, event: LoggedEvent) -> None:
         """Note that a taken event is done; its key's next one is ready."""
         key = event.envelope.key
-        self._pass(self._queues[key].popleft())
+        self._mark_done(self._queues[key].popleft())
         if self._queues[key]:
             self._ready.append(key)
         else:
-            self._emptied(key)
+            self._note_emptied(key)
         self._advance()
 
     def finish_first(self, events: Sequence[LoggedEvent]) -> None:
@@ -233,10 +233,10 @@ class LaneWindow:
             events: the first of their key, in order.
         """
         for event in events:
-            self._pass(self._queues[event.envelope.key].popleft())
+            self._mark_done(self._queues[event.envelope.key].popleft())
         self._advance()
 
-    def _emptied(self, key: str) -> None:
+    def _note_emptied(self, key: str) -> None:
         if key in self._skipped:
             self._hungry.append(key)
         else:
@@ -251,7 +251,7 @@ class LaneWindow:
         self._ready.remove(key)
         heapq.heappush(self._delayed, (until, key))
 
-    def waiting(self, event: LoggedEvent) -> list[LoggedEvent]:
+    def waiting_from(self, event: LoggedEvent) -> list[LoggedEvent]:
         """Return a taken event and those of its key that wait behind it."""
         return list(self._queues[event.envelope.key])
 
@@ -259,11 +259,11 @@ class LaneWindow:
         """Count a taken event and those held behind it as done: they were put aside."""
         queue = self._queues[event.envelope.key]
         while queue:
-            self._pass(queue.popleft())
-        self._emptied(event.envelope.key)
+            self._mark_done(queue.popleft())
+        self._note_emptied(event.envelope.key)
         self._advance()
 
-    def _pass(self, event: LoggedEvent) -> None:
+    def _mark_done(self, event: LoggedEvent) -> None:
         n = event.position.n
         del self._before[n]
         self._done |= 1 << (n - self.n - 1)

@@ -60,7 +60,9 @@ def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -
     return assigned
 
 
-def sole(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
+def assign_to_one(
+    owners: Mapping[int, str | None], weights: Weights, salt: str = ""
+) -> dict[int, str]:
     """Return an assignment of all lanes to one worker, for a store that takes one writer at a time.
 
     The worker that holds most lanes now gets them; among equals the heaviest, then by `salt`.
@@ -75,7 +77,7 @@ def sole(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> 
     return dict.fromkeys(sorted(owners), min(weights, key=claim))
 
 
-def wanted(
+def wanted_lanes(
     me: str,
     assigned: Mapping[int, str],
     owners: Mapping[int, str | None],

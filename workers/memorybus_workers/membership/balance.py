@@ -11,9 +11,9 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import WorkerInfo
 from redis import Redis
 
-from memorybus_workers.hosting.served import Served
+from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.leases import Leases
-from memorybus_workers.membership.assignment import assign, sole, wanted
+from memorybus_workers.membership.assignment import assign, assign_to_one, wanted_lanes
 
 _log = logging.getLogger("memorybus")
 
@@ -29,7 +29,7 @@ _NEVER_ENDS = -1
 """What the server says of a key without a time to live."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class LaneLease(msgspec.Struct, frozen=True):
     """A lane's lease: whose it is, for how many seconds it runs, and whether it is one of ours."""
 
     worker: str | None
@@ -56,7 +56,7 @@ class Balance:
     """
 
     def __init__(
-        self, settings: Settings, clock: Clock, worker: str, served: Served, leases: Leases
+        self, settings: Settings, clock: Clock, worker: str, served: ServedInstances, leases: Leases
     ) -> None:
         """See nothing yet."""
         self._settings = settings
@@ -87,24 +87,24 @@ class Balance:
         Raises:
             redis.RedisError: Redis is away.
         """
-        held = self._leases(redis, list(names))
-        self._name_foreign(held)
+        held = self._read_leases(redis, list(names))
+        self._log_foreign(held)
         free = self._free_since.items()
         self._free_since = {lane: since for lane, since in free if lane[0] in names}
-        return {name: self._wanted(redis, name, held[name], alive) for name in names}
+        return {name: self._wanted_lanes(redis, name, held[name], alive) for name in names}
 
-    def _wanted(
-        self, redis: Redis, name: str, held: Mapping[int, Held], alive: Sequence[WorkerInfo]
+    def _wanted_lanes(
+        self, redis: Redis, name: str, held: Mapping[int, LaneLease], alive: Sequence[WorkerInfo]
     ) -> frozenset[int]:
         owners = self._owners(redis, name, held)
         weights = {one.id: one.capacity for one in alive if name in one.ready}
         local = self._served.infos[name].placement == "local"
-        assigned = (sole if local else assign)(owners, weights, name)
-        deserted = self._deserted(name, owners)
+        assigned = (assign_to_one if local else assign)(owners, weights, name)
+        deserted = self._find_deserted(name, owners)
         reserved = {p for p, owner in owners.items() if owner not in (None, self._worker)}
-        return wanted(self._worker, assigned, owners, deserted, reserved)
+        return wanted_lanes(self._worker, assigned, owners, deserted, reserved)
 
-    def _leases(self, redis: Redis, names: list[str]) -> dict[str, dict[int, Held]]:
+    def _read_leases(self, redis: Redis, names: list[str]) -> dict[str, dict[int, LaneLease]]:
         partitions = range(self._settings.partitions)
         with redis.pipeline(transaction=False) as pipe:
             for name in names:
@@ -113,10 +113,11 @@ class Balance:
                     pipe.pttl(self._keys.lease(partition, name))
             replies = iter(pipe.execute(raise_on_error=False))
         return {
-            name: {p: _held(next(replies), next(replies)) for p in partitions} for name in names
+            name: {p: _parse_lease(next(replies), next(replies)) for p in partitions}
+            for name in names
         }
 
-    def _name_foreign(self, held: Mapping[str, Mapping[int, Held]]) -> None:
+    def _log_foreign(self, held: Mapping[str, Mapping[int, LaneLease]]) -> None:
         """Log once each lease that no worker wrote: while it is there, its lane stands still."""
         found = {
             self._keys.lease(partition, name)
@@ -128,7 +129,7 @@ class Balance:
             _log.error("a lane stands still: %s", foreign_key_error(key))
         self._foreign = found
 
-    def _deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
+    def _find_deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
         now = self._clock.monotonic()
         for partition, owner in owners.items():
             if owner is None:
@@ -137,7 +138,9 @@ class Balance:
                 self._free_since.pop((name, partition), None)
         return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED}
 
-    def _owners(self, redis: Redis, name: str, held: Mapping[int, Held]) -> dict[int, str | None]:
+    def _owners(
+        self, redis: Redis, name: str, held: Mapping[int, LaneLease]
+    ) -> dict[int, str | None]:
         """Return the owner of each lane: whose lease runs, or should still run by our own clock.
 
         A lease that ended before its time was given up in good order, which its lane notes. Or the
@@ -155,10 +158,10 @@ class Balance:
                 ours[partition] = self._worker
             elif last is not None and last.until > now:
                 gone[partition] = last.worker
-        working = self._unreleased(redis, name, gone) | ours
+        working = self._read_unreleased(redis, name, gone) | ours
         return {p: one.worker or working.get(p) for p, one in held.items()}
 
-    def _unreleased(self, redis: Redis, name: str, gone: Mapping[int, str]) -> dict[int, str]:
+    def _read_unreleased(self, redis: Redis, name: str, gone: Mapping[int, str]) -> dict[int, str]:
         """Return those of some lanes that their owners have not given up."""
         if not gone:
             return {}
@@ -170,10 +173,10 @@ class Balance:
         return {p: worker for (p, worker), owner in known if owner == worker.encode()}
 
 
-def _held(lease: object, left: object) -> Held:
+def _parse_lease(lease: object, left: object) -> LaneLease:
     """Read a lease, `epoch:worker`, and its time; a key of another type is nobody's."""
     if not isinstance(lease, bytes):
-        return Held(None, 0.0)
+        return LaneLease(None, 0.0)
     epoch, _, worker = lease.decode("utf-8", "replace").partition(":")
     ends = left if isinstance(left, int) else 0
-    return Held(worker, max(0, ends) / 1000, epoch.isdecimal() and ends != _NEVER_ENDS)
+    return LaneLease(worker, max(0, ends) / 1000, epoch.isdecimal() and ends != _NEVER_ENDS)

@@ -19,7 +19,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.hosting.hosts import Hosts
-from memorybus_workers.hosting.served import Served
+from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.context import Role
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.balance import Balance
@@ -70,7 +70,7 @@ class Presence:
         settings: Settings,
         clock: Clock,
         worker: str,
-        served: Served,
+        served: ServedInstances,
         jobs: int,
         redis: Redis,
         leases: Leases,
@@ -114,30 +114,32 @@ class Presence:
         self._served.look()
         self._roster.register(self._served.infos, self._served.tools)
         self._registered = set(self._served.infos)
-        if self._local:
+        if self._local_instances:
             self._here = local_home(self._settings)
-            for name in self._local:
+            for name in self._local_instances:
                 self._homes.claim(name, self._here)
         self._find_homes()
 
     @property
-    def _local(self) -> list[str]:
+    def _local_instances(self) -> list[str]:
         """The instances whose state lies on one host."""
         return [name for name, info in self._served.infos.items() if info.placement == "local"]
 
-    def at_home(self) -> list[str]:
+    def instances_at_home(self) -> list[str]:
         """Return the instances that this worker can serve: those whose home is not elsewhere."""
         here = [name for name in self._served.infos if name not in self._elsewhere]
         return [name for name in here if self._served.provider_of(name) not in self.given_up]
 
-    def recalled(self) -> list[str]:
-        """Return those of them of which recalls are asked by their names: no copies."""
-        return [name for name in self.at_home() if not self._served.copies_only(name)]
+    def recalled_instances(self) -> list[str]:
+        """Return the instances at home that recalls ask by name, which copies are not."""
+        return [name for name in self.instances_at_home() if not self._served.is_copy(name)]
 
     def roles(self) -> dict[str, Role]:
         """Return how each of them is run now; what has nothing to do any more is left out."""
         return {
-            name: self._served.roles[name] for name in self.at_home() if name in self._served.roles
+            name: self._served.roles[name]
+            for name in self.instances_at_home()
+            if name in self._served.roles
         }
 
     @property
@@ -156,12 +158,12 @@ class Presence:
             ForeignKey: a key is not ours.
             redis.RedisError: Redis is away.
         """
-        home = self.at_home()
+        home = self.instances_at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
         if self._clock.monotonic() >= self._beat_at:
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
             self._beat(ready, hosts)
-            hosts.redo(self._served.redo)
+            hosts.request_redo(self._served.redo)
             hosts.retry_now(self._served.retries)
             self._served.retries.clear()
         elif self._served.hurried:
@@ -169,13 +171,13 @@ class Presence:
         if self._clock.monotonic() < self._look_at:
             return
         ready = [name for name in ready if name in self._served.infos]  # the beat may have shown
-        wanted = self._wanted(ready)
+        wanted = self._wanted_lanes(ready)
         for host in hosts.all:
             current = hosts.is_current(host.name, self._served.roles.get(host.name))
             at_rest = host.name in self._served.held or not current
-            host.want(frozenset() if at_rest else wanted.get(host.name, frozenset()))
+            host.assign_lanes(frozenset() if at_rest else wanted.get(host.name, frozenset()))
 
-    def _wanted(self, ready: Sequence[str]) -> Mapping[str, frozenset[int]]:
+    def _wanted_lanes(self, ready: Sequence[str]) -> Mapping[str, frozenset[int]]:
         """Return the lanes that we shall have, by provider.
 
         While we are alone and own them all, nothing moves until a beat shows another worker, or
@@ -208,7 +210,7 @@ class Presence:
             lanes=self._leases.count(),
             jobs=self._jobs,
             # What is about to end counts as served: nobody may clear it away yet.
-            providers=tuple(dict.fromkeys([*self.at_home(), *sorted(hosts.names)])),
+            providers=tuple(dict.fromkeys([*self.instances_at_home(), *sorted(hosts.names)])),
             heartbeat_at=0,
             capacity=self._settings.capacity,
             ready=tuple(ready),
@@ -220,14 +222,14 @@ class Presence:
             rates=self._rates.note(self._clock.monotonic(), self._work.totals()),
             spool=self.spool,
         )
-        self._hear(self._roster.beat(info))
+        self._note_heartbeats(self._roster.beat(info))
         self._beats += 1
         if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
             self._roster.register(self._served.infos, self._served.tools)
             self._registered = set(self._served.infos)
         self._find_homes()
 
-    def _hear(self, workers: Sequence[WorkerInfo]) -> None:
+    def _note_heartbeats(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
         self._heartbeats.note(workers, now_ms)
         self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, _FORGOTTEN)))
@@ -235,7 +237,7 @@ class Presence:
         self.alive = [one for one in workers if one not in silent]
 
     def _find_homes(self) -> None:
-        if self._here is None and self._local:
+        if self._here is None and self._local_instances:
             self._here = local_home(self._settings)
         if self._here is None:
             return
@@ -262,7 +264,7 @@ class Presence:
         lost = [name for name in self._elsewhere if name not in known]
         self._homeless = {name: self._homeless.get(name, 0) + 1 for name in lost}
         self._patient = {name for name, beats in self._homeless.items() if beats <= _PATIENCE}
-        return [name for name in self._local if name not in self._patient]
+        return [name for name in self._local_instances if name not in self._patient]
 
     def leave(self) -> None:
         """Say that this worker ends; without Redis, its silence says so."""

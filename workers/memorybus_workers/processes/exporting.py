@@ -44,7 +44,7 @@ _FLUSH = 2.0
 """Seconds that the end of a process waits for its last spans to go out."""
 
 
-class Seldom(logging.Filter):
+class RareLinesFilter(logging.Filter):
     """Lets a line of a logger pass now and then.
 
     Args:
@@ -67,12 +67,12 @@ class Seldom(logging.Filter):
 
 
 @contextmanager
-def exporting() -> Iterator[None]:
+def export_spans() -> Iterator[None]:
     """Export this process's spans until the block ends, if its environment names a collector.
 
-    What hinders it is logged, and hinders nothing else: the variables may be meant for others.
+    A problem with it is logged and stops nothing else: the variables may be meant for others.
     """
-    provider = _provider() if _is_wanted() else None
+    provider = _set_up_provider() if _is_wanted() else None
     try:
         yield
     finally:
@@ -85,25 +85,25 @@ def exporting() -> Iterator[None]:
 def _is_wanted() -> bool:
     off = read_variable("OTEL_SDK_DISABLED").strip().lower() == "true"
     exporter = read_variable("OTEL_TRACES_EXPORTER") or "otlp"
-    return bool(_first(_ENDPOINTS)) and not off and exporter == "otlp"
+    return bool(_first_set(_ENDPOINTS)) and not off and exporter == "otlp"
 
 
-def _first(names: tuple[str, ...]) -> str:
+def _first_set(names: tuple[str, ...]) -> str:
     return next(filter(None, map(read_variable, names)), "")
 
 
-def _provider() -> TracerProvider | None:
+def _set_up_provider() -> TracerProvider | None:
     """Give this process a provider of tracers; None if it has one, or cannot."""
-    protocol = _first(_PROTOCOLS) or "http/protobuf"
+    protocol = _first_set(_PROTOCOLS) or "http/protobuf"
     try:
         from opentelemetry import trace
 
-        from memorybus_workers.processes.sampling import provider_of
+        from memorybus_workers.processes.sampling import tracer_provider_for
 
         if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             return None
         module, logger = _EXPORTERS[protocol]
-        provider = provider_of(import_module(module).OTLPSpanExporter())
+        provider = tracer_provider_for(import_module(module).OTLPSpanExporter())
     except KeyError:
         known = " or ".join(_EXPORTERS)
         _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
@@ -112,6 +112,6 @@ def _provider() -> TracerProvider | None:
         what = "opentelemetry-exporter-otlp-proto-grpc" if protocol == "grpc" else "memorybus[otel]"
         _log.warning("no traces: %s; install it with: pip install '%s'", error, what)
         return None
-    logging.getLogger(logger).addFilter(Seldom(SYSTEM))
+    logging.getLogger(logger).addFilter(RareLinesFilter(SYSTEM))
     trace.set_tracer_provider(provider)
     return provider

@@ -25,7 +25,7 @@ _BIG = 128 << 10
 """Bytes from which a block gets a mapping of its own: glibc's first value, which it would raise."""
 
 
-def hold_together() -> bool:
+def share_one_heap() -> bool:
     """Let all threads share one heap, and map large blocks apart; call it before threads start.
 
     By default glibc gives each thread a heap with holes of its own, and raises the size from which
@@ -42,7 +42,7 @@ def hold_together() -> bool:
     return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _BIG))
 
 
-def keep_for_good() -> None:
+def freeze_heap() -> None:
     """Spare what is there now from garbage collection, and collect more seldom; for a new worker.
 
     What is there is modules and what they made, and stays. A batch makes hundreds of objects that
@@ -53,7 +53,7 @@ def keep_for_good() -> None:
     gc.set_threshold(_YOUNG)
 
 
-def trimmer() -> Callable[[], None]:
+def find_trimmer() -> Callable[[], None]:
     """Return a function that gives memory back; it does nothing without ``malloc_trim``."""
     try:
         trim = ctypes.CDLL(None).malloc_trim

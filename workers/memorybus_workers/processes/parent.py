@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 
-def when_parent_ends(tell: Callable[[], None]) -> None:
+def call_when_parent_ends(tell: Callable[[], None]) -> None:
     """Call `tell` once, from a thread, when our standard input ends.
 
     The other end of that pipe is held by the process that started us, and closed by the kernel

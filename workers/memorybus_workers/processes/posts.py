@@ -11,7 +11,7 @@ import msgspec
 from memorybus.processes.commands import module_command
 
 
-class Post(msgspec.Struct, frozen=True):
+class WorkerPlan(msgspec.Struct, frozen=True):
     """The place of one worker process.
 
     Attributes:
@@ -25,7 +25,7 @@ class Post(msgspec.Struct, frozen=True):
     jobs: int
 
 
-def shares(jobs: int, processes: int) -> list[int]:
+def spread_jobs(jobs: int, processes: int) -> list[int]:
     """Return how many recall processes each worker runs: `jobs` in all, spread evenly.
 
     Spread, because the death of one worker then leaves the others' recall processes at work.
@@ -34,17 +34,19 @@ def shares(jobs: int, processes: int) -> list[int]:
     return [each + (number < more) for number in range(processes)]
 
 
-def posts(
+def plan_workers(
     providers: Sequence[str], apart: Collection[str], processes: int, jobs: int
-) -> list[Post]:
+) -> list[WorkerPlan]:
     """Return the places: `processes` for those that share, and one for each that is set apart."""
     together = tuple(name for name in providers if name not in apart)
     shared = [
-        Post(f"worker process {number} of {processes}", together, share)
-        for number, share in enumerate(shares(jobs, processes), 1)
+        WorkerPlan(f"worker process {number} of {processes}", together, share)
+        for number, share in enumerate(spread_jobs(jobs, processes), 1)
     ]
     own = [
-        Post(f"the worker process of {name}", (name,), jobs) for name in providers if name in apart
+        WorkerPlan(f"the worker process of {name}", (name,), jobs)
+        for name in providers
+        if name in apart
     ]
     return shared + own
 
@@ -68,7 +70,7 @@ def set_apart(
     return apart
 
 
-def command(post: Post, providers: Sequence[str], mark: str) -> list[str]:
+def worker_command(post: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:
     """Return the command line of one worker.
 
     Args:

@@ -14,10 +14,11 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
+from memorybus.processes.lean import load_redis
 
-from memorybus_workers.processes.exporting import exporting
-from memorybus_workers.processes.heap import keep_for_good
-from memorybus_workers.processes.parent import when_parent_ends
+from memorybus_workers.processes.exporting import export_spans
+from memorybus_workers.processes.heap import freeze_heap
+from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -29,7 +30,7 @@ _LEASES = (
 )
 
 
-def say(line: dict[str, Any]) -> None:
+def print_json_line(line: dict[str, Any]) -> None:
     """Print one JSON line on stdout; a reader that has gone is no reason to fail."""
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")
@@ -47,7 +48,7 @@ class OrderlyEnd:
         at_once: what remains to be done before this process ends at once.
         reserve: seconds more than `grace`, for a process that waits for others with the same one.
         clock: time.
-        leave: ends the process without any more ado.
+        leave: ends the process at once.
     """
 
     def __init__(
@@ -74,14 +75,14 @@ class OrderlyEnd:
     def install(self) -> None:
         """Listen to SIGTERM and SIGINT."""
         for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: self.tell())
+            signal.signal(name, lambda *_: self.request())
 
-    def tell(self) -> None:
+    def request(self) -> None:
         """Tell the process to end; the second time, at once."""
         self._words.put(True)
         self._told.set()
 
-    def orphaned(self) -> None:
+    def request_as_orphan(self) -> None:
         """Tell the process to end in order, however often: who started it has gone."""
         self._words.put(False)
         self._told.set()
@@ -94,13 +95,15 @@ class OrderlyEnd:
         )
         self._stop()
         # Said first: once all has ended, the main thread may leave before we do.
-        last_words = threading.Thread(target=self._explain, args=(self._why(),), daemon=True)
+        last_words = threading.Thread(
+            target=self._log_reason, args=(self._wait_for_reason(),), daemon=True
+        )
         last_words.start()
         last_words.join(_LAST_WORDS)  # nobody may read our log any more
         self._at_once()
         self._leave(FAILED)
 
-    def _why(self) -> str:
+    def _wait_for_reason(self) -> str:
         """Wait for the second word, or for the end of the time; return which it was."""
         deadline = self._clock.monotonic() + self._settings.grace + self._reserve
         while (left := deadline - self._clock.monotonic()) > 0:
@@ -110,17 +113,17 @@ class OrderlyEnd:
                     return "told to end a second time"
         return f"not ended within {self._settings.grace:g} s"
 
-    def _explain(self, why: str) -> None:
+    def _log_reason(self, why: str) -> None:
         _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)
 
 
-def _say_apart(provider: str) -> None:
-    say({"apart": provider})
+def _report_apart(provider: str) -> None:
+    print_json_line({"apart": provider})
 
 
-def _ready(name: str) -> None:
-    keep_for_good()
-    say({"ready": True, "worker": name})
+def _report_ready(name: str) -> None:
+    freeze_heap()
+    print_json_line({"ready": True, "worker": name})
 
 
 def run_worker(
@@ -148,14 +151,15 @@ def run_worker(
         MemoryBusError: see `Worker.run`.
     """
     # Here, since a supervisor has no use for it, and starts faster without.
+    load_redis()
     from memorybus_workers.processes.worker import Worker
 
-    give_up = _say_apart if with_parent else None
+    give_up = _report_apart if with_parent else None
     worker = Worker(settings, providers, jobs, mark=mark, only=only, among=among, give_up=give_up)
     ending = OrderlyEnd(settings, worker.stop)
     ending.install()
     if with_parent:
-        when_parent_ends(ending.orphaned)
-    with exporting():
-        worker.run(_ready)
+        call_when_parent_ends(ending.request_as_orphan)
+    with export_spans():
+        worker.run(_report_ready)
     return FAILED if worker.failed else 0

@@ -9,7 +9,7 @@ SILENT = 30.0
 
 
 class Pulse:
-    """Knows what a process was last heard of itself; any thread may ask.
+    """Knows when the main loop of this process last turned; any thread may ask.
 
     Args:
         clock: time.
@@ -21,15 +21,15 @@ class Pulse:
         self._heard = clock.monotonic()
         self._ready = threading.Event()
 
-    def ready(self) -> None:
+    def note_ready(self) -> None:
         """Note that all has started."""
         self._ready.set()
 
-    def alive(self) -> None:
+    def note_turn(self) -> None:
         """Note a turn of the loop."""
         self._heard = self._clock.monotonic()
 
-    def stopping(self) -> None:
+    def note_end(self) -> None:
         """Note that the end has begun."""
         self._ready.clear()
 

@@ -34,7 +34,7 @@ _LONGEST_PAUSE = 5.0
 """Seconds: a session waits for its answer meanwhile."""
 
 
-class _Recalling:
+class _ProviderRecalls:
     """One provider's recall processes, once somebody has asked for a recall."""
 
     def __init__(self, provider: str, keepers: Sequence[Keeper]) -> None:
@@ -75,7 +75,7 @@ class RecallProcesses:
         self._news = news
         self._alert_until = float("-inf")
         self._providers: Sequence[str] = ()
-        self._recalling: list[_Recalling] = []
+        self._recalling: list[_ProviderRecalls] = []
         self._demand = RecallDemand(settings)
         self._unseen = RateLimitedWarning("requests for recalls cannot be seen: %s", clock)
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class RecallProcesses:
             gone = [one for one in self._recalling if one.provider not in providers]
             self._recalling = [one for one in self._recalling if one not in gone]
             self._providers = tuple(providers)
-        self._end(gone)
+        self._end_processes(gone)
 
     def look(self) -> None:
         """Start what is asked for, and start those that died again.
@@ -112,15 +112,15 @@ class RecallProcesses:
     def _begin(self, name: str) -> None:
         with self._lock:
             if name in self._providers:
-                begun = _Recalling(name, self._keepers(name))
+                begun = _ProviderRecalls(name, self._make_keepers(name))
                 begun.look()
                 self._recalling.append(begun)
 
-    def _keepers(self, name: str) -> list[Keeper]:
-        start = partial(self._started, name)
+    def _make_keepers(self, name: str) -> list[Keeper]:
+        start = partial(self._start_process, name)
         return [Keeper(start, self._clock, _LONGEST_PAUSE) for _ in range(self._count)]
 
-    def _started(self, name: str) -> ChildProcess:
+    def _start_process(self, name: str) -> ChildProcess:
         command = module_command("memorybus_workers", "jobs", "--providers", name)
         return ChildProcess(command, self._environ, _STOP, quiet=True)
 
@@ -133,7 +133,7 @@ class RecallProcesses:
         self.serve(())
         self._demand.close()
 
-    def _end(self, gone: Iterable[_Recalling]) -> None:
+    def _end_processes(self, gone: Iterable[_ProviderRecalls]) -> None:
         children = [keeper.child for one in gone for keeper in one.keepers]
         running = [child for child in children if child is not None]
         for child in running:

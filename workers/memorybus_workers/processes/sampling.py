@@ -18,7 +18,7 @@ from opentelemetry.util.types import Attributes
 _SERVICE = "memorybus-worker"
 
 
-def provider_of(exporter: SpanExporter) -> TracerProvider:
+def tracer_provider_for(exporter: SpanExporter) -> TracerProvider:
     """Return a provider whose spans go to an exporter; everything else as ``OTEL_…`` says."""
     ours = Resource.create({SERVICE_NAME: _SERVICE})
     provider = TracerProvider(

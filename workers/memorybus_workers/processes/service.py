@@ -32,22 +32,22 @@ class ServiceManager:
         ours = watched in ("", str(os.getpid())) and every.isdigit()
         return cls(read_variable("NOTIFY_SOCKET"), int(every) / 1e6 if ours else 0.0, clock)
 
-    def ready(self) -> None:
+    def note_ready(self) -> None:
         """Say that the service works."""
-        self._tell("READY=1")
+        self._send("READY=1")
 
-    def stopping(self) -> None:
+    def note_end(self) -> None:
         """Say that it ends."""
-        self._tell("STOPPING=1")
+        self._send("STOPPING=1")
 
-    def alive(self) -> None:
+    def note_turn(self) -> None:
         """Say that it lives, if it is time: who does not say so in time is started again."""
         now = self._clock.monotonic()
         if self._pause and now >= self._next:
             self._next = now + self._pause
-            self._tell("WATCHDOG=1")
+            self._send("WATCHDOG=1")
 
-    def _tell(self, what: str) -> None:
+    def _send(self, what: str) -> None:
         """Send it; a manager that does not listen is no reason to fail."""
         if not self._address:
             return

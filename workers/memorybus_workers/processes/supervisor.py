@@ -19,9 +19,9 @@ from memorybus.ids import new_mark
 from memorybus.processes.child import ChildProcess, start_child, wait_for_any
 from memorybus.processes.keeper import Death, Keeper
 
-from memorybus_workers.processes.parent import when_parent_ends
-from memorybus_workers.processes.posts import command, posts, set_apart
-from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
+from memorybus_workers.processes.parent import call_when_parent_ends
+from memorybus_workers.processes.posts import plan_workers, set_apart, worker_command
+from memorybus_workers.processes.process import FAILED, OrderlyEnd, print_json_line
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
 
@@ -46,15 +46,15 @@ Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
 """The command line of each place, by its name, when some providers are apart."""
 
 
-def fatal(code: int, why: Exception | None) -> MemoryBusError | None:
-    """Return why a worker's end ends them all; None if another may take its place (pure)."""
+def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
+    """Return why one worker's end ends all of them; None if another may take its place (pure)."""
     if why is None and code == MISCONFIGURED:
         return ConfigError("a worker process ended with exit code 2; it said why above")
     return why if isinstance(why, HOPELESS) else None
 
 
-class Seat:
-    """The place of one worker: the process in it, and those that it replaces.
+class SupervisedWorker:
+    """One worker as its supervisor sees it: its process, and those that this one replaces.
 
     Attributes:
         worker: the id of a worker that is ready; empty if there is none.
@@ -64,7 +64,7 @@ class Seat:
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
-        """Leave it empty; the first `watch` fills it."""
+        """Start no process; the first `watch` does."""
         self.worker = ""
         self.leaving: list[ChildProcess] = []
         self._name = name
@@ -108,16 +108,16 @@ class Seat:
             The providers that have shown that they end their processes.
 
         Raises:
-            MemoryBusError: it ended of something that the next one would end of, too.
+            MemoryBusError: it ended for a reason for which the next one would end, too.
         """
         death = self._keeper.look()
-        shown = self._heard(death.child if death else self._keeper.child)
+        shown = self._read_reports(death.child if death else self._keeper.child)
         if death is not None:
-            shown |= self._cleared_up(death)
-        self._see_off()
+            shown |= self._clear_up(death)
+        self._end_replaced()
         return shown
 
-    def _heard(self, process: ChildProcess | None) -> set[str]:
+    def _read_reports(self, process: ChildProcess | None) -> set[str]:
         """Take in what a process reports; return the providers that it gives up."""
         apart: set[str] = set()
         for report in process.reports() if process else ():
@@ -126,35 +126,35 @@ class Seat:
                 apart.add(str(report["apart"]))
         return apart
 
-    def _cleared_up(self, death: Death) -> set[str]:
+    def _clear_up(self, death: Death) -> set[str]:
         self.worker = ""
-        reason = fatal(death.code, death.why)
+        reason = fatal_error(death.code, death.why)
         if reason is not None:
             raise reason  # it gave its lanes up itself
-        shown = self._bury(death.child) if death.child else set()
+        shown = self._reclaim_lanes(death.child) if death.child else set()
         _log.warning("%s %s; another starts in %g s", self._name, death, death.delay)
         return shown
 
-    def _bury(self, ended: ChildProcess) -> set[str]:
+    def _reclaim_lanes(self, ended: ChildProcess) -> set[str]:
         # Imported here: the Redis client is most of what a supervisor would weigh.
         from memorybus.registry.reclaim import reclaim_lanes
         from memorybus.registry.roster import worker_id
 
         return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
 
-    def _see_off(self) -> None:
-        """Tell those to end that are replaced now; force those that do not."""
+    def _end_replaced(self) -> None:
+        """Tell processes to end that are replaced now; kill those that do not."""
         for process in self.leaving[:]:
             code = process.listen()
             if code is not None:
                 self.leaving.remove(process)
                 process.close()
                 if code:  # it has not given up its lanes in good order
-                    self._bury(process)
+                    self._reclaim_lanes(process)
             elif self.worker:
-                self._hurry(process)
+                self._press_to_end(process)
 
-    def _hurry(self, process: ChildProcess) -> None:
+    def _press_to_end(self, process: ChildProcess) -> None:
         now = self._clock.monotonic()
         if process.pid not in self._told:
             self._told[process.pid] = now
@@ -174,7 +174,7 @@ class Supervisor:
         clock: time.
 
     Attributes:
-        ready: what the line that says that all are ready tells besides.
+        ready: further fields of the line that says that all are ready.
     """
 
     def __init__(
@@ -194,11 +194,11 @@ class Supervisor:
         self._stop = threading.Event()
         self._wakes, self._wake = os.pipe()
         self._apart: frozenset[str] = frozenset()
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[str, SupervisedWorker] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
         self.pulse = Pulse(clock)
-        self._told = (ServiceManager.of_environment(clock), self.pulse)
+        self._listeners = (ServiceManager.of_environment(clock), self.pulse)
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -210,13 +210,13 @@ class Supervisor:
         try:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
-                ready = ready or self._said_ready()
-                for one in self._told:
-                    one.alive()
+                ready = ready or self._announce_if_ready()
+                for one in self._listeners:
+                    one.note_turn()
                 self._rest()
         finally:
-            for one in self._told:
-                one.stopping()
+            for one in self._listeners:
+                one.note_end()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -231,7 +231,7 @@ class Supervisor:
         os.write(self._wake, b".")
 
     def end_at_once(self) -> None:
-        """Pass a second word on, and end by force who does not hear it."""
+        """Pass the second signal on, and kill the processes that do not end."""
         running = self._running()
         for process in running:
             process.interrupt()
@@ -254,15 +254,17 @@ class Supervisor:
             if name in self._seats:
                 self._seats[name].serve(words)
             else:
-                self._seats[name] = Seat(name, words, self._settings, self._clock, self._mark)
+                self._seats[name] = SupervisedWorker(
+                    name, words, self._settings, self._clock, self._mark
+                )
 
-    def _said_ready(self) -> bool:
+    def _announce_if_ready(self) -> bool:
         workers = [seat.worker for seat in self._seats.values()]
         if not all(workers):
             return False
-        say({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
-        for one in self._told:
-            one.ready()
+        print_json_line({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
+        for one in self._listeners:
+            one.note_ready()
         return True
 
     def _running(self) -> list[ChildProcess]:
@@ -303,22 +305,22 @@ def run_supervisor(
     mark = mark or new_mark()
 
     def commands(apart: frozenset[str]) -> dict[str, list[str]]:
-        there = posts(providers, apart, processes, jobs)
-        return {post.name: command(post, providers, mark) for post in there}
+        there = plan_workers(providers, apart, processes, jobs)
+        return {post.name: worker_command(post, providers, mark) for post in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
     ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
     ending.install()
     if with_parent:
-        when_parent_ends(ending.orphaned)
-    with _told(settings), _served(settings, metrics, supervisor.pulse) as where:
+        call_when_parent_ends(ending.request_as_orphan)
+    with _notifying(settings), _serving_metrics(settings, metrics, supervisor.pulse) as where:
         supervisor.ready = {"metrics": where} if where else {}
         return supervisor.run()
 
 
 @contextmanager
-def _told(settings: Settings) -> Iterator[None]:
-    """Have people told of findings, if the settings name any way."""
+def _notifying(settings: Settings) -> Iterator[None]:
+    """Notify people of findings, if the settings name a channel for that."""
     if not settings.notify.channels:
         yield
         return
@@ -330,7 +332,7 @@ def _told(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def _served(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
+def _serving_metrics(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
     """Serve metrics, if an address is given; yield where."""
     if not metrics:
         yield ""

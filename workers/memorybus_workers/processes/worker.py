@@ -32,17 +32,17 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import Archiver
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
-from memorybus_workers.hosting.drop import clear
+from memorybus_workers.hosting.drop import remove_dropped
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts
-from memorybus_workers.hosting.instances import make
-from memorybus_workers.hosting.served import Served
+from memorybus_workers.hosting.instances import make_instance
+from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.context import WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 from memorybus_workers.membership.presence import Presence
-from memorybus_workers.processes.heap import Heap, trimmer
+from memorybus_workers.processes.heap import Heap, find_trimmer
 from memorybus_workers.processes.recall_processes import RecallProcesses
 from memorybus_workers.watch.tail import Tail
 from memorybus_workers.watch.watch import LogWatch
@@ -126,11 +126,13 @@ class Worker:
             WrongPartitionCount, UnsafeRedis, AccessDenied: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
-        configured = {name: make(self._settings, name, self._clock) for name in self._providers}
-        server = self._opened_log()
+        configured = {
+            name: make_instance(self._settings, name, self._clock) for name in self._providers
+        }
+        server = self._wait_for_log()
         if server is None:
             return
-        self._served = Served(
+        self._served = ServedInstances(
             self._settings, self._clock, self._redis, configured, self._among, self._only
         )
         self._presence = Presence(
@@ -155,11 +157,11 @@ class Worker:
             self._start(tail)
             if on_ready is not None:
                 on_ready(self.id)
-            self._keep()
+            self._keep_watch()
         finally:
             self._end(tail)
 
-    def _opened_log(self) -> Server | None:
+    def _wait_for_log(self) -> Server | None:
         """Wait for Redis, however long; None if the worker is stopped before.
 
         Raises:
@@ -200,15 +202,15 @@ class Worker:
         self._serve_at_home()
         self._children.start()
         tail.start()
-        self._await(ProviderHost.wait_opened)
+        self._wait_for_hosts(ProviderHost.wait_opened)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
             self._presence.look(self._hosts)
-            self._await(ProviderHost.wait_ready)
+            self._wait_for_hosts(ProviderHost.wait_ready)
         self._log_watch.look(self._redis)
         if not self._only:
             self._archiver.start()
 
-    def _await(self, there: Callable[[ProviderHost, float], bool]) -> None:
+    def _wait_for_hosts(self, there: Callable[[ProviderHost, float], bool]) -> None:
         """Wait until all hosts are there, or have failed; what hangs is replaced meanwhile."""
         until = self._clock.monotonic() + _READY
         while not self._stop.is_set() and self._clock.monotonic() < until:
@@ -218,7 +220,7 @@ class Worker:
 
     def _serve_at_home(self) -> None:
         """Serve the instances whose home is here, and no others: a home may move while we work."""
-        recalled = self._presence.recalled()
+        recalled = self._presence.recalled_instances()
         if recalled != self._recalled:
             self._children.serve(recalled)
             self._recalled = recalled
@@ -226,14 +228,14 @@ class Worker:
 
     def _clear_dropped(self) -> None:
         running, alive = self._hosts.names, self._presence.alive
-        clear(self._settings, self._redis, self._served.dropped, running, alive)
+        remove_dropped(self._settings, self._redis, self._served.dropped, running, alive)
 
     # -- keeping ----------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
-        adopter = threading.Thread(target=self._adopt, name="memorybus-adopter", daemon=True)
+    def _keep_watch(self) -> None:
+        adopter = threading.Thread(target=self._adopt_spools, name="memorybus-adopter", daemon=True)
         adopter.start()
-        heap = Heap(self._clock, trimmer())
+        heap = Heap(self._clock, find_trimmer())
         while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
@@ -251,9 +253,9 @@ class Worker:
             provider = self._served.provider_of(name)
             if provider not in self._presence.given_up:
                 _log.error("%s", error)
-                self._leave(provider)
+                self._give_up_provider(provider)
 
-    def _leave(self, provider: str) -> None:
+    def _give_up_provider(self, provider: str) -> None:
         """Serve a provider no more whose calls hang; end if we served nothing else."""
         self._presence.given_up.add(provider)
         if self._give_up is not None and set(self._providers) > self._presence.given_up:
@@ -262,7 +264,7 @@ class Worker:
             self.failed = True
             self.stop()
 
-    def _adopt(self) -> None:
+    def _adopt_spools(self) -> None:
         """Send what agents of this host left in their spools when they died."""
         settings = self._settings
         files = SpoolFiles.from_settings(settings, new_id, self._clock)

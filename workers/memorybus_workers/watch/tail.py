@@ -76,10 +76,10 @@ class Tail:
                 if failures == 0 and not self._stop.is_set():
                     known = None if isinstance(error, LogError) else error
                     _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
-                self._tell_blindly(backoff(failures, self._rng))
+                self._announce_blindly(backoff(failures, self._rng))
                 failures += 1
 
-    def _tell_blindly(self, seconds: float) -> None:
+    def _announce_blindly(self, seconds: float) -> None:
         """Let all lanes look by themselves for so long, since nobody knows which have news."""
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""A worker's watch over the log: what is lost, and what will be, is told within seconds.
+"""A worker's watch over the log: what is lost, or will be, is logged within seconds.
 
 Every look is judged by itself (`memorybus.health.log_health`). The watch adds what only memory can
 tell: that the log is not the one it was, or went back behind what producers may have forgotten.
@@ -41,7 +41,7 @@ REMIND = 60.0
 _Subject: TypeAlias = tuple[str, str, str]
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _LoggedAlarm(msgspec.Struct, frozen=True):
     """An alarm as it was logged, and when."""
 
     at: float
@@ -63,7 +63,7 @@ class LogWatch:
         self._keys = Keys(settings.namespace)
         self._next = float("-inf")
         self._unwatched = RateLimitedWarning("the log cannot be watched: %s", clock)
-        self._told: dict[_Subject, _Told] = {}
+        self._logged: dict[_Subject, _LoggedAlarm] = {}
         self._log_id: str | None = None
         self._views: Mapping[int, PartitionView] = {}
         self._unwritten: list[Loss] = []
@@ -72,7 +72,7 @@ class LogWatch:
         self._examiner: Examiner | None = None
 
     def look(self, redis: Redis) -> None:
-        """Look, if it is time; without Redis say so. Raises nothing that Redis does.
+        """Look, if it is time; if Redis is away, warn of it. Raises no error of Redis.
 
         Args:
             redis: the log's, the same at every look.
@@ -91,22 +91,22 @@ class LogWatch:
         self._examiner = self._examiner or Examiner(redis, self._settings)
         health = self._examiner.look(self._settled)
         views = {partition: sight.view for partition, sight in self._examiner.sights.items()}
-        self._unwritten += self._lost(health.continuity.log, views)
+        self._unwritten += self._find_losses(health.continuity.log, views)
         self._views = views
-        self._tell([*health.alarms, *self._untold(health)])
+        self._log_alarms([*health.alarms, *self._unwritten_alarms(health)])
         self._write(Losses(redis, self._keys))
         if health.continuity.log is None:
             EventLog(redis, self._settings).open()  # the certificate went with the log
 
     # -- what memory can tell -------------------------------------------------------------------
 
-    def _lost(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Loss]:
+    def _find_losses(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Loss]:
         """Return what was lost since the last look, and remember this one."""
         now, at = iso(self._clock.now_ms()) or "", self._clock.monotonic()
         known, self._log_id = self._log_id, log
         if known not in (None, log):
             self._forget()
-            return [Loss("wiped", str(known), now, _held(self._views))]
+            return [Loss("wiped", str(known), now, _held_numbers(self._views))]
         lost = [
             Loss("tail", str(log), now, [gap])
             for partition, place in self._settled.items()
@@ -114,10 +114,10 @@ class LogWatch:
         ]
         if lost:
             self._forget()
-        self._settle(at, views)
+        self._keep_settled(at, views)
         return lost
 
-    def _settle(self, now: float, views: Mapping[int, PartitionView]) -> None:
+    def _keep_settled(self, now: float, views: Mapping[int, PartitionView]) -> None:
         """Keep places that have been in the log for longer than a spool keeps what it sent."""
         since, places = self._settling
         if now - since >= self._settings.spool_keep + EVERY:
@@ -134,7 +134,7 @@ class LogWatch:
             losses.record(self._unwritten[0])
             del self._unwritten[0]
 
-    def _untold(self, health: LogHealth) -> list[Finding]:
+    def _unwritten_alarms(self, health: LogHealth) -> list[Finding]:
         known = {loss.name for loss in health.continuity.losses}
         return list(
             alarms.loss_alarms(
@@ -144,16 +144,16 @@ class LogWatch:
 
     # -- telling --------------------------------------------------------------------------------
 
-    def _tell(self, found: Sequence[Finding]) -> None:
+    def _log_alarms(self, found: Sequence[Finding]) -> None:
         """Log what is new, and what is over; a gap that grows is told again, not at every look."""
         now = self._clock.monotonic()
         current = {_subject(alarm): alarm for alarm in found}
         for key, alarm in current.items():
-            if _is_news(alarm, self._told.get(key), now):
-                self._told[key] = _Told(now, alarm)
-                _say(alarm)
-        for key in self._told.keys() - current.keys():
-            _log.info("no longer: %s", self._told.pop(key).alarm.text)
+            if _is_news(alarm, self._logged.get(key), now):
+                self._logged[key] = _LoggedAlarm(now, alarm)
+                _log_alarm(alarm)
+        for key in self._logged.keys() - current.keys():
+            _log.info("no longer: %s", self._logged.pop(key).alarm.text)
         self.alarms = tuple(current.values())
 
 
@@ -161,20 +161,20 @@ def _subject(alarm: Finding) -> _Subject:
     return (alarm.code, alarm.subject, alarm.severity)
 
 
-def _is_news(alarm: Finding, told: _Told | None, now: float) -> bool:
+def _is_news(alarm: Finding, told: _LoggedAlarm | None, now: float) -> bool:
     if told is None:
         return True
     grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
     return grown and now - told.at >= REMIND
 
 
-def _say(alarm: Finding) -> None:
+def _log_alarm(alarm: Finding) -> None:
     level = logging.ERROR if alarm.severity == "critical" else logging.WARNING
     kind = "DATA LOSS: " if alarm.code == "data_loss" else ""
     _log.log(level, "%s%s; %s", kind, alarm.text, alarm.remedy)
 
 
-def _held(views: Mapping[int, PartitionView]) -> list[Gap]:
+def _held_numbers(views: Mapping[int, PartitionView]) -> list[Gap]:
     """Return the numbers that the log had."""
     return [
         Gap(partition, view.first.n, view.n, view.n - view.first.n + 1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from memorybus.processes import signals
+from memorybus.processes.lean import without_opentelemetry
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,4 +15,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals.end_on_stop()
     from memorybus.surfaces.cli.app import main as run
 
-    return run(argv)
+    with without_opentelemetry():
+        return run(argv)

@@ -108,10 +108,10 @@ def run_events_ls(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.ListedEvents(session, type, canaries=show_all)
+    wanted = journal.EventSelection(session, type, canaries=show_all)
     unread: list[str] = []
-    history = journal.checked_history(settings)
-    found = journal.newest(history, wanted, limit, unread=unread)
+    history = journal.open_history(settings)
+    found = journal.newest_events(history, wanted, limit, unread=unread)
     note_unread(output, unread)
     if output.json:
         output.result([event_json(event) for event in found])
@@ -143,13 +143,15 @@ def run_events_tail(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.ListedEvents(session, type, canaries=show_all)
-    history = journal.checked_history(settings)
+    wanted = journal.EventSelection(session, type, canaries=show_all)
+    history = journal.open_history(settings)
     heads = history.log.heads()
     unread: list[str] = []
-    found = journal.newest(history, wanted, limit, heads, unread)
+    found = journal.newest_events(history, wanted, limit, heads, unread)
     note_unread(output, unread)
-    for event in _with_following(found, history.log, journal.ReadUpTo.at(heads), wanted):
+    for event in _with_following(
+        found, history.log, journal.ReadPositions.behind_heads(heads), wanted
+    ):
         if output.json:
             output.json_line(event_json(event))
         else:
@@ -174,13 +176,13 @@ def run_events_get(
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
     """
     from memorybus.operations import journal
-    from memorybus.operations.dead_letters.acts import open_desk
+    from memorybus.operations.dead_letters.acts import open_dead_letters
     from memorybus.operations.events.story import story_of
     from memorybus.operations.stores import Stores
     from memorybus.surfaces.views.found import describe_location, fates_text
 
     output, settings = common.output(), common.settings()
-    with Stores(settings) as stores, closing(open_desk(settings)) as desk:
+    with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
         found = journal.event_by_id(stores.history, event.lower(), [])
         story = story_of(stores, desk, found)
     if output.json:
@@ -225,10 +227,10 @@ def run_events_search(
     - `memorybus events search "sea glass" --type TurnCompleted --json | jq .events`
     - `memorybus events search --session chat-17`
     """
-    from memorybus.operations.events.search import SearchedEvents, mark_of
+    from memorybus.operations.events.search import SearchRequest, parse_mark
     from memorybus.surfaces.cli.events_search import SearchCommand
 
-    wanted = SearchedEvents(
+    wanted = SearchRequest(
         words=words,
         session=session,
         user=user,
@@ -237,19 +239,19 @@ def run_events_search(
         until=None if until is None else parse_timestamp(until),
         canaries=show_all,
     )
-    return SearchCommand(common, wanted, mark_of(before)).run(limit)
+    return SearchCommand(common, wanted, parse_mark(before)).run(limit)
 
 
 def _with_following(
     found: "Iterable[LoggedEvent]",
     log: "EventLog",
-    places: "journal.ReadUpTo",
-    wanted: "journal.ListedEvents",
+    places: "journal.ReadPositions",
+    wanted: "journal.EventSelection",
 ) -> "Iterator[LoggedEvent]":
     from memorybus.operations import journal
 
     yield from found
-    yield from (event for event in journal.follow(log, places) if wanted.wants(event))
+    yield from (event for event in journal.follow_log(log, places) if wanted.wants(event))
 
 
 def note_unread(output: Output, unread: Sequence[str]) -> None:

@@ -113,5 +113,5 @@ class Reader:
             ], True
 
     def _events(self) -> list[LoggedEvent]:
-        with closing(journal.checked_history(self._settings)) as history:
-            return journal.newest(history, journal.ListedEvents(), _EVENTS, unread=[])
+        with closing(journal.open_history(self._settings)) as history:
+            return journal.newest_events(history, journal.EventSelection(), _EVENTS, unread=[])

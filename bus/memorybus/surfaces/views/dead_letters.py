@@ -9,8 +9,8 @@ from rich.text import Text
 from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
-from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
-from memorybus.operations.dead_letters.waiting import Waited
+from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, count_by_key
+from memorybus.operations.dead_letters.waiting import WaitResult
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
@@ -41,7 +41,7 @@ def group_rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str,
 
 def _rows_by_key(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each key: its first letter, and how many events of the key wait."""
-    counts = behind(letters)
+    counts = count_by_key(letters)
     firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
         firsts.setdefault(dead.lane_and_key, dead)
@@ -68,7 +68,7 @@ def _letter_row(dead: LocatedLetter) -> dict[str, Any]:
 
 def _rows_by_error(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each kind of refusal: how many keys it blocks, how many events wait."""
-    counts = behind(letters)
+    counts = count_by_key(letters)
     groups: dict[str, list[LocatedLetter]] = {}
     for dead in letters:
         if dead.group:
@@ -203,7 +203,7 @@ def describe_outcome(action: Action, result: ActionResult, discarded: int) -> st
     return f"{done}; {count_text(result.left, 'event')} of the same keys still wait"
 
 
-def describe_unfinished(waited: Waited) -> str:
+def describe_unfinished(waited: WaitResult) -> str:
     """Return in words what was not done in time, and what to run."""
     requests = count_text(waited.left, "request")
     what = f"{requests} not carried out yet, and kept for the lanes' owners"

@@ -13,8 +13,8 @@ from memorybus.surfaces.views.safe import one_line, visible
 if TYPE_CHECKING:
     from memorybus.operations.copies.generations import Generation
     from memorybus.operations.rebuild.drop import Drop
-    from memorybus.operations.rebuild.plan import Prepared
-    from memorybus.operations.rebuild.rebuild import Rebuilt
+    from memorybus.operations.rebuild.plan import RebuildPlan
+    from memorybus.operations.rebuild.rebuild import RebuildResult
     from memorybus.query.query import Query
     from memorybus.query.ranges import Plan
 
@@ -35,23 +35,23 @@ def show_intent(output: Output, plan: Any, said: str) -> int:
     return 0
 
 
-def show_plan(output: Output, found: "Prepared") -> int:
+def show_plan(output: Output, found: "RebuildPlan") -> int:
     """Show a rebuild that could begin; return the exit code."""
     if output.json:
         output.result(found)
         return 0
-    from memorybus.operations.rebuild.carry_out import unserved
+    from memorybus.operations.rebuild.carry_out import describe_unserved
 
     output.show(plan_view.plan_group(_facts(found), found.counted))
     for option in _idle_exceptions(found):
         output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
     if not found.served:
-        output.note(unserved(found.instance.provider), "yellow")
+        output.note(describe_unserved(found.instance.provider), "yellow")
     output.note(NOTHING_DONE, "yellow")
     return 0
 
 
-def _facts(found: "Prepared") -> dict[str, str]:
+def _facts(found: "RebuildPlan") -> dict[str, str]:
     from memorybus.operations.moments import moment_text
 
     one, counted = found.instance, found.counted
@@ -78,7 +78,7 @@ def _describe_span(plan: "Plan") -> str:
     return "from a moment on" if plan.spans else "all"
 
 
-def _idle_exceptions(found: "Prepared") -> list[str]:
+def _idle_exceptions(found: "RebuildPlan") -> list[str]:
     """Return the --except options that leave nothing out, without their dashes."""
     left_out = found.counted.left_out if found.counted else {}
     words = found.instance.asked.query if found.instance.asked else None
@@ -97,7 +97,7 @@ def _describe_exceptions(query: "Query") -> str:
     return f", without {'; '.join(said)}, now and in future" if said else ""
 
 
-def show_result(output: Output, done: "Rebuilt") -> int:
+def show_result(output: Output, done: "RebuildResult") -> int:
     """Show the result of a rebuild or a rollback; return the exit code."""
     if output.json:
         output.result(done)
@@ -116,7 +116,7 @@ def show_result(output: Output, done: "Rebuilt") -> int:
     return 0
 
 
-def _describe_comparison(done: "Rebuilt") -> str:
+def _describe_comparison(done: "RebuildResult") -> str:
     found = done.compared
     if found is None or not found.given:
         return "at the same position of the history as the previous one"

@@ -38,12 +38,12 @@ def carry_out(act: Act, page_request: PageRequest, who: Person) -> ActResult:
         MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
     """
     record = _recorded_act(act, page_request, who)
-    audit.tell(page_request.settings, record)
+    audit.record_act(page_request.settings, record)
     try:
         done = act.do(page_request)
     except MemoryBusError as error:
         failed = masked(str(error), page_request.settings.secrets)[:_LONGEST]
-        audit.tell(page_request.settings, msgspec.structs.replace(record, failed=failed))
+        audit.record_act(page_request.settings, msgspec.structs.replace(record, failed=failed))
         raise
     finally:
         page_request.site.looks.forget()

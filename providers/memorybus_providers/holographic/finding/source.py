@@ -1,4 +1,4 @@
-"""The facts of the file, as `FactSource` asks for them: what a search is made of, and lists."""
+"""Reads facts from the file, as `FactSource` defines it: what a search is made of, and lists."""
 
 import json
 import sqlite3
@@ -8,9 +8,9 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import LATEST, MOST, Extent, View, fact_of
 from memorybus_providers.holographic.finding.rows import FACT, SCOPES, limits_of
-from memorybus_providers.holographic.schema import prefix
+from memorybus_providers.holographic.schema import scope_prefix
 from memorybus_providers.holographic.writing import corrections, former
-from memorybus_providers.language.query import expression, holding
+from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
@@ -116,7 +116,9 @@ class SqliteFacts:
     def extent(self, whose: RecallScope) -> Extent:
         """Return how many facts there are, and what the tokens of each scope begin with."""
         rows = self._db.execute(_SIZES, limits_of(whose)).fetchall()
-        return Extent(sum(size for _, size in rows), [prefix(scope) for scope, n in rows if n])
+        return Extent(
+            sum(size for _, size in rows), [scope_prefix(scope) for scope, n in rows if n]
+        )
 
     def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
         """Return those of some folded words that are part of a speaker's name."""
@@ -130,29 +132,29 @@ class SqliteFacts:
         given = {"scopes": json.dumps(scopes), "ranges": json.dumps(spans), "most": most}
         return self._db.execute(_BETWEEN, given)
 
-    def matching(
+    def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[Iterable[tuple[int]]]:
         """Return the rows of each term, the newest first."""
         limits = _limits(view)
         search = _SEARCH_NARROWED if view.narrowed else _SEARCH
         for forms in terms:
-            match = expression(forms, scopes)
+            match = any_token_expression(forms, scopes)
             yield self._db.execute(search, {"match": match, **limits})
 
-    def among(self, rows: Sequence[int], view: View) -> list[int]:
+    def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
         """Return those of some rows that a view sees."""
         given = {"near": json.dumps(rows), **_limits(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
-    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
+    def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
         """Return the facts of some rows, and the utterances around each."""
         given = {"found": json.dumps(rows), "reach": reach, **_limits(view)}
         return [fact_of(*row) for row in self._db.execute(_WITH_NEIGHBOURS, given)]
 
     # -- lists --------------------------------------------------------------------------------
 
-    def holding(
+    def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
         whose: RecallScope,
@@ -162,27 +164,27 @@ class SqliteFacts:
     ) -> list[Fact]:
         """Return facts that hold all words of one of some phrases, in whatever order."""
         scopes = self.extent(whose).scopes
-        match = holding(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
+        match = all_words_expression(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         if not match:
             return []
         # The last rows are the newest, but for a replay's: sorting all that match takes too long.
         reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
         return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
 
-    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""
         return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
 
-    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep; those of one category, if one is given."""
         return self._facts(_KEPT, whose, category=clean(category))
 
-    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
-        """Return the facts of some names by their names."""
+    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts that have one of these names, by name."""
         asked = json.dumps(list(names))
         return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
 
-    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
         if fact.place is None:
             return []
@@ -198,13 +200,13 @@ class SqliteFacts:
 
     def corrections(self, whose: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
-        return corrections.known(self._db, whose)
+        return corrections.known_corrections(self._db, whose)
 
-    def former(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
-        return former.entries(self._db, whose)
+        return former.former_entries(self._db, whose)
 
-    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+    def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again after a time, and until another."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 

@@ -34,11 +34,11 @@ class Meaning(FilledMeaning):
 
     def __init__(self, path: Path, config: ProviderConfig, options: MeaningOptions) -> None:
         """Choose the embedder; see `FilledMeaning`."""
-        super().__init__(lambda: _alone(path, config.clock), config, options)
+        super().__init__(lambda: _open_exclusively(path, config.clock), config, options)
         self._clock = config.clock
         self._nearby: list[NearbyFacts] = []
 
-    def searching(self, db: sqlite3.Connection) -> FactSearch:
+    def make_search(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning over an open database."""
         nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
         self._nearby.append(nearby)
@@ -50,7 +50,7 @@ class Meaning(FilledMeaning):
 
 
 @contextmanager
-def _alone(path: Path, clock: Clock) -> Iterator[VectorTables | None]:
+def _open_exclusively(path: Path, clock: Clock) -> Iterator[VectorTables | None]:
     """Open the vectors of a file, unless another process fills them: who holds a lock."""
     lock = FileLock(path.with_name(LOCK), mode=private.FILE)
     try:

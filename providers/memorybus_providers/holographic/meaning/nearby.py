@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from memorybus.clock import Clock
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.embedding.embedder import Embedder, Vector, embedded
+from memorybus_providers.embedding.embedder import Embedder, Vector, embed_text
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
+from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.meaning.nearest import Nearest
@@ -40,7 +40,7 @@ class NearbyFacts:
         self._model = model
         self._prefix = options.embedder_question
         self._wait = options.embedder_wait
-        self._questions = QuestionVectors(self._embedded, clock)
+        self._questions = QuestionVectors(self._embed_question, clock)
         self._tables = VectorTables(db)
         self._nearest = Nearest(db)
 
@@ -49,7 +49,7 @@ class NearbyFacts:
         self._questions.close()
 
     def look(self, text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
-        """Begin; what is returned waits a moment, and says how near facts are, by their rows.
+        """Begin to look; the function returned waits a moment, and says how near facts are, by row.
 
         Nothing is near if the vector does not come in time, or if the vectors of the facts are of
         another model.
@@ -60,13 +60,13 @@ class NearbyFacts:
         asked = self._questions.ask(text)
         return lambda: self._near(asked, model, scope)
 
-    def _near(self, asked: AskedFor, model: Model, scope: RecallScope) -> dict[int, float]:
-        vector = asked.within(self._wait)
+    def _near(self, asked: PendingVector, model: Model, scope: RecallScope) -> dict[int, float]:
+        vector = asked.wait(self._wait)
         if vector is None or vector.size != model.size:
             return {}
         scopes = [row[0] for row in self._db.execute(SCOPES, limits_of(scope))]
-        found = self._nearest.among(scopes, vector, model.chance, NEAREST)
+        found = self._nearest.find_nearest(scopes, vector, model.chance, NEAREST)
         return nearness_of(found)
 
-    def _embedded(self, text: str) -> Vector:
-        return embedded(self._embedder, f"{self._prefix}{text}")
+    def _embed_question(self, text: str) -> Vector:
+        return embed_text(self._embedder, f"{self._prefix}{text}")

@@ -61,7 +61,9 @@ class Nearest:
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
-    def among(self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int) -> list[Near]:
+    def find_nearest(
+        self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int
+    ) -> list[Near]:
         """Return the nearest facts of some scopes, nearest first.
 
         Args:
@@ -98,7 +100,7 @@ class Nearest:
             matrix = np.frombuffer(b"".join(vectors), dtype=STORED).reshape(len(facts), -1)
             known.blocks.append(_Block(np.array(facts), matrix.astype(np.float32)))
         if len(known.blocks) > _BLOCKS:
-            known.blocks = [_joined(known.blocks)]
+            known.blocks = [_join_blocks(known.blocks)]
 
     def _bound(self) -> None:
         """Forget the scopes that were asked longest ago."""
@@ -117,7 +119,7 @@ def _near(block: _Block, vector: Vector, floor: float, most: int) -> Iterator[Ne
         yield Near(int(block.facts[row]), float(cosines[row]), floor)
 
 
-def _joined(blocks: Sequence[_Block]) -> _Block:
+def _join_blocks(blocks: Sequence[_Block]) -> _Block:
     return _Block(
         np.concatenate([block.facts for block in blocks]),
         np.concatenate([block.vectors for block in blocks]),

@@ -79,7 +79,7 @@ class VectorTables:
         self._db = db
 
     def prepare(self) -> None:
-        """Make the tables if they are missing; every fact there is is queued."""
+        """Make the tables if they are missing; all existing facts are queued."""
         if self._db.execute(_HAVE).fetchone():
             return
         with self._writing():
@@ -95,7 +95,7 @@ class VectorTables:
         return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
 
     def name_model(self, model: Model) -> None:
-        """Say which model all vectors from now on are of."""
+        """Record which model makes all vectors from now on."""
         with self._writing():
             self._db.execute(
                 "insert or ignore into meaning_model values (1, ?, ?, ?, ?)",

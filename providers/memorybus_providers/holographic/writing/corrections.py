@@ -1,7 +1,8 @@
 """Corrections by tool: a note that holds in the place of a fact.
 
 A correction and what it puts right may be events of two keys, in any order. It is therefore kept
-beside the facts, under the name or the text of what it means, and compared when they are read (G8).
+beside the facts, under the name or the text of the fact that it corrects, and compared when they
+are read (G8).
 """
 
 import json
@@ -38,8 +39,8 @@ class Corrections:
         self._places = places
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Put right a fact, known by its name or else by a text it holds, by a note."""
-        place = self._places.of(ctx)
+        """Correct a fact, known by its name or else by a text that it holds, with a note."""
+        place = self._places.get(ctx)
         made = Correction(fact, clean(old), note, ctx.at)
         event_id = bytes.fromhex(ctx.event_id)
         given = (place.scope, event_id, place.session, ctx.at, made.fact, made.old, made.note)
@@ -48,10 +49,10 @@ class Corrections:
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget corrections that were made in some events of the context's lineage."""
-        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         self._db.execute(_RETRACT, {"events": json.dumps(event_ids), **where})
 
 
-def known(db: sqlite3.Connection, whose: RecallScope) -> list[Correction]:
+def known_corrections(db: sqlite3.Connection, whose: RecallScope) -> list[Correction]:
     """Return the corrections within a scope, the newest first."""
     return [Correction(*row) for row in db.execute(_KNOWN, limits_of(whose))]

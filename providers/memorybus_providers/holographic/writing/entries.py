@@ -72,8 +72,8 @@ class KeptFacts(StoreEntries):
         content = clean(note.content)
         if not content or content.isspace():
             return None
-        same = self._same(note.kind, content, ctx)
-        name = facts.kept_name(ctx.scope, note.kind, content)
+        same = self._find_same(note.kind, content, ctx)
+        name = facts.name_of_kept(ctx.scope, note.kind, content)
         fact = self._insert(name, note, content, ctx) if same is None else same
         if note.kind == NOTE:
             self._add_source(fact, note, ctx)
@@ -85,36 +85,36 @@ class KeptFacts(StoreEntries):
         Entries of the two stores stay: their order key is another, and a later write takes them
         back.
         """
-        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         given = {"events": json.dumps(event_ids), **where}
         for fact in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
             if self._db.execute(_UNSAID, {"fact": fact}).rowcount == 0:
                 self._db.execute(_ATTRIBUTE, {"fact": fact})
 
-    def end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
-        """Take a fact away, and keep what it said as what was so before (see `former`)."""
-        fact = self._meant(kind, clean(old_text), ctx)
+    def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Remove a fact, and keep what it said as a former entry (see `former`)."""
+        fact = self._find_meant(kind, clean(old_text), ctx)
         if fact is not None:
-            former.end(self._db, fact, ctx.at, successor)
+            former.keep_former(self._db, fact, ctx.at, successor)
             self._db.execute("delete from facts where id = ?", (fact,))
 
     def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
         """Record an event as a source of a note, and file the note as its earliest source does."""
-        session = self._places.of(ctx).session
+        session = self._places.get(ctx).session
         filed = (clean(note.category), clean(note.tags))
         source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)
         self._db.execute(_SOURCE, source)
         self._db.execute(_ATTRIBUTE, {"fact": fact})
 
-    def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
-        scope = self._places.of(ctx).scope
+    def _find_same(self, kind: str, content: str, ctx: HookContext) -> int | None:
+        scope = self._places.get(ctx).scope
         row = self._db.execute(_SAME, (scope, kind, content)).fetchone()
         return None if row is None else int(row[0])
 
-    def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
+    def _find_meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
         if not old:
             return None
-        scope = self._places.of(ctx).scope
+        scope = self._places.get(ctx).scope
         given = {
             "kind": kind,
             "old": old,
@@ -130,7 +130,7 @@ class KeptFacts(StoreEntries):
         return None
 
     def _insert(self, name: str, note: Note, content: str, ctx: HookContext) -> int:
-        place = self._places.of(ctx)
+        place = self._places.get(ctx)
         event_id = bytes.fromhex(ctx.event_id)
         fact: int = self._db.execute(
             _INSERT,

@@ -24,12 +24,12 @@ where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MOST
 """  # noqa: S608  constants of our own
 
 
-def end(db: sqlite3.Connection, fact: int, until: int, successor: str) -> None:
-    """Keep what an entry says as what it said until now; its row is about to go."""
+def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -> None:
+    """Keep what an entry says as a former entry; its own row is about to be removed."""
     db.execute(_END, (until, successor, fact))
 
 
-def entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:
+def former_entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:
     """Return the former entries within a scope, those that ended last first."""
     return [_entry(*row) for row in db.execute(_FORMER, limits_of(whose))]
 

@@ -38,11 +38,11 @@ class Judgements:
         None if there is no such fact: should it come, it is judged. What was said must have been
         flushed.
         """
-        scope = self._places.of(ctx).scope
+        scope = self._places.get(ctx).scope
         counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()
-        return trust_of(*counts) if self._there(scope, fact) else None
+        return trust_of(*counts) if self._exists(scope, fact) else None
 
-    def _there(self, scope: int, fact: str) -> bool:
+    def _exists(self, scope: int, fact: str) -> bool:
         mark = facts.session_mark(fact)
         query, given = (_KEPT, (scope, fact)) if mark is None else (_SAID, (scope, mark, fact))
         return self._db.execute(query, given).fetchone() is not None

@@ -1,4 +1,4 @@
-"""Results of writing tools, so that a call that comes again changes nothing."""
+"""Results of writing tools, so that a repeated call changes nothing."""
 
 import sqlite3
 
@@ -12,13 +12,13 @@ class Results:
         """Write through `db`."""
         self._db = db
 
-    def of(self, event_id: str) -> str | None:
+    def get(self, event_id: str) -> str | None:
         """Return the result of a call that was run before."""
         query = "select result from tool_results where event_id = ?"
         row = self._db.execute(query, (bytes.fromhex(event_id),)).fetchone()
         return None if row is None else str(row[0])
 
-    def keep(self, event_id: str, result: str) -> None:
+    def put(self, event_id: str, result: str) -> None:
         """Remember a result; the oldest beyond `RESULTS_KEPT` are forgotten."""
         seq = self._db.execute(
             "insert into tool_results(event_id, result) values (?, ?) returning seq",

@@ -6,7 +6,7 @@ import msgspec
 from memorybus.events import Scope
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.ranking.facts import clean, mark_of
+from memorybus_providers.ranking.facts import clean, mark_of_session
 
 CACHED = 10_000
 """How many sessions' rows are kept in memory (G10)."""
@@ -32,22 +32,22 @@ class Sessions:
         """Drop the cached row numbers: a rollback may have removed these rows."""
         self._known.clear()
 
-    def of(self, ctx: HookContext) -> SessionRows:
+    def get(self, ctx: HookContext) -> SessionRows:
         """Return the rows to which the facts of a context belong."""
         key = (ctx.scope, ctx.session.id, ctx.session.root)
         place = self._known.get(key)
         if place is None:
-            place = self._found(ctx)
+            place = self._find_or_make(ctx)
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[key] = place
         return place
 
-    def _found(self, ctx: HookContext) -> SessionRows:
+    def _find_or_make(self, ctx: HookContext) -> SessionRows:
         scope = self._row(
             "scopes", agent=ctx.scope.agent, user=ctx.scope.user, workspace=ctx.scope.workspace
         )
-        name, mark = ctx.session.id, mark_of(ctx.session.id)
+        name, mark = ctx.session.id, mark_of_session(ctx.session.id)
         session = self._row("sessions", scope=scope, name=name, root=ctx.session.root, mark=mark)
         return SessionRows(scope, session, mark)
 

@@ -6,12 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.schema import count
+from memorybus_providers.holographic.schema import count_facts
 from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.remembering.utterances import Piece, Utterance, pieces, unsaid
+from memorybus_providers.remembering.utterances import (
+    Piece,
+    Utterance,
+    numbered_passages,
+    unsaid_passages,
+)
 
 _SAY = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
@@ -63,16 +68,16 @@ class Utterances:
             return
         pending, self._pending = self._pending, []
         (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
-        self._db.executemany(_SAY, self._numbered(pending))
+        self._db.executemany(_SAY, self._number_rows(pending))
         self._db.execute(_INDEX, (last,))
-        count(self._db, Counter(row[0] for row in pending))
+        count_facts(self._db, Counter(row[0] for row in pending))
 
     def forget(self) -> None:
         """Drop what waits, and what a rollback may have taken back."""
         self._pending.clear()
         self._speakers.clear()
 
-    def _numbered(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
+    def _number_rows(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
         """Yield rows with their places in their sessions."""
         following: dict[int, int] = {}
         for row in rows:
@@ -82,18 +87,18 @@ class Utterances:
             yield (*row, following[session])
             following[session] += 1
 
-    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append an event's utterances to its session, verbatim; a blank one says nothing."""
-        self._append(pieces(utterances), ctx)
+        self._append(numbered_passages(utterances), ctx)
 
-    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append what the lineage has not stored yet: a compression repeats its turns.
 
         Whatever was said before must have been flushed.
         """
-        scope = self._places.of(ctx).scope
+        scope = self._places.get(ctx).scope
         said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
-        self._append(unsaid(utterances, (text for (text,) in said_before)), ctx)
+        self._append(unsaid_passages(utterances, (text for (text,) in said_before)), ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget what was said in some events of the context's lineage.
@@ -101,16 +106,16 @@ class Utterances:
         A compression in the middle of such a turn has brought its beginning, too. Whatever was
         said before must have been flushed.
         """
-        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         given = {"events": json.dumps(event_ids), **where}
         for text in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
             self._db.execute(_REPEATED, {"text": text, **where})
 
-    def introduce(self, name: str, ctx: HookContext) -> None:
+    def add_speaker(self, name: str, ctx: HookContext) -> None:
         """Remember that somebody of this name speaks in this scope: one row per word of it."""
         if not name:
             return
-        scope = self._places.of(ctx).scope
+        scope = self._places.get(ctx).scope
         if (scope, name) in self._speakers:
             return
         written = clean(name)
@@ -123,12 +128,12 @@ class Utterances:
         self._speakers.add((scope, name))
 
     def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
-        place = self._places.of(ctx)
+        place = self._places.get(ctx)
         event_id = bytes.fromhex(ctx.event_id)
         self._pending += [
             (
-                place.scope, place.session, facts.said_name(place.mark, event_id, number), event_id,
-                ctx.at, one.kind, clean(one.speaker), clean(one.tags), text,
+                place.scope, place.session, facts.name_of_said(place.mark, event_id, number),
+                event_id, ctx.at, one.kind, clean(one.speaker), clean(one.tags), text,
             )
             for number, one, text in said
         ]  # fmt: skip

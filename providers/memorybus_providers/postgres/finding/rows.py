@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from memorybus_providers.finding.source import fact_of
-from memorybus_providers.postgres.texts import shown
+from memorybus_providers.postgres.texts import decode_text
 from memorybus_providers.ranking.ranking import Fact
 
 FACT = """
@@ -25,5 +25,5 @@ def facts_of(rows: Iterable[tuple[Any, ...]]) -> list[Fact]:
 def _fact(
     row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
 ) -> Fact:
-    said = (shown(one) if isinstance(one, str) else one for one in more)
+    said = (decode_text(one) if isinstance(one, str) else one for one in more)
     return fact_of(row, session, seq, helpful, unhelpful, *said)

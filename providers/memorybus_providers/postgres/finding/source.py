@@ -1,4 +1,4 @@
-"""The facts of some tables, as `FactSource` asks for them: each question is one round trip."""
+"""Reads facts from the tables, as `FactSource` defines it: each question is one round trip."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import LATEST, MOST, Extent, View
-from memorybus_providers.language.query import searched
+from memorybus_providers.language.query import phrase_tokens
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.language.words import MARK
 from memorybus_providers.postgres.finding.rows import FACT, facts_of
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import LONGEST_NAME, held, shown
+from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing.places import scope_key
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import TRUST
@@ -149,7 +149,7 @@ class PostgresFacts:
     def scopes(self, whose: RecallScope) -> list[int]:
         """Return the rows of the scopes that may be seen; looked up once."""
         if whose not in self._scopes:
-            self._scopes[whose] = self._found(whose)
+            self._scopes[whose] = self._look_up_scopes(whose)
         return self._scopes[whose]
 
     # -- what a search is made of -------------------------------------------------------------
@@ -161,8 +161,10 @@ class PostgresFacts:
 
     def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
         """Return those of some folded words that are part of a speaker's name."""
-        given = (self.scopes(whose), [held(word) for word in words])
-        return frozenset(shown(row[0]) for row in self._db.execute(_SPEAKERS, given).fetchall())
+        given = (self.scopes(whose), [encode_text(word) for word in words])
+        return frozenset(
+            decode_text(row[0]) for row in self._db.execute(_SPEAKERS, given).fetchall()
+        )
 
     def tokens(
         self, spans: Sequence[Span], scopes: Sequence[str], most: int
@@ -172,7 +174,7 @@ class PostgresFacts:
         given = (list(range(len(spans))), low, high, [int(one) for one in scopes], most)
         return self._db.execute(_TOKENS, given).fetchall()
 
-    def matching(
+    def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[Iterable[tuple[int]]]:
         """Return the rows of each term; all of them are asked for at once."""
@@ -180,26 +182,26 @@ class PostgresFacts:
         found: list[list[tuple[int]]] = [[] for _ in terms]
         if asked:
             numbers, forms = zip(*asked, strict=True)
-            given = {"terms": list(numbers), "tokens": list(forms), **self._limits(view)}
+            given = {"terms": list(numbers), "tokens": list(forms), **self._view_parameters(view)}
             given["scopes"] = [int(one) for one in scopes]
             query = _NARROWED if view.narrowed else _MATCHING
             for term, fact in self._db.execute(query, given):
                 found[term].append((fact,))
         return iter(found)
 
-    def among(self, rows: Sequence[int], view: View) -> list[int]:
+    def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
         """Return those of some rows that a view sees."""
-        given = {"rows": list(rows), **self._limits(view)}
+        given = {"rows": list(rows), **self._view_parameters(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
-    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
+    def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
         """Return the facts of some rows, and the utterances around each."""
-        given = {"rows": list(rows), "reach": reach, **self._limits(view)}
+        given = {"rows": list(rows), "reach": reach, **self._view_parameters(view)}
         return facts_of(self._db.execute(_WITH_NEIGHBOURS, given))
 
     # -- lists --------------------------------------------------------------------------------
 
-    def holding(
+    def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
         whose: RecallScope,
@@ -210,7 +212,7 @@ class PostgresFacts:
         """Return facts that hold all words of one of some phrases, in whatever order."""
         asked = [
             (phrase, word, _token(token), len(set(tokens)))
-            for phrase, tokens in enumerate(searched(dict.fromkeys(map(" ".join, phrases))))
+            for phrase, tokens in enumerate(phrase_tokens(dict.fromkeys(map(" ".join, phrases))))
             for word, token in enumerate(dict.fromkeys(tokens))
         ]
         if not asked:
@@ -222,20 +224,20 @@ class PostgresFacts:
         marks = {"mark": MARK, "after": _AFTER_MARK}
         return self._facts(_HOLDING, whose, **columns, **limits, **marks)
 
-    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""
-        return self._facts(_SAID_BY, whose, words=[held(name) for name in names])
+        return self._facts(_SAID_BY, whose, words=[encode_text(name) for name in names])
 
-    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep; those of one category, if one is given."""
-        return self._facts(_KEPT, whose, category=held(category))
+        return self._facts(_KEPT, whose, category=encode_text(category))
 
-    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
-        """Return the facts of some names by their names."""
-        found = self._facts(_CALLED, whose, names=[held(name) for name in names])
+    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts that have one of these names, by name."""
+        found = self._facts(_CALLED, whose, names=[encode_text(name) for name in names])
         return {fact.name: fact for fact in found}
 
-    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
         if fact.place is None:
             return []
@@ -252,29 +254,29 @@ class PostgresFacts:
     def corrections(self, whose: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
         rows = self._db.execute(_CORRECTIONS, (self.scopes(whose), MOST_CORRECTIONS))
-        return [Correction(fact, shown(old), note, at) for fact, old, note, at in rows]
+        return [Correction(fact, decode_text(old), note, at) for fact, old, note, at in rows]
 
-    def former(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
         rows = self._db.execute(_FORMER, (self.scopes(whose), MOST_FORMER))
-        return [_former(*row) for row in rows]
+        return [_former_entry(*row) for row in rows]
 
-    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+    def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again after a time, and until another."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def _found(self, whose: RecallScope) -> list[int]:
+    def _look_up_scopes(self, whose: RecallScope) -> list[int]:
         if whose.agent is not None and whose.user is not None and whose.workspace is not None:
             key = scope_key(whose.agent, whose.user, whose.workspace)
             return [row[0] for row in self._db.execute(_SCOPE, (key,))]
         parts = {"agent": whose.agent, "person": whose.user, "workspace": whose.workspace}
-        given = {name: None if part is None else held(part) for name, part in parts.items()}
+        given = {name: None if part is None else encode_text(part) for name, part in parts.items()}
         return [row[0] for row in self._db.execute(_SCOPES, given)]
 
-    def _limits(self, view: View) -> dict[str, Any]:
-        about = held(view.about)[:LONGEST_NAME]
+    def _view_parameters(self, view: View) -> dict[str, Any]:
+        about = encode_text(view.about)[:LONGEST_NAME]
         return {"scopes": self.scopes(view.whose), "about": about, "known_by": view.known_by}
 
     def _facts(self, query: str, whose: RecallScope, **given: Any) -> list[Fact]:
@@ -283,10 +285,10 @@ class PostgresFacts:
 
 
 def _token(token: str) -> str:
-    return held(token)[:LONGEST_NAME]
+    return encode_text(token)[:LONGEST_NAME]
 
 
-def _former(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
+def _former_entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
     name, session, kind, at, content, event = known
-    said = (name, shown(session), kind, "", at, shown(content))
+    said = (name, decode_text(session), kind, "", at, decode_text(content))
     return FormerEntry(Fact(-row, None, TRUST, *said, "", "", event), until, successor)

@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 from memorybus.ids import new_mark
 
 from memorybus_providers.base import ProviderConfig, RecallScope
-from memorybus_providers.embedding.embedder import Vector, embedded
+from memorybus_providers.embedding.embedder import Vector, embed_text
 from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
+from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres.finding.source import PostgresFacts
@@ -30,10 +30,10 @@ class PostgresMeaning(FilledMeaning):
     def __init__(self, where: Where, config: ProviderConfig, options: MeaningOptions) -> None:
         """Choose the embedder; see `FilledMeaning`."""
         who = new_mark()
-        super().__init__(lambda: _alone(where, who), config, options)
-        self._questions = QuestionVectors(self._embedded, config.clock)
+        super().__init__(lambda: _open_exclusively(where, who), config, options)
+        self._questions = QuestionVectors(self._embed_question, config.clock)
 
-    def searching(self, db: Connection, source: PostgresFacts) -> FactSearch:
+    def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
 
         def look(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
@@ -46,9 +46,9 @@ class PostgresMeaning(FilledMeaning):
         return FactSearch(source, look)
 
     def _near(
-        self, db: Connection, scopes: list[int], asked: AskedFor, model: Model
+        self, db: Connection, scopes: list[int], asked: PendingVector, model: Model
     ) -> dict[int, float]:
-        vector = asked.within(self._options.embedder_wait)
+        vector = asked.wait(self._options.embedder_wait)
         if vector is None or vector.size != model.size:
             return {}
         return nearness_of(nearest(db, scopes, vector, model.chance, NEAREST))
@@ -56,15 +56,15 @@ class PostgresMeaning(FilledMeaning):
     def _end_searches(self) -> None:
         self._questions.close()
 
-    def _embedded(self, text: str) -> Vector:
-        return embedded(self._embedder, f"{self._options.embedder_question}{text}")
+    def _embed_question(self, text: str) -> Vector:
+        return embed_text(self._embedder, f"{self._options.embedder_question}{text}")
 
 
-class _Turns(VectorTables):
-    """The tables for one of several fillers: it keeps its turn as long as it fills.
+class _TurnTables(VectorTables):
+    """The tables as one of several fillers uses them: it keeps its claim as long as it fills.
 
-    One that pauses for a minute, or dies, leaves it to another; facts that both send to the
-    embedder for a moment are stored once.
+    One that pauses for a minute, or dies, leaves the filling to another; facts that both send to
+    the embedder for a moment are stored once.
     """
 
     def __init__(self, link: Link, where: Where, who: str) -> None:
@@ -73,15 +73,15 @@ class _Turns(VectorTables):
         self._who = who
 
     def model(self) -> Model | None:
-        """Go on being the one that fills, and return the model."""
-        self.claimed(self._who)
+        """Renew the claim to fill, and return the model."""
+        self.claim(self._who)
         return super().model()
 
 
 @contextmanager
-def _alone(where: Where, who: str) -> Iterator[VectorTables | None]:
+def _open_exclusively(where: Where, who: str) -> Iterator[VectorTables | None]:
     """Open the vectors for a filler, unless another one fills them."""
     with closing(Link(where)) as link:
-        tables = _Turns(link, where, who)
+        tables = _TurnTables(link, where, who)
         tables.prepare()
-        yield tables if tables.claimed(who) else None
+        yield tables if tables.claim(who) else None

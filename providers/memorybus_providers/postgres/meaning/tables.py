@@ -14,7 +14,7 @@ from memorybus_providers.embedding.floor import Chance
 from memorybus_providers.embedding.vectors import Missing, Model, Near
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
-from memorybus_providers.postgres.texts import shown
+from memorybus_providers.postgres.texts import decode_text
 
 LARGEST = 4_000
 """Numbers of a vector that pgvector's graph takes; larger ones are compared exactly."""
@@ -84,22 +84,22 @@ class VectorTables:
         self._where = where
 
     def prepare(self) -> None:
-        """Make the tables if they are missing; every fact there is is queued.
+        """Make the tables if they are missing; all existing facts are queued.
 
         Raises:
             Unavailable: the server has no pgvector.
         """
         with self._link.transaction(SECONDS) as db:
-            if _have(db):
+            if _has_tables(db):
                 return
             db.execute("select pg_advisory_xact_lock(hashtext(current_schema() || ' meaning'))")
-            if not _have(db):
-                _extend(db)
+            if not _has_tables(db):
+                _create_extension(db)
                 db.execute(_TABLES)
                 self._grant(db, "meaning_model")
 
-    def claimed(self, who: str) -> bool:
-        """Say whether a filler fills now, for a minute from now on; else another one does."""
+    def claim(self, who: str) -> bool:
+        """Claim the filling for a minute from now on; return False if another filler has it."""
         with self._link.transaction(SECONDS) as db:
             return db.execute(_CLAIM, {"who": who}).rowcount > 0
 
@@ -109,7 +109,7 @@ class VectorTables:
             return model_of(db)
 
     def name_model(self, model: Model) -> None:
-        """Say which model all vectors from now on are of, and make room for them."""
+        """Record which model makes all vectors from now on, and make a table for them."""
         with self._link.transaction(SECONDS) as db:
             chance = model.chance
             db.execute(_NAME, (model.name, model.size, chance.mean, chance.deviation))
@@ -122,7 +122,7 @@ class VectorTables:
         """Return facts without a vector, the newest first."""
         with self._link.transaction(SECONDS, reading=True) as db:
             rows = db.execute(_MISSING, (most,)).fetchall()
-        return [Missing(fact, shown(content)) for fact, content in rows]
+        return [Missing(fact, decode_text(content)) for fact, content in rows]
 
     def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that have gone meanwhile are dropped."""
@@ -146,7 +146,7 @@ class VectorTables:
 
 def model_of(db: Connection) -> Model | None:
     """Return the model of the vectors, in the transaction that is open."""
-    row = db.execute(_MODEL).fetchone() if _have(db) else None
+    row = db.execute(_MODEL).fetchone() if _has_tables(db) else None
     return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
 
 
@@ -164,12 +164,12 @@ def nearest(
     return [Near(fact, cosine, floor) for fact, cosine in found.fetchall() if cosine > floor]
 
 
-def _have(db: Connection) -> bool:
+def _has_tables(db: Connection) -> bool:
     row = db.execute(_HAVE).fetchone()
     return bool(row and row[0])
 
 
-def _extend(db: Connection) -> None:
+def _create_extension(db: Connection) -> None:
     try:
         db.execute(_EXTENSION)
     except (

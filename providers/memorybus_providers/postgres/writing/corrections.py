@@ -1,14 +1,15 @@
-"""The rows of what was put right by tool: a note that holds in the place of a fact.
+"""The rows of corrections that were made by tool: a note holds in the place of a fact.
 
 A correction and what it puts right may be events of two keys, in any order. It is therefore kept
-beside the facts, under the name or the text of what it means, and compared when they are read (G8).
+beside the facts, under the name or the text of the fact that it corrects, and compared when they
+are read (G8).
 """
 
 from collections.abc import Sequence
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import held
+from memorybus_providers.postgres.texts import encode_text
 from memorybus_providers.postgres.writing.places import Places
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.truth.changes import Correction
@@ -33,16 +34,16 @@ class Corrections:
         self._places = places
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Put right a fact, known by its name or else by a text it holds, by a note."""
-        place = self._places.of(self._db, ctx)
+        """Correct a fact, known by its name or else by a text that it holds, with a note."""
+        place = self._places.get(self._db, ctx)
         event_id = bytes.fromhex(ctx.event_id)
-        given = (place.scope, event_id, place.session, ctx.at, fact, held(old), note)
+        given = (place.scope, event_id, place.session, ctx.at, fact, encode_text(old), note)
         self._db.execute(_ADD, given)
         return Correction(fact, clean(old), note, ctx.at)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget corrections that were made in some events of the context's lineage."""
         events = [bytes.fromhex(event_id) for event_id in event_ids]
-        scope = self._places.of(self._db, ctx).scope
-        given = {"scope": scope, "root": held(ctx.session.root), "events": events}
+        scope = self._places.get(self._db, ctx).scope
+        given = {"scope": scope, "root": encode_text(ctx.session.root), "events": events}
         self._db.execute(_RETRACT, given)

@@ -6,10 +6,10 @@ import msgspec
 
 from memorybus_providers.language.held import held_tokens
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import LONGEST_NAME, shown
+from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text
 
 NUMBERS = "select nextval('fact_ids') from generate_series(1, %s)"
-"""Selects so many new numbers of rows; in order they stand as what they are for comes."""
+"""Selects so many new row numbers; sorted, they are given to facts in the order these come."""
 
 _FACTS = """
 copy facts(id, scope, session, seq, name, event_id, at, kind, speaker, category, tags, content)
@@ -43,7 +43,7 @@ class NewFact(msgspec.Struct, frozen=True):
 
 
 def insert(db: Connection, facts: Sequence[NewFact]) -> None:
-    """Write facts and what they hold, as two streams."""
+    """Write facts and their postings, as two streams."""
     with db.cursor() as cursor:
         with cursor.copy(_FACTS) as copy:
             for fact in facts:
@@ -54,21 +54,21 @@ def insert(db: Connection, facts: Sequence[NewFact]) -> None:
 
 
 def post(db: Connection, fact: int, scope: int, tags: str, content: str) -> None:
-    """Write what one fact holds, whose row is there."""
+    """Write the postings of one fact whose row exists."""
     with db.cursor() as cursor, cursor.copy(_POSTINGS) as copy:
         for row in _postings([(fact, scope, tags, content)]):
             copy.write_row(row)
 
 
 def unpost(db: Connection, gone: Iterable[tuple[int, int, str, str]]) -> None:
-    """Remove what facts held: each its number, scope, tags and text."""
+    """Remove the postings of facts, each given by its number, scope, tags and text."""
     columns = [list(column) for column in zip(*_postings(gone), strict=True)]
     if columns:
         db.execute(_UNPOSTED, columns)
 
 
 def remove(db: Connection, facts: Sequence[int]) -> None:
-    """Remove facts, and what they held."""
+    """Remove facts, and their postings."""
     unpost(db, db.execute(_REMOVED, (list(facts),)).fetchall())
 
 
@@ -79,6 +79,6 @@ def _postings(
     held = {
         (scope, token[:LONGEST_NAME], fact)
         for fact, scope, tags, content in facts
-        for token in held_tokens(shown(tags), shown(content))
+        for token in held_tokens(decode_text(tags), decode_text(content))
     }
     return sorted(held)

@@ -30,7 +30,7 @@ class Judgements:
 
         None if there is no such fact: should it come, it is judged.
         """
-        scope = self._places.of(self._db, ctx).scope
+        scope = self._places.get(self._db, ctx).scope
         counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()
         there = self._db.execute(_THERE, (scope, fact)).fetchone()
         return trust_of(*counts) if counts and there else None

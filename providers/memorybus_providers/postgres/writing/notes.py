@@ -12,7 +12,7 @@ from memorybus.errors import Transient
 from memorybus_providers.base import HookContext
 from memorybus_providers.language.words import folded
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import LONGEST_NAME, held
+from memorybus_providers.postgres.texts import LONGEST_NAME, encode_text
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import Place, Places
 from memorybus_providers.ranking import facts
@@ -96,11 +96,11 @@ class Notes(StoreEntries):
         content = clean(note.content)
         if not content or content.isspace():
             return None
-        name = facts.kept_name(ctx.scope, note.kind, content)
-        place = self._places.of(self._db, ctx)
-        fact = self._kept(name, note, place, ctx)
+        name = facts.name_of_kept(ctx.scope, note.kind, content)
+        place = self._places.get(self._db, ctx)
+        fact = self._find_or_insert(name, note, place, ctx)
         if note.kind == NOTE:
-            filed = (held(note.category), held(note.tags))
+            filed = (encode_text(note.category), encode_text(note.tags))
             event = bytes.fromhex(ctx.event_id)
             self._db.execute(_SOURCE, (place.session, event, fact, place.scope, ctx.at, *filed))
             self._attribute(fact)
@@ -113,7 +113,7 @@ class Notes(StoreEntries):
         back.
         """
         events = [bytes.fromhex(event_id) for event_id in event_ids]
-        given = (self._places.of(self._db, ctx).scope, held(ctx.session.root), events)
+        given = (self._places.get(self._db, ctx).scope, encode_text(ctx.session.root), events)
         said = [row[0] for row in self._db.execute(_SAID, given).fetchall()]
         if not said:
             return
@@ -125,19 +125,19 @@ class Notes(StoreEntries):
             if fact not in unsaid:
                 self._attribute(fact)
 
-    def end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
-        """Take a fact away, and keep what it said as what was so before."""
-        fact = self._meant(kind, held(old_text), ctx)
+    def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Remove a fact, and keep what it said as a former entry."""
+        fact = self._find_meant(kind, encode_text(old_text), ctx)
         if fact is not None:
             self._db.execute(_END, (ctx.at, successor, fact))
             index.remove(self._db, [fact])
 
-    def _kept(self, name: str, note: Note, place: Place, ctx: HookContext) -> int:
+    def _find_or_insert(self, name: str, note: Note, place: Place, ctx: HookContext) -> int:
         """Return the row of a note, held; make it if it is not there."""
-        text = held(note.content)
+        text = encode_text(note.content)
         event = bytes.fromhex(ctx.event_id)
         row = (place.scope, place.session, name, event, ctx.at, note.kind)
-        filed = (held(note.category), held(note.tags))
+        filed = (encode_text(note.category), encode_text(note.tags))
         for _ in range(_TRIES):
             made = self._db.execute(_INSERT, (*row, *filed, text)).fetchone()
             if made is not None:
@@ -149,8 +149,8 @@ class Notes(StoreEntries):
         raise Transient("a note was kept and forgotten by others at once")
 
     def _index(self, fact: int, scope: int, note: Note) -> None:
-        index.post(self._db, fact, scope, held(note.tags), held(note.content))
-        names = [held(folded(name))[:LONGEST_NAME] for name in names_in(clean(note.content))]
+        index.post(self._db, fact, scope, encode_text(note.tags), encode_text(note.content))
+        names = [encode_text(folded(name))[:LONGEST_NAME] for name in names_in(clean(note.content))]
         if names:
             self._db.execute(_NAMED, (scope, fact, names))
 
@@ -166,15 +166,15 @@ class Notes(StoreEntries):
             index.unpost(self._db, [(fact, scope, tags, content)])
             index.post(self._db, fact, scope, first[-1], content)
 
-    def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
+    def _find_meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
         if not old:
             return None
         given = {
             "kind": kind,
             "old": old,
-            "scope": self._places.of(self._db, ctx).scope,
-            "agent": held(ctx.scope.agent),
-            "person": held(ctx.scope.user),
+            "scope": self._places.get(self._db, ctx).scope,
+            "agent": encode_text(ctx.scope.agent),
+            "person": encode_text(ctx.scope.user),
         }
         for here in (" and scope = %(scope)s", _ELSEWHERE[kind]):
             found = self._db.execute(_CONTAINING + here + _ORDER, given).fetchall()

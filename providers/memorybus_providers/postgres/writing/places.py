@@ -1,7 +1,7 @@
 """The rows of scopes and sessions: where a fact belongs.
 
-Their numbers are known from memory. An erasure removes rows while no transaction is open that
-writes, and counts itself; who finds another count looks all of them up anew.
+Row numbers are cached in memory. An erasure removes rows while no writing transaction is open, and
+raises a counter; a writer that finds another count looks all row numbers up anew.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,8 @@ from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import held
-from memorybus_providers.ranking.facts import mark_of
+from memorybus_providers.postgres.texts import encode_text
+from memorybus_providers.ranking.facts import mark_of_session
 
 CACHED = 10_000
 """How many scopes' and sessions' rows are kept in memory (G10)."""
@@ -35,7 +35,7 @@ _ERASING = "select pg_advisory_xact_lock(hashtext(current_schema() || ' erasure'
 _COUNT = "select number from erasures"
 _COUNTED = "update erasures set number = number + 1"
 
-Where = tuple[Scope, str, str]
+PlaceNames = tuple[Scope, str, str]
 """A scope, a session's id, and its root."""
 
 
@@ -48,16 +48,16 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def scope_key(agent: str, user: str, workspace: str) -> str:
-    """Return what a scope is looked up by."""
-    return derived_id("scope", held(agent), held(user), held(workspace))
+    """Return the key by which a scope is looked up."""
+    return derived_id("scope", encode_text(agent), encode_text(user), encode_text(workspace))
 
 
-def where(ctx: HookContext) -> Where:
+def place_names(ctx: HookContext) -> PlaceNames:
     """Return where the facts of a context belong, by its names."""
     return ctx.scope, ctx.session.id, ctx.session.root
 
 
-def erasing(db: Connection) -> None:
+def begin_erasure(db: Connection) -> None:
     """Wait until nobody else writes, and let everybody look up rows anew afterwards."""
     db.execute(_ERASING)
     db.execute(_COUNTED)
@@ -68,7 +68,7 @@ class Places:
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._known: dict[Where, Place] = {}
+        self._known: dict[PlaceNames, Place] = {}
         self._erasures = 0
 
     def begin(self, db: Connection) -> None:
@@ -85,11 +85,11 @@ class Places:
         """Drop the cached row numbers: a rollback may have removed these rows."""
         self._known.clear()
 
-    def of(self, db: Connection, ctx: HookContext) -> Place:
+    def get(self, db: Connection, ctx: HookContext) -> Place:
         """Return the rows to which the facts of a context belong."""
-        return self.all(db, [where(ctx)])[where(ctx)]
+        return self.get_all(db, [place_names(ctx)])[place_names(ctx)]
 
-    def all(self, db: Connection, asked: Iterable[Where]) -> Mapping[Where, Place]:
+    def get_all(self, db: Connection, asked: Iterable[PlaceNames]) -> Mapping[PlaceNames, Place]:
         """Return the rows of several places, in two round trips if any is new."""
         asked = list(asked)
         missing = {one for one in asked if one not in self._known}
@@ -97,33 +97,35 @@ class Places:
             if len(self._known) + len(missing) > CACHED:
                 self._known.clear()
                 missing = set(asked)
-            self._known |= _found(db, missing)
+            self._known |= _find_or_make(db, missing)
         return self._known
 
 
-def _found(db: Connection, missing: Iterable[Where]) -> dict[Where, Place]:
+def _find_or_make(db: Connection, missing: Iterable[PlaceNames]) -> dict[PlaceNames, Place]:
     keys = {one[0]: scope_key(one[0].agent, one[0].user, one[0].workspace) for one in missing}
     # Sorted, so that two transactions that make the same rows wait for each other in one order.
     scopes = sorted((key, *_names(scope)) for scope, key in keys.items())
-    rows = _made(db, _NEW_SCOPES, _SCOPES, scopes)
+    rows = _insert_missing(db, _NEW_SCOPES, _SCOPES, scopes)
     sessions = {
-        one: derived_id("session", keys[one[0]], held(one[1]), held(one[2])) for one in missing
+        one: derived_id("session", keys[one[0]], encode_text(one[1]), encode_text(one[2]))
+        for one in missing
     }
     given = sorted(
-        (key, rows[keys[one[0]]], held(one[1]), held(one[2]), mark_of(one[1]))
+        (key, rows[keys[one[0]]], encode_text(one[1]), encode_text(one[2]), mark_of_session(one[1]))
         for one, key in sessions.items()
     )
-    made = _made(db, _NEW_SESSIONS, _SESSIONS, given)
+    made = _insert_missing(db, _NEW_SESSIONS, _SESSIONS, given)
     return {
-        one: Place(rows[keys[one[0]]], made[key], mark_of(one[1])) for one, key in sessions.items()
+        one: Place(rows[keys[one[0]]], made[key], mark_of_session(one[1]))
+        for one, key in sessions.items()
     }
 
 
 def _names(scope: Scope) -> tuple[str, str, str]:
-    return held(scope.agent), held(scope.user), held(scope.workspace)
+    return encode_text(scope.agent), encode_text(scope.user), encode_text(scope.workspace)
 
 
-def _made(
+def _insert_missing(
     db: Connection, insert: str, select: str, rows: Iterable[tuple[object, ...]]
 ) -> dict[str, int]:
     """Insert rows that are not there; return the numbers of all by their keys."""

@@ -1,7 +1,7 @@
-"""The rows of what writing tools returned, so that a call that comes again changes nothing."""
+"""The rows of what writing tools returned, so that a repeated call changes nothing."""
 
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import held, shown
+from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.remembering.parts import RESULTS_KEPT
 
 _OF = "select result from tool_results where event_id = %s"
@@ -16,13 +16,13 @@ class Results:
         """Write through `db`."""
         self._db = db
 
-    def of(self, event_id: str) -> str | None:
+    def get(self, event_id: str) -> str | None:
         """Return the result of a call that was run before."""
         row = self._db.execute(_OF, (bytes.fromhex(event_id),)).fetchone()
-        return None if row is None else shown(row[0])
+        return None if row is None else decode_text(row[0])
 
-    def keep(self, event_id: str, result: str) -> None:
+    def put(self, event_id: str, result: str) -> None:
         """Remember a result; the oldest beyond `RESULTS_KEPT` are forgotten."""
-        row = self._db.execute(_KEEP, (bytes.fromhex(event_id), held(result))).fetchone()
+        row = self._db.execute(_KEEP, (bytes.fromhex(event_id), encode_text(result))).fetchone()
         if row is not None:
             self._db.execute(_FORGET, (row[0] - RESULTS_KEPT,))

@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from memorybus_providers.base import HookContext
 from memorybus_providers.language.words import folded
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.postgres.texts import LONGEST_NAME, held, shown
+from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.index import NewFact
-from memorybus_providers.postgres.writing.places import Place, Places, Where, where
+from memorybus_providers.postgres.writing.places import Place, PlaceNames, Places, place_names
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.remembering.utterances import Piece, Utterance, pieces, unsaid
+from memorybus_providers.remembering.utterances import (
+    Piece,
+    Utterance,
+    numbered_passages,
+    unsaid_passages,
+)
 
 _NUMBERED = """
 update sessions set said = said + added.count
@@ -45,7 +50,7 @@ update sessions set said = said - gone.count
 from unnest(%s::bigint[], %s::int[]) as gone(id, count) where sessions.id = gone.id
 """
 
-_Pending = tuple[Where, HookContext, Piece]
+_Pending = tuple[PlaceNames, HookContext, Piece]
 
 
 class Utterances:
@@ -59,7 +64,7 @@ class Utterances:
         self._db = db
         self._places = places
         self._pending: list[_Pending] = []
-        self._speakers: set[tuple[Where, str]] = set()
+        self._speakers: set[tuple[PlaceNames, str]] = set()
 
     def flush(self) -> None:
         """Write what waits; due before a commit or a look-up."""
@@ -68,7 +73,7 @@ class Utterances:
         if not pending and not speakers:
             return
         asked = {one[0] for one in pending} | {one[0] for one in speakers}
-        found = self._places.all(self._db, asked)
+        found = self._places.get_all(self._db, asked)
         if speakers:
             rows = sorted({row for one, name in speakers for row in _words(found[one], name)})
             if rows:
@@ -76,15 +81,15 @@ class Utterances:
         if pending:
             self._insert([(found[at], ctx, piece) for at, ctx, piece in pending])
 
-    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append an event's utterances to its session, verbatim; a blank one says nothing."""
-        self._append(pieces(utterances), ctx)
+        self._append(numbered_passages(utterances), ctx)
 
-    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+    def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append what the lineage has not stored yet; whatever was said before is flushed."""
         lineage = self._lineage(ctx)
-        before = (shown(row[0]) for row in self._db.execute(_LINEAGE, lineage).fetchall())
-        self._append(unsaid(utterances, before), ctx)
+        before = (decode_text(row[0]) for row in self._db.execute(_LINEAGE, lineage).fetchall())
+        self._append(unsaid_passages(utterances, before), ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget what was said in some events of the context's lineage, and its repetitions."""
@@ -96,16 +101,16 @@ class Utterances:
         if texts:
             self._remove(self._db.execute(_REPEATED, (*lineage, texts)).fetchall())
 
-    def introduce(self, name: str, ctx: HookContext) -> None:
+    def add_speaker(self, name: str, ctx: HookContext) -> None:
         """Remember that somebody of this name speaks in this scope: one row per word of it."""
         if name:
-            self._speakers.add((where(ctx), clean(name)))
+            self._speakers.add((place_names(ctx), clean(name)))
 
     def _lineage(self, ctx: HookContext) -> tuple[int, str]:
-        return self._places.of(self._db, ctx).scope, held(ctx.session.root)
+        return self._places.get(self._db, ctx).scope, encode_text(ctx.session.root)
 
     def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
-        place = where(ctx)
+        place = place_names(ctx)
         self._pending += [(place, ctx, piece) for piece in said]
 
     def _insert(self, said: Sequence[tuple[Place, HookContext, Piece]]) -> None:
@@ -138,17 +143,19 @@ def _fact(row: int, seq: int, place: Place, ctx: HookContext, piece: Piece) -> N
         scope=place.scope,
         session=place.session,
         seq=seq,
-        name=facts.said_name(place.mark, event_id, number),
+        name=facts.name_of_said(place.mark, event_id, number),
         event_id=event_id,
         at=ctx.at,
         kind=said.kind,
-        speaker=held(said.speaker),
+        speaker=encode_text(said.speaker),
         category="",
-        tags=held(said.tags),
-        content=held(text),
+        tags=encode_text(said.tags),
+        content=encode_text(text),
     )
 
 
 def _words(place: Place, name: str) -> list[tuple[int, str, str]]:
-    written = held(name)[:LONGEST_NAME]
-    return [(place.scope, held(word)[:LONGEST_NAME], written) for word in folded(name).split()]
+    written = encode_text(name)[:LONGEST_NAME]
+    return [
+        (place.scope, encode_text(word)[:LONGEST_NAME], written) for word in folded(name).split()
+    ]

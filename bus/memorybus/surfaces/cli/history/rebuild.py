@@ -163,7 +163,7 @@ def _rebuild(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
             checked_stores(settings) as stores,
             show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell,
         ):
-            plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
+            plan = rebuild_plan.plan_rebuild(stores, wanted, SYSTEM, partial(tell, "plan"))
         return rebuild_view.show_plan(output, plan)
     with _locked_rebuilder(output, settings, wanted, "rebuild") as work:
         done = carry_out.rebuild(work, wanted)
@@ -179,7 +179,7 @@ def _roll_back(
     provider = wanted.provider
     if not execute:
         with checked_stores(settings) as stores:
-            to = rebuild_plan.rolled_back_to(stores, provider)
+            to = rebuild_plan.rollback_target(stores, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.show_intent(
             output, {"provider": provider, "to": to, "executed": False}, said
@@ -195,7 +195,7 @@ def _drop(output: Output, settings: Settings, wanted: "RebuildRequest", *, execu
 
     if not execute:
         with checked_stores(settings) as stores:
-            what = generation_drop.droppable(stores, wanted.provider)
+            what = generation_drop.plan_drop(stores, wanted.provider)
         return rebuild_view.show_intent(
             output, what, f"would drop {rebuild_view.describe_drop(what)}"
         )
@@ -216,12 +216,12 @@ def _locked_rebuilder(
     output: Output, settings: Settings, wanted: "RebuildRequest", what: str
 ) -> "Iterator[Rebuilder]":
     """Yield a rebuilder that holds the provider's lock and shows its progress."""
-    from memorybus.operations.rebuild.rebuild import rebuilder
+    from memorybus.operations.rebuild.rebuild import open_rebuilder
 
     said = "interrupted: agents are still served; the same command goes on where this one stopped"
     with (
         show_bar(output, what, "places of the history", said) as tell,
-        rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
+        open_rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
     ):
         try:
             yield work
@@ -233,10 +233,10 @@ def _locked_rebuilder(
 
 def _note_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     """Print how to give up the rebuild that was begun, unless its generation serves already."""
-    from memorybus.operations.copies.generations import unfinished
+    from memorybus.operations.copies.generations import unfinished_copy
 
     with suppress(MemoryBusError):  # without Redis that is unknown
-        if unfinished(provider, "rebuild", work.stores.instances.look()):
+        if unfinished_copy(provider, "rebuild", work.stores.instances.look()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 

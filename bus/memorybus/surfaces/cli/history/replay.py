@@ -26,7 +26,7 @@ from memorybus.surfaces.views.safe import visible
 if TYPE_CHECKING:
     from memorybus.operations.copies.copies import Copy
     from memorybus.operations.copies.filling import CopyProgress, LocalWorker
-    from memorybus.operations.copies.replay import Planned, ReplayRequest
+    from memorybus.operations.copies.replay import ReplayPlan, ReplayRequest
     from memorybus.operations.stores import Stores
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
@@ -167,7 +167,7 @@ def _replay(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execut
     from memorybus.operations.copies import replay as replaying
 
     with show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell:
-        plan = replaying.planned(stores, wanted, partial(tell, "plan"))
+        plan = replaying.plan_replay(stores, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
@@ -177,10 +177,10 @@ def _replay(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execut
         return 0
     if not output.json:
         output.note(replay_view.describe_start(plan))
-    return _fill(output, stores, replaying.begin(stores, plan, wanted))
+    return _fill(output, stores, replaying.begin_replay(stores, plan, wanted))
 
 
-def _fill(output: Output, stores: "Stores", plan: "Planned") -> int:
+def _fill(output: Output, stores: "Stores", plan: "ReplayPlan") -> int:
     """Fill the copy to its end and show the result; return the exit code."""
     from memorybus.operations.copies import filling
 
@@ -193,7 +193,7 @@ def _fill(output: Output, stores: "Stores", plan: "Planned") -> int:
     except (KeyboardInterrupt, SystemExit):
         output.note(_describe_interrupted(stores, plan), "yellow")
         raise
-    applied = plan.counted.applied(parked)
+    applied = plan.counted.applied_count(parked)
     if _prints_lines(output):
         home = str(stores.settings.provider_home(name)) if plan.home else None
         finished = {"finished": True, "provider": plan.instance.provider, "into": name}
@@ -206,15 +206,15 @@ def _fill(output: Output, stores: "Stores", plan: "Planned") -> int:
 
 
 def _show_progress(
-    output: Output, stores: "Stores", plan: "Planned", worker: "LocalWorker | None"
+    output: Output, stores: "Stores", plan: "ReplayPlan", worker: "LocalWorker | None"
 ) -> int:
     """Show progress until the copy is filled; return how many of its events are parked."""
-    from memorybus.operations.copies.filling import followed
+    from memorybus.operations.copies.filling import follow_progress
 
     parked, schedule, lines = 0, LineSchedule(SYSTEM), _prints_lines(output)
     with worker or nullcontext(), output.progress("events") as bar:
         task = bar.add_task("replay", total=None)
-        for now in followed(stores, plan.instance, worker):
+        for now in follow_progress(stores, plan.instance, worker):
             bar.update(task, completed=now.done, total=now.total, description=_pace(now))
             if lines and schedule.is_due(last=now.finished):
                 output.json_line(now)
@@ -231,7 +231,7 @@ def _pace(now: "CopyProgress") -> str:
     return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {time_text(now.eta)} left")
 
 
-def _describe_unserved(plan: "Planned") -> str:
+def _describe_unserved(plan: "ReplayPlan") -> str:
     home = plan.home
     where = f"{home.path} on {home.host}" if home else "another host"
     return (
@@ -240,7 +240,7 @@ def _describe_unserved(plan: "Planned") -> str:
     )
 
 
-def _describe_interrupted(stores: "Stores", plan: "Planned") -> str:
+def _describe_interrupted(stores: "Stores", plan: "ReplayPlan") -> str:
     name = plan.instance.name
     others = plan.instance.provider in stores.roster.served_providers()
     said = "running workers go on filling it" if others else "the same command goes on filling it"
@@ -253,8 +253,8 @@ def _describe_interrupted(stores: "Stores", plan: "Planned") -> str:
 def _cancel(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
     from memorybus.operations.copies import copies as copying
 
-    drop = copying.dropping(stores, name)
-    waits = copying.drop(stores, drop) if execute else ""
+    drop = copying.copy_to_drop(stores, name)
+    waits = copying.drop_copy(stores, drop) if execute else ""
     gone = execute and not waits
     if output.json:
         output.result({**_copy_json(drop), "executed": execute, "gone": gone, "waits": waits})
@@ -286,10 +286,10 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus replay ls`
     - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
     """
-    from memorybus.operations.copies.copies import copies
+    from memorybus.operations.copies.copies import list_copies
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        found = copies(stores)
+        found = list_copies(stores)
     none = "no copies; memorybus replay --provider NAME --into NEW would make one"
     return show_list(output, found, lambda: replay_view.table(found), none)

@@ -273,7 +273,7 @@ class Reconciliation:
         entries = memories.find_missing(self._home, scope, known)
         if importer is None or bus is None:
             return len(entries), []
-        return len(entries), memories.publish(bus, scope, entries, importer.paced.accepted)
+        return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)
 
 
 def _session_found(found: SessionGap) -> SessionFound:

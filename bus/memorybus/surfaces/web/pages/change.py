@@ -37,7 +37,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     fields = owner_fields(request.query) | {name: request.query.get(name, "") for name in WHICH}
     plan, problem, brought = None, "", ""
     try:
-        plan = amending.planned(request.settings, action, memory, memory.text)
+        plan = amending.plan_amendment(request.settings, action, memory, memory.text)
     except CannotAmend as error:
         problem = str(error)
     if plan is not None and plan.brought is not None:
@@ -58,7 +58,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
     """Return the memory that fields name."""
     provider, event, mark = (fields.get(name, "") for name in WHICH)
-    return amending.found(request.settings, provider, want_of(fields), event, mark)
+    return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
 
 
 def correct(request: PageRequest) -> ActResult:
@@ -72,8 +72,10 @@ def delete(request: PageRequest) -> ActResult:
 
 
 def _amend(request: PageRequest, action: Action, content: str) -> ActResult:
-    plan = amending.planned(request.settings, action, find_memory(request, request.form), content)
-    done = amending.carried_out(request.settings, plan, wait=WAIT, clock=request.site.clock)
+    plan = amending.plan_amendment(
+        request.settings, action, find_memory(request, request.form), content
+    )
+    done = amending.carry_out(request.settings, plan, wait=WAIT, clock=request.site.clock)
     said = "the memory is corrected" if action == "correct" else "the memory is deleted"
     if not done.logged:
         said = "Redis has not taken the change yet: it is spooled on this host, and will be sent"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MissingEvent
-from memorybus.operations.dead_letters.acts import open_desk
+from memorybus.operations.dead_letters.acts import open_dead_letters
 from memorybus.surfaces.views.dead_letters import letter_json
 from memorybus.surfaces.views.events import event_json, fields_json
 from memorybus.surfaces.views.safe import json_text
@@ -23,7 +23,7 @@ _LETTER = re.compile(r"\d{1,16}-\d{1,16}")
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a letter, its event as it was published, and the letters that wait behind it."""
-    with closing(open_desk(request.settings)) as desk:
+    with closing(open_dead_letters(request.settings)) as desk:
         dead = letter_at(request.path, desk)
         published = desk.event(dead)
         following = desk.later_of_key(dead)

@@ -13,8 +13,8 @@ from memorybus.operations.dead_letters.acts import (
     LetterActs,
     LetterPlan,
     check_edit,
-    open_desk,
-    plan,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus.operations.dead_letters.selection import Action, LetterSelection, OperatorDecision
 from memorybus.surfaces.views import dead_letters as views
@@ -38,8 +38,8 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     action = request.path["action"]
     if action not in ACTIONS:
         raise ConfigError(f"there is no action {action!r}; there are: {', '.join(ACTIONS)}")
-    with closing(open_desk(request.settings)) as desk:
-        planned = plan(desk, action, selection_from(request.query))
+    with closing(open_dead_letters(request.settings)) as desk:
+        planned = plan_action(desk, action, selection_from(request.query))
         said = _editable_fields(desk, planned) if action == "edit" else ""
     return {
         "action": action,
@@ -79,8 +79,8 @@ def act_for(action: Action) -> Act:
 
     def do(request: PageRequest) -> ActResult:
         fields = _fields(request.form.get("fields", "")) if action == "edit" else {}
-        with closing(open_desk(request.settings)) as desk:
-            planned = plan(desk, action, selection_from(request.form))
+        with closing(open_dead_letters(request.settings)) as desk:
+            planned = plan_action(desk, action, selection_from(request.form))
             if action == "edit":
                 check_edit(desk, planned.chosen[0], fields, request.settings)
             return ActResult(_carry_out(request, desk, planned, fields), "/dead")

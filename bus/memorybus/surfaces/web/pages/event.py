@@ -7,7 +7,7 @@ from typing import Any, Final
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import ConfigError, MissingEvent
 from memorybus.history.backward import BackwardMark
-from memorybus.operations.events.search import mark_of
+from memorybus.operations.events.search import parse_mark
 from memorybus.operations.events.story import event_at, story_of
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.views.events import fields_json
@@ -25,7 +25,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         closing(stores.history) as history,
         closing(DeadLetters(request.settings)) as desk,
     ):
-        stores.check()
+        stores.check_partitions()
         story = story_of(stores, desk, event_at(history, mark))
     envelope = story.event.envelope
     return {
@@ -47,7 +47,7 @@ def parse_place(text: str) -> BackwardMark:
         MissingEvent: the text is no position.
     """
     try:
-        found = mark_of(text)
+        found = parse_mark(text)
     except ConfigError:
         found = None
     if found is None:

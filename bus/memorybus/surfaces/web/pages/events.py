@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from memorybus.errors import ConfigError
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_of, mark_text
+from memorybus.operations.events.search import EventSearch, SearchRequest, format_mark, parse_mark
 from memorybus.operations.events.words import SearchWords
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.page import Page, PageRequest, Part
@@ -60,11 +60,11 @@ def answer_found(request: PageRequest) -> Response:
 
 def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     """Search until the page is full or the time is over."""
-    before, left = mark_of(request.query.get("before")), _number(request, "left", PAGE_SIZE)
+    before, left = parse_mark(request.query.get("before")), _number(request, "left", PAGE_SIZE)
     wanted = wanted_events(fields, request.site.clock.now_ms())
     held = "held" in request.query
     ends = request.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(request.settings)) as history:
+    with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
             history, wanted, before, lambda _: request.site.clock.monotonic() >= ends
         )
@@ -72,7 +72,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
             search.run(min(PAGE_SIZE, max(1, left)))
     words = SearchWords(wanted.words)
     left -= len(search.found)
-    more = {**fields, "before": mark_text(search.mark) or ""}
+    more = {**fields, "before": format_mark(search.mark) or ""}
     looked = _number(request, "looked", 0) + search.looked
     on = {**more, "left": left, "looked": looked}
     return {
@@ -85,7 +85,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchedEvents:
+def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchRequest:
     """Return which events a form asks for; pure.
 
     Raises:
@@ -95,7 +95,7 @@ def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchedEvents:
     named = words[0].lower() if len(words) == 1 and _ID.fullmatch(words[0]) else None
     if fields["type"] and fields["type"] not in TYPES:
         raise ConfigError(f"there is no event type {fields['type']!r}")
-    return SearchedEvents(
+    return SearchRequest(
         id=named,
         words=() if named else words,
         session=fields["session"] or None,

@@ -7,7 +7,7 @@ from typing import Any
 from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import is_dropped, provider_of
-from memorybus.operations.rebuild.diff import RecallDifference, differing
+from memorybus.operations.rebuild.diff import RecallDifference, compare_recalls
 from memorybus.operations.stores import Stores
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
@@ -26,7 +26,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     """
     provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
     with Stores(request.settings) as stores:
-        stores.check()
+        stores.check_partitions()
         sight = stores.instances.look()
     names = instances(provider, sight)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
@@ -72,7 +72,7 @@ def _compare(
     agent, user = whose["agent"] or None, whose["user"] or None  # an empty field means everyone
     want = RecallRequest(query, agent, user, whose["workspace"], detail=True)
     inspector = InstanceInspector(request.settings, request.site.clock)
-    return differing(inspector, pair, [want])[0]
+    return compare_recalls(inspector, pair, [want])[0]
 
 
 PAGE = Page(path="/history/{name}/diff", template="history_diff.html", show=show)

@@ -23,11 +23,11 @@ LONGEST: Final = 9
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of what one provider keeps about the person that the fields name."""
     owner, holding = owner_fields(request.query), request.query.get("q", "").strip()
-    known = browsing.keepers(request.settings)
-    name = request.query.get("provider") or browsing.first_of(known)
+    known = browsing.list_providers(request.settings)
+    name = request.query.get("provider") or browsing.choose_browsable(known)
     found, problem = None, ""
     try:
-        found = browsing.memories(
+        found = browsing.list_memories(
             *(request.settings, name, want_of(request.query)),
             skip=parse_skip(request.query),
             holding=holding,
@@ -81,7 +81,7 @@ def act_links(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[
 def redirect_to_event(request: PageRequest) -> Response:
     """Redirect to the event of a memory, or to a search if it is not found near its time."""
     memory = memory_from(request.query)
-    found = amending.near_event(request.settings, memory)
+    found = amending.find_event_nearby(request.settings, memory)
     if found is None:
         return RedirectResponse(link("/events", {"q": memory.event}), 303)
     return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)

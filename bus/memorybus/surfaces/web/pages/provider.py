@@ -7,7 +7,7 @@ from urllib.parse import quote
 from memorybus.errors import ConfigError
 from memorybus.health.providers import ProviderStatus
 from memorybus.operations.providers import lifecycle
-from memorybus.operations.providers.lanes import lanes_of
+from memorybus.operations.providers.lanes import view_lanes
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
@@ -21,7 +21,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     look, name = request.look(), request.path["name"]
     one = find_provider(request, name)
     instance = one.live or one.name
-    seen = lanes_of(request.settings, instance, look.lanes[instance])
+    seen = view_lanes(request.settings, instance, look.lanes[instance])
     about = {one.name, one.live}
     findings = [each for each in look.findings if each.subject.partition(":")[0] in about]
     return {"look": look, "one": one, "instance": instance, "seen": seen, "findings": findings}
@@ -46,8 +46,8 @@ def pause(request: PageRequest) -> ActResult:
     """Pause a provider's lanes."""
     name = request.path["name"]
     with Stores(request.settings) as stores:
-        stores.check()
-        done = lifecycle.pause(stores, name, request.reason, request.operator)
+        stores.check_partitions()
+        done = lifecycle.pause_instance(stores, name, request.reason, request.operator)
     said = f"{done.name} is paused" if done.changed else f"{done.name} was paused: {done.reason}"
     return ActResult(
         f"{said}; nothing is lost, and what it remembers is still recalled", _page_path(name)
@@ -58,8 +58,8 @@ def resume(request: PageRequest) -> ActResult:
     """Resume a provider's lanes."""
     name = request.path["name"]
     with Stores(request.settings) as stores:
-        stores.check()
-        done = lifecycle.resume(stores, name)
+        stores.check_partitions()
+        done = lifecycle.resume_instance(stores, name)
     said = "is resumed" if done.changed else "was not paused"
     return ActResult(f"{done.name} {said}: {done.backlog} events wait", _page_path(name))
 

@@ -30,7 +30,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     except ConfigError as error:
         return data | {"problem": str(error)}
     ends = request.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(request.settings)) as history:
+    with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
             history, wanted, enough=lambda _: request.site.clock.monotonic() >= ends
         )
