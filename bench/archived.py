@@ -38,12 +38,12 @@ def measure(size: Size) -> Figures:
 
 
 def _talk(stage: Stage) -> None:
-    sources, refused = ingest.load(sorted(LOCOMO.glob("*.json")))
+    sources, refused = ingest.load_files(sorted(LOCOMO.glob("*.json")))
     if refused:
         raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
     with MemoryBus.connect(stage.settings) as bus:
         for source in sources:
-            ingest.publish(bus, source, agent=None, user=None, on_turn=lambda: None)
+            ingest.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
         bus.flush("logged", 60.0)
 
 

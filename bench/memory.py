@@ -45,11 +45,11 @@ def _publish_prose(bus: MemoryBus, count: int, scale: float = 1.0) -> None:
 
 
 def _publish_files(bus: MemoryBus, files: list[Path]) -> None:
-    sources, refused = ingest.load(files)
+    sources, refused = ingest.load_files(files)
     if refused:
         raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
     for source in sources:
-        ingest.publish(bus, source, agent=None, user=None, on_turn=lambda: None)
+        ingest.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
     bus.flush("logged", 60.0)
 
 

@@ -22,7 +22,7 @@ from memorybus.health.looks import KEPT
 from memorybus.health.metrics.server import Address
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents
+from memorybus.operations.events.search import EventSearch, SearchRequest
 from page import served
 from past import TEXTS, parts, seal
 from search import AT_ONCE, SESSION_EVENTS
@@ -118,14 +118,14 @@ def asked(settings: Settings, names: list[str]) -> Figures:
 def searched(settings: Settings, names: list[str]) -> Figures:
     """Return what whole searches take: the newest, a session of long ago, words nobody said."""
     return {
-        "search_newest_ms": _search(settings, SearchedEvents(), 20),
-        "search_old_session_ms": _search(settings, SearchedEvents(session=names[0]), 20),
-        "search_everything_s": _search(settings, SearchedEvents(words=("nobody said",)), 1) / 1000,
+        "search_newest_ms": _search(settings, SearchRequest(), 20),
+        "search_old_session_ms": _search(settings, SearchRequest(session=names[0]), 20),
+        "search_everything_s": _search(settings, SearchRequest(words=("nobody said",)), 1) / 1000,
     }
 
 
-def _search(settings: Settings, wanted: SearchedEvents, limit: int) -> float:
-    history = journal.checked_history(settings)
+def _search(settings: Settings, wanted: SearchRequest, limit: int) -> float:
+    history = journal.open_history(settings)
     with closing(history):
         began = time.perf_counter()
         EventSearch(history, wanted).run(limit)

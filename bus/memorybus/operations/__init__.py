@@ -1,5 +1,4 @@
-"""What operators do, without a terminal: each command's work as a service.
+"""The work of each command as a service that needs no terminal.
 
-Each service takes typed arguments and returns typed results, and prints nothing. The surfaces
-call them.
+A service takes typed arguments, returns typed results and prints nothing. The surfaces call it.
 """

@@ -1,4 +1,4 @@
-"""What operators change from the page, told to the log: who, what, of what and why."""
+"""Records what operators change on the page as events in the log: who did what, and why."""
 
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -8,25 +8,25 @@ from memorybus.health.monitor import open_monitor
 from memorybus.redis.keys import session_key
 
 OPERATORS = Scope(agent="memorybus", user="operators")
-"""Whose these events are: of no agent and of no person."""
+"""The scope of these events, which belong to no agent and no person."""
 
 SESSION = "operators"
-"""The session in which all of them are."""
+"""The session of all these events."""
 
 LOG_TIMEOUT = 3.0
-"""Seconds that we wait for Redis to take one; what it did not take is spooled."""
+"""Seconds to wait until Redis has taken an event; one that it did not take is spooled."""
 
 
 class OutdatedWorkers(ConfigError):
-    """Workers of an earlier release are alive, which would park the record of an act."""
+    """Workers of an earlier release are alive; they would park the record of an act."""
 
 
-def tell(settings: Settings, act: OperatorActed) -> None:
-    """Publish an act; when this returns, it is in the log or spooled on this host.
+def record_act(settings: Settings, act: OperatorActed) -> None:
+    """Publish what an operator did; when this returns, it is in the log or spooled on this host.
 
     Raises:
-        OutdatedWorkers: see there.
-        MemoryBusError: it cannot be spooled, or Redis is away: nobody knows who is alive.
+        OutdatedWorkers: a worker of an earlier release is alive.
+        MemoryBusError: it cannot be spooled, or Redis is away, so that the workers are unknown.
     """
     with open_monitor(settings) as monitor:
         if any(not worker.version for worker in monitor.roster.alive()):

@@ -1,9 +1,9 @@
-"""How well recall answers somebody's own questions: what was expected, and what came.
+"""Measures how well recall answers somebody's own questions, by texts that they expect.
 
 A file of questions is JSON lines: ``{"question": …, "expected": [text, …], "user": …}``. An
-expected text counts as found if it stands verbatim, as the fence escapes it, in the block that a
-prompt would be given. A question that expects nothing asks for what was never said: the shorter its
-block the better.
+expected text counts as found if the memory block for the question contains it verbatim, as the
+fence escapes it. A question without expected texts is about something that was never said: the
+shorter its block, the better.
 """
 
 import statistics
@@ -26,11 +26,11 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question and the texts that its answer must hold.
 
     Attributes:
-        question: what is asked.
-        expected: texts that must stand in the block; none if nothing was ever said about it.
-        user: whose memories; those that the command names if None, as the next two.
-        agent: of which agent.
-        workspace: of which workspace.
+        question: the question.
+        expected: texts that the block must contain; none if nothing was ever said about it.
+        user: whose memories are asked; None for the person that the command names.
+        agent: the agent's name; None for the one that the command names.
+        workspace: the workspace; None for the one that the command names.
     """
 
     question: str
@@ -41,15 +41,15 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JudgedAnswer(msgspec.Struct, frozen=True):
-    """What one question brought.
+    """The answer to one question, judged.
 
     Attributes:
-        question: what was asked.
-        found: share of the expected texts that came, 0 to 1; None if nothing was expected.
-        missing: the expected texts that did not come.
-        characters: of the whole block.
-        ms: milliseconds until the answer was there.
-        silent: providers that did not answer, with the reason.
+        question: the question.
+        found: share of the expected texts that were found, 0 to 1; None if none was expected.
+        missing: the expected texts that were not found.
+        characters: length of the whole block.
+        ms: milliseconds until the answer came.
+        silent: providers that did not answer, each with the reason.
     """
 
     question: str
@@ -61,11 +61,11 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """What all questions of a file brought; None where no question tells.
+    """The answers to all questions of a file, summarized; None where no question has the figure.
 
     Attributes:
-        questions: how many were asked.
-        found: mean share of the expected texts that came.
+        questions: how many questions were asked.
+        found: mean share of the expected texts that were found.
         characters: mean length of the blocks of questions that expect something.
         characters_for_nothing: median length of the blocks of questions that expect nothing.
         p50_ms: median time of an answer, milliseconds.
@@ -79,22 +79,22 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def read_questions(path: Path) -> list[ExpectedAnswer]:
-    """Read a file of questions; blank lines say nothing.
+    """Read a file of questions; blank lines are skipped.
 
     Raises:
-        UnreadableQuestions: a line is no such object, or the file cannot be read.
+        UnreadableQuestions: a line is not such an object, or the file cannot be read.
     """
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise UnreadableQuestions(f"{path}: {error.strerror}") from error
-    found = [_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    found = [_parse_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise UnreadableQuestions(f"{path}: there is no question in it")
     return found
 
 
-def _question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
+def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     try:
         found = msgspec.json.decode(line, type=ExpectedAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -107,38 +107,38 @@ def _question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     return found
 
 
-def judged(
+def judge_answers(
     questions: Sequence[ExpectedAnswer],
     ask: Callable[[ExpectedAnswer], RecallAnswer],
     clock: Clock,
 ) -> Iterator[JudgedAnswer]:
-    """Ask one question after another, and yield what each brought.
+    """Ask one question after another, and yield each answer, judged.
 
     Args:
-        questions: what to ask.
-        ask: asks one of them.
+        questions: the questions.
+        ask: asks one question.
         clock: measures how long an answer takes.
     """
     for one in questions:
         began = clock.monotonic()
         answer = ask(one)
-        yield _judged(one, answer, (clock.monotonic() - began) * 1_000)
+        yield _judge_answer(one, answer, (clock.monotonic() - began) * 1_000)
 
 
-def _judged(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
+def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
     missing = tuple(text for text in asked.expected if escape(text) not in answer.text)
     found = 1 - len(missing) / len(asked.expected) if asked.expected else None
     return JudgedAnswer(asked.question, found, missing, len(answer.text), ms, answer.missing)
 
 
-def evaluated(answers: Sequence[JudgedAnswer]) -> Evaluation:
-    """Return what a file's questions brought together."""
-    telling = [one for one in answers if one.found is not None]
+def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
+    """Return the figures of all answers together."""
+    answered = [one for one in answers if one.found is not None]
     nothing = [one.characters for one in answers if one.found is None]
     return Evaluation(
         questions=len(answers),
-        found=_mean([one.found for one in telling if one.found is not None]),
-        characters=_mean([one.characters for one in telling]),
+        found=_mean([one.found for one in answered if one.found is not None]),
+        characters=_mean([one.characters for one in answered]),
         characters_for_nothing=statistics.median(nothing) if nothing else None,
         p50_ms=statistics.median(one.ms for one in answers) if answers else None,
     )

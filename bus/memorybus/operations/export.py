@@ -1,4 +1,4 @@
-"""``memorybus export``: a person's events, or what a provider keeps of a person, as JSON lines."""
+"""``memorybus export``: a person's events, or a provider's memories of a person, as JSON lines."""
 
 import contextlib
 import os
@@ -24,20 +24,21 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 NAMED = 1_000
-"""Events that cannot be written and are named each; later ones are only counted (G10)."""
+"""How many events that cannot be written are named; further ones are only counted (G10)."""
 
 
-class Exported(msgspec.Struct, kw_only=True):
+class ExportResult(msgspec.Struct, kw_only=True):
     """What an export did; its ``--json``.
 
     Attributes:
-        file: where it is; "" for standard output.
-        provider: whose memories were asked for; "" for events.
-        events: events written.
-        memories: memories of a provider written.
-        left_out: ids of events that a line cannot hold unchanged, and why: the first `NAMED`.
-        left_out_events: how many there are.
-        unread: what of the past could not be read, each part with its reason.
+        file: the file that was written; "" for standard output.
+        provider: the provider whose memories were exported; "" for events.
+        events: how many events were written.
+        memories: how many memories of a provider were written.
+        left_out: ids of events that a line cannot hold unchanged, with the reason: the first
+            `NAMED` of them.
+        left_out_events: how many such events there are.
+        unread: the parts of the history that could not be read, each with its reason.
     """
 
     file: str = ""
@@ -50,44 +51,44 @@ class Exported(msgspec.Struct, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether nothing is missing in the export."""
         return not (self.left_out_events or self.unread)
 
 
-def events(
+def read_events(
     settings: Settings, query: Query, since: int | None, until: int | None, unread: list[str]
 ) -> Iterator[Envelope]:
-    """Yield what the history has of a query, in the order in which the log took it.
+    """Yield the events of the history that match a query, in the order of the log.
 
-    Volatile events (`TurnStarted`) are left out, as the archive leaves them out. What is forgotten
-    is not read. Memory does not grow with the history.
+    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones.
+    Memory use does not grow with the history.
 
     Args:
         settings: which log.
-        query: whose events.
+        query: which events.
         since: the earliest time of an event, milliseconds.
         until: the time before which events are wanted, milliseconds.
-        unread: what cannot be read is told here, and the rest is read.
+        unread: gets a text for each part that cannot be read; the rest is read all the same.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    history = journal.checked_history(settings)
+    history = journal.open_history(settings)
     with contextlib.closing(history):
         for event in history.scan(query, since, until, damage=unread):
             if not event.envelope.event.volatile:
                 yield event.envelope
 
 
-def lines(
-    envelopes: Iterable[Envelope], done: Exported, step: Callable[[], None]
+def encode_events(
+    envelopes: Iterable[Envelope], done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
-    """Yield each event's line with its end, and note in `done` what came of it."""
+    """Yield each event as a line with its end, and count it in `done`."""
     writer = EventLines()
     for envelope in envelopes:
         step()
         try:
-            line = writer.line(envelope)
+            line = writer.encode(envelope)
         except ValueError as error:
             done.left_out_events += 1
             if len(done.left_out) < NAMED:
@@ -97,47 +98,47 @@ def lines(
         yield line + b"\n"
 
 
-def memories(
-    settings: Settings, name: str, query: Query, done: Exported, step: Callable[[], None]
+def read_memories(
+    settings: Settings, name: str, query: Query, done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
-    """Yield what an instance of a provider keeps, a line each, as the instance has it now.
+    """Yield the memories that a provider's instance keeps now, each as a line.
 
-    It is asked page by page while its lanes go on: what is written or erased meanwhile may be
-    missing or there twice; pause the provider for an exact picture.
+    The instance is asked page by page while its lanes go on: a memory that is written or erased
+    meanwhile may be missing, or be there twice. Pause the provider for an exact picture.
 
     Args:
         settings: which log.
-        name: a provider, of which the one that serves is asked, or an instance.
-        query: whose: its people, agents and workspaces; everyone's where it names none.
-        done: counts them.
-        step: called for each.
+        name: a provider, of which the live instance is asked, or an instance.
+        query: the people, agents and workspaces; everyone's memories where it names none.
+        done: counts the memories.
+        step: called for each memory.
 
     Raises:
-        ConfigError: nobody knows the name, or the provider cannot say what it keeps.
-        InspectionFailed: it cannot be asked.
+        ConfigError: the name is unknown, or the provider cannot list what it keeps.
+        InspectionFailed: the instance cannot be asked.
     """
     with Stores(settings) as stores:
-        stores.check()
-        sight = stores.instances.look()
-        provider = provider_of(name, sight, settings.providers)
-    instance = live_name(provider, sight.live) if name == provider else name
+        stores.check_partitions()
+        view = stores.instances.look()
+        provider = provider_of(name, view, settings.providers)
+    instance = live_name(provider, view.live) if name == provider else name
     inspector = InstanceInspector(settings, SYSTEM)
-    for whose in _everybody(query):
-        for memory in _kept(inspector, provider, instance, whose):
+    for whose in _each_owner(query):
+        for memory in _read_kept(inspector, provider, instance, whose):
             step()
             done.memories += 1
             yield msgspec.json.encode(memory) + b"\n"
 
 
-def _everybody(query: Query) -> Iterator[RecallRequest]:
-    """Yield each person with each agent in each workspace; None where a query names none."""
+def _each_owner(query: Query) -> Iterator[RecallRequest]:
+    """Yield all combinations of a query's people, agents and workspaces; None where it has none."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
             for workspace in query.workspaces or (None,):
                 yield RecallRequest(query="", agent=agent, user=user, workspace=workspace)
 
 
-def _kept(
+def _read_kept(
     inspector: InstanceInspector, provider: str, instance: str, whose: RecallRequest
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
@@ -151,10 +152,10 @@ def _kept(
         skip, more = skip + len(page.memories), page.more
 
 
-def write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file that is there whole or not at all, and that only its user can read.
+def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file completely or not at all, readable only for its user.
 
-    What was there under its name stays until then, also if this is interrupted.
+    An older file of that name stays until the new one is complete, even if this is interrupted.
 
     Raises:
         OSError: it cannot be written.

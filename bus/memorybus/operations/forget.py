@@ -1,12 +1,13 @@
-"""``memorybus forget``: a person, or what an agent was told, erased wherever it can be reached.
+"""``memorybus forget``: erases a person, or an agent's memories, wherever they can be reached.
 
-1. A tombstone hides the events up to now from every reader: no replay and no rebuild brings them
+1. A tombstone hides the events up to now from every reader. No replay and no rebuild brings them
    back, and the archive drops their bytes.
-2. The lanes pass that place, so that nothing is on its way to a provider.
-3. Each instance erases, where its state is; what it cannot reach it names.
-4. What is warm, and dead letters, go; then what the log still has, as far as it is sealed.
+2. We wait until the lanes have passed these events, so that none is on its way to a provider.
+3. Each instance erases its state and names what it cannot reach.
+4. Warm results and dead letters are removed; then the entries of the log, as far as they are
+   sealed.
 
-Each step may be done again: whoever runs the command a second time ends what the first one left.
+Every step may be repeated: a second run of the command finishes what the first one left.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -37,10 +38,10 @@ from memorybus.recall.model import RecallRequest
 from memorybus.recall.purge import purge_sessions
 from memorybus.registry.instances import InstancesView
 
-LOOK = 0.2
-"""Seconds between two looks at the lanes, and before an instance is asked again."""
+LOOK_EVERY = 0.2
+"""Seconds between two reads of the lanes, and before an instance is asked again."""
 
-BEYOND: Final = (
+OUT_OF_REACH: Final = (
     "spools of agents that are away: providers get what they send later; run this again then",
     "segments of the archive as they were, for an hour after they were written anew",
     "system prompts that agents' hosts have noted, for 30 days at most",
@@ -52,20 +53,20 @@ BEYOND: Final = (
 """What no command of the bus can reach, in any installation."""
 
 
-class Whose(msgspec.Struct, frozen=True):
-    """Who is to be forgotten; a part that is None stands for everyone's."""
+class ErasureOwner(msgspec.Struct, frozen=True):
+    """Whose memories are erased; a part that is None stands for everyone's."""
 
     user: str | None = None
     agent: str | None = None
     workspace: str | None = None
 
     def query(self, upto: int = 0) -> Query:
-        """Return which events are theirs, up to a time (milliseconds; 0 for all).
+        """Return the query for their events up to a time (milliseconds; 0 for all).
 
         Raises:
             ConfigError: nobody is named.
         """
-        users, agents, workspaces = map(_some, (self.user, self.agent, self.workspace))
+        users, agents, workspaces = map(_as_tuple, (self.user, self.agent, self.workspace))
         if not (users or agents or workspaces):
             raise ConfigError("say who is to be forgotten: --user, --agent or --workspace")
         return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
@@ -77,16 +78,16 @@ class Whose(msgspec.Struct, frozen=True):
         return here and all(want is None or want == held for want, held in asked)
 
 
-def _some(word: str | None) -> tuple[str, ...]:
+def _as_tuple(word: str | None) -> tuple[str, ...]:
     return () if word is None else (word,)
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What the history has of somebody.
+class FoundHistory(msgspec.Struct, frozen=True):
+    """What the history holds of somebody.
 
     Attributes:
-        events: how many events.
-        sessions: in which scopes and sessions, one for each epoch.
+        events: how many events it holds.
+        sessions: their scopes and sessions, one for each epoch.
         newest: when the newest one happened, milliseconds; 0 for none.
     """
 
@@ -104,14 +105,14 @@ class ErasurePlan(msgspec.Struct, frozen=True):
     """What an erasure would reach.
 
     Attributes:
-        whose: who is to be forgotten.
-        found: what the history has of them.
-        instances: the instances that are asked, each with its provider.
+        whose: whose memories are erased.
+        found: what the history holds of them.
+        instances: the instances that are asked to erase, each with its provider.
         letters: their dead letters.
     """
 
-    whose: Whose
-    found: Found
+    whose: ErasureOwner
+    found: FoundHistory
     instances: dict[str, str]
     letters: list[LocatedLetter]
 
@@ -121,9 +122,9 @@ class InstanceErasure(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        erased: how many memories went; None if it does not say.
-        remains: what it could not reach.
-        problem: why it was not erased there; "" if it was.
+        erased: how many memories it erased; None if it does not say.
+        remains: what it could not reach, in words.
+        problem: why it did not erase; "" if it did.
     """
 
     name: str
@@ -137,12 +138,12 @@ class Erasure(msgspec.Struct, frozen=True):
 
     Attributes:
         tombstone: its id; "" if there was nothing to hide.
-        events: events that are hidden from now on.
-        sessions: sessions whose warm results went.
-        letters: dead letters that were to go.
-        log: entries of the log in Redis.
-        instances: what became of it in each.
-        remains: what is left elsewhere.
+        events: how many events are hidden from now on.
+        sessions: how many sessions had their warm results removed.
+        letters: how many dead letters were to be discarded.
+        log: which entries were removed from the log in Redis.
+        instances: what became of the erasure in each instance.
+        remains: what is left in other places, in words.
         problems: what could not be done; the command may be run again.
     """
 
@@ -157,11 +158,11 @@ class Erasure(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether everything that can be reached was."""
+        """Whether everything that can be reached was erased."""
         return not (self.problems or any(one.problem for one in self.instances))
 
 
-def planned(settings: Settings, whose: Whose) -> ErasurePlan:
+def plan_erasure(settings: Settings, whose: ErasureOwner) -> ErasurePlan:
     """Return what an erasure would reach; change nothing.
 
     Raises:
@@ -170,27 +171,27 @@ def planned(settings: Settings, whose: Whose) -> ErasurePlan:
     """
     query = whose.query()
     with Stores(settings) as stores:
-        stores.check()
-        found = _found(stores, query)
-        sight = stores.instances.look()
+        stores.check_partitions()
+        found = _find_history(stores, query)
+        view = stores.instances.look()
     with closing(DeadLetters(settings)) as desk:
         all_letters = desk.letters(desk.providers())
     letters = [dead for dead in all_letters if whose.owns(dead.stored.letter.scope)]
-    return ErasurePlan(whose, found, _instances(settings, sight), letters)
+    return ErasurePlan(whose, found, _instances_asked(settings, view), letters)
 
 
-def _found(stores: Stores, query: Query) -> Found:
+def _find_history(stores: Stores, query: Query) -> FoundHistory:
     events, newest, sessions = 0, 0, set[tuple[Scope, SessionRef]]()
     for event in stores.history.scan(query):
         envelope = event.envelope
         events, newest = events + 1, max(newest, envelope.at)
         sessions.add((msgspec.structs.replace(envelope.scope, platform=""), envelope.session))
-    return Found(events, frozenset(sessions), newest)
+    return FoundHistory(events, frozenset(sessions), newest)
 
 
-def _instances(settings: Settings, sight: InstancesView) -> dict[str, str]:
-    """Return every instance that may keep anything, with its provider."""
-    copies = {one.name: one.provider for one in sight.all.values() if not one.dropped}
+def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
+    """Return every instance that may keep memories, with its provider."""
+    copies = {one.name: one.provider for one in view.all.values() if not one.dropped}
     return {name: name for name in settings.providers} | copies
 
 
@@ -199,8 +200,8 @@ class Eraser:
 
     Args:
         settings: which log.
-        wait: seconds for which lanes, each instance and dead letters are waited for.
-        step: told what is done now.
+        wait: seconds to wait for the lanes, for each instance and for dead letters.
+        step: receives the name of each step as it begins.
         clock: time.
     """
 
@@ -215,11 +216,11 @@ class Eraser:
         self._problems: list[str] = []
 
     def erase(self, plan: ErasurePlan, reason: str, by: str) -> Erasure:
-        """Erase; each part that fails is told, and the others are done.
+        """Carry the plan out; a part that fails is reported, and the other parts are done.
 
         Raises:
             ArchiveError: the tombstone cannot be written; nothing was erased.
-            LogError: Redis is away; run it again.
+            LogError: Redis is away; the command has to be run again.
         """
         tombstone = self._hide(plan, reason, by)
         self._await_lanes(plan.instances)
@@ -236,41 +237,41 @@ class Eraser:
             letters=len(plan.letters),
             log=log,
             instances=instances,
-            remains=[*_unsealed(log, self._settings), *BEYOND],
+            remains=[*_describe_unsealed(log, self._settings), *OUT_OF_REACH],
             problems=self._problems,
         )
 
     def _hide(self, plan: ErasurePlan, reason: str, by: str) -> str:
-        """Write the tombstone, if there is anything to hide; return its id."""
+        """Write the tombstone if there is anything to hide; return its id, or ""."""
         self._step("tombstone")
         if not plan.found.events:
             return ""
         now = self._clock.now_ms()
         query = plan.whose.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
-        with closing(archiving.opened(self._settings)) as archive:
+        with closing(archiving.open_archive(self._settings)) as archive:
             archive.forget(tombstone)
         return tombstone.id
 
     def _await_lanes(self, instances: Collection[str]) -> None:
-        """Wait until every lane that does not stand still has passed what the log has now."""
+        """Wait until every lane that is not paused has passed what the log holds now."""
         self._step("lanes")
         until = self._clock.monotonic() + self._wait
         with Stores(self._settings) as stores:
             heads = {head.partition: head.n for head in stores.history.log.heads()}
             moving = set(instances) - stores.instances.pauses().keys()
-            while behind := stores.behind(moving, heads):
+            while behind := stores.count_behind(moving, heads):
                 if self._clock.monotonic() >= until:
                     break
-                self._clock.sleep(LOOK)
+                self._clock.sleep(LOOK_EVERY)
         self._problems += [
             f"{name} has not applied {left} events that came before: what it makes of them later "
             "is not erased; run this again when it has caught up (memorybus status)"
             for name, left in behind.items()
         ]
 
-    def _erase_in(self, whose: Whose, name: str, provider: str) -> InstanceErasure:
-        """Let one instance erase; a long erasure goes on until the time is up."""
+    def _erase_in(self, whose: ErasureOwner, name: str, provider: str) -> InstanceErasure:
+        """Ask one instance to erase, and again if it could not be asked, until the time is up."""
         self._step(name)
         want = RecallRequest(
             query="", agent=whose.agent, user=whose.user, workspace=whose.workspace
@@ -279,23 +280,23 @@ class Eraser:
         while True:
             try:
                 inspector = InstanceInspector(self._settings, self._clock)
-                return _described(name, inspector.forget(provider, name, want))
+                return _describe_erasure(name, inspector.forget(provider, name, want))
             except InspectionFailed as error:
                 if self._clock.monotonic() >= until:
                     return InstanceErasure(name, problem=str(error))
-                self._clock.sleep(LOOK)
+                self._clock.sleep(LOOK_EVERY)
 
     def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
         """Have dead letters discarded by their lanes' owners."""
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
         asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.requests(decision, letters, new_id):
+        for provider, request in selection.build_requests(decision, letters, new_id):
             asked.setdefault(provider, []).append(request)
         with closing(DeadLetters(self._settings)) as desk:
             for provider, requests in asked.items():
                 desk.send(provider, requests)
-            waited = waiting.wait(
+            waited = waiting.await_requests(
                 *(desk, asked, self._clock),
                 timeout=self._wait,
                 ownerless=2 * self._settings.lease,
@@ -308,7 +309,7 @@ class Eraser:
             )
 
     def _compact(self) -> None:
-        """Seal what may be sealed, and take the hidden bytes out of the segments."""
+        """Seal what may be sealed, and remove the hidden events' bytes from the segments."""
         self._step("archive")
         with running_child(archive_command(), self._settings) as child:
             done = child.report() or {}
@@ -319,9 +320,10 @@ class Eraser:
             self._problems.append(f"the archive still has the bytes: {why}")
 
     def _remove(self) -> Removed:
-        """Take what any tombstone hides out of the log, as far as it is sealed.
+        """Remove from the log what any tombstone hides, as far as it is sealed.
 
-        Not while a lane is behind, or the archive in trouble: who needs it would look for it there.
+        The caller does not do so while a lane lags or the archive has a problem, because a lane
+        that still needs these entries would look for them in the archive.
         """
         self._step("log")
         with Stores(self._settings) as stores:
@@ -333,15 +335,15 @@ class Eraser:
             )
 
 
-def _described(name: str, there: EraseReport) -> InstanceErasure:
+def _describe_erasure(name: str, there: EraseReport) -> InstanceErasure:
     if not there.given:
         return InstanceErasure(name, problem="it has no way to erase: do it in its backend")
     return InstanceErasure(name, there.erased, there.remains)
 
 
-def _unsealed(log: Removed, settings: Settings) -> Sequence[str]:
-    said = (
+def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
+    text = (
         f"{log.unsealed} entries of the log in Redis are not sealed yet, which they are "
         f"{settings.seal_after:g} s after they came: run this again, or wait for the hot window"
     )
-    return (said,) if log.unsealed else ()
+    return (text,) if log.unsealed else ()

@@ -1,4 +1,4 @@
-"""The history as people read it: all partitions in the order in which Redis took the events."""
+"""Reads the history for people: all partitions, in the order in which Redis took the events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,23 +17,24 @@ from memorybus.text.display import event_name
 
 PAGE = 500
 FOLLOW_WAIT = 1.0
-"""Seconds a follower blocks before it looks again; bounds how long Ctrl-C takes."""
+"""Seconds that a follower blocks before it looks again; bounds how long Ctrl-C takes."""
 
 
 CANARY_SCOPE = "doctor"
 """Agent and user of the canaries that `memorybus doctor` publishes."""
 
 CANARY_PREFIX = "doctor:"
-"""How their sessions' ids begin."""
+"""How the ids of the canaries' sessions begin."""
 
 
-class ListedEvents(msgspec.Struct, frozen=True):
+class EventSelection(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
         session: the session, or the root of its lineage.
-        type: the event's type tag, in any case; UnknownEvent for all that we do not know.
-        canaries: with those of `memorybus doctor`; a session asked for by name is shown anyway.
+        type: the event's type tag, in any case; UnknownEvent for all unknown types.
+        canaries: whether canaries of `memorybus doctor` are included; a session that is named is
+            included anyway.
     """
 
     session: str | None = None
@@ -41,7 +42,7 @@ class ListedEvents(msgspec.Struct, frozen=True):
     canaries: bool = False
 
     def query(self) -> Query:
-        """Return what asks the history for no less than what passes."""
+        """Return a query for the history that finds at least every wanted event."""
         lineages = (self.session,) if self.session else ()
         if self.type is None:
             return Query(lineages=lineages)
@@ -50,29 +51,29 @@ class ListedEvents(msgspec.Struct, frozen=True):
         return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
 
     def wants(self, event: LoggedEvent) -> bool:
-        """Say whether an event passes."""
+        """Say whether an event is wanted."""
         envelope = event.envelope
         if self.session is None:
             here = self.canaries or not is_canary(envelope)
         else:
             here = self.session in (envelope.session.id, envelope.session.root)
-        return here and (self.type is None or self.type.lower() in _names(envelope))
+        return here and (self.type is None or self.type.lower() in _type_names(envelope))
 
 
-def _names(envelope: Envelope) -> tuple[str, ...]:
+def _type_names(envelope: Envelope) -> tuple[str, ...]:
     name = event_name(envelope.event).lower()
     return (name, "unknownevent") if isinstance(envelope.event, UnknownEvent) else (name,)
 
 
 def is_canary(envelope: Envelope) -> bool:
-    """Say whether `memorybus doctor` published an event to see it arrive."""
+    """Say whether an event is a canary of `memorybus doctor`."""
     scope = envelope.scope
     ours = scope.agent == scope.user == CANARY_SCOPE
     return ours and envelope.session.id.startswith(CANARY_PREFIX)
 
 
-def checked_history(settings: Settings) -> History:
-    """Return the history to look at: another partition count would show half. Writes nothing.
+def open_history(settings: Settings) -> History:
+    """Return the history after checking its partition count. Writes nothing.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
@@ -82,50 +83,50 @@ def checked_history(settings: Settings) -> History:
     return history
 
 
-def everything(
-    history: History, wanted: ListedEvents, unread: list[str] | None = None
+def scan_events(
+    history: History, wanted: EventSelection, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
-    """Return every event that passes, in the order of their entries' times.
+    """Return every wanted event, in the order in which Redis took them.
 
     Args:
         history: archive and log.
         wanted: which events.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.scan(wanted.query(), damage=unread)
     return (event for event in found if wanted.wants(event))
 
 
-def newest(
+def newest_events(
     history: History,
-    wanted: ListedEvents,
+    wanted: EventSelection,
     limit: int,
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,
 ) -> list[LoggedEvent]:
-    """Return the newest events that pass, newest last; reads back no further than it must.
+    """Return the newest wanted events, newest last; read back no further than necessary.
 
     Args:
         history: archive and log.
         wanted: which events.
-        limit: at most so many.
-        heads: the ends from which it reads back; the present ones if None.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        limit: how many events at most.
+        heads: the ends of the partitions from which it reads back; the present ones if None.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.scan_backward(wanted.query(), heads, damage=unread)
     return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
 def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
-    """Return one event, whoever's it is: an operator asks.
+    """Return one event by its id, whoever it belongs to: only operators may ask.
 
     Args:
         history: archive and log.
         event_id: 32 hexadecimal digits.
-        unread: if given, what cannot be read is told here, and the rest is read.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
 
     Raises:
-        MissingEvent: history holds none of this id.
+        MissingEvent: the history holds no event of this id.
     """
     wanted = Query(ids=(event_id,))
     found = next(iter(history.scan_backward(wanted, damage=unread)), None)
@@ -137,20 +138,20 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
     return found
 
 
-class ReadUpTo:
-    """How far each partition has been read."""
+class ReadPositions:
+    """How far each partition has been read: the entry behind which reading goes on."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
-        """Begin behind these entries."""
+        """Begin behind these entries, by partition."""
         self.after = dict(ends)
 
     @classmethod
-    def at(cls, heads: Iterable[Head]) -> "ReadUpTo":
-        """Begin behind the ends of partitions."""
+    def behind_heads(cls, heads: Iterable[Head]) -> "ReadPositions":
+        """Begin at the present ends of the partitions."""
         return cls({head.partition: head.entry or START for head in heads})
 
-    def noted(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
-        """Pass `events` on and note the places behind the known ones."""
+    def note_read(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
+        """Pass `events` on, and note their positions as read."""
         for event in events:
             position = event.position
             if parse_entry_id(position.entry) > parse_entry_id(self.after[position.partition]):
@@ -158,15 +159,15 @@ class ReadUpTo:
             yield event
 
 
-def follow(log: EventLog, places: ReadUpTo) -> Iterator[LoggedEvent]:
-    """Return events as they come, for ever, from behind `places`."""
+def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
+    """Yield new events for ever as they come, beginning behind `places`."""
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
-        places.after |= news  # also past an entry that is not ours
-        yield from places.noted(sorted(fresh, key=_moment))
+        places.after |= news  # also past entries that memorybus did not write
+        yield from places.note_read(sorted(fresh, key=_log_order))
 
 
-def _moment(event: LoggedEvent) -> tuple[int, int, int]:
+def _log_order(event: LoggedEvent) -> tuple[int, int, int]:
     ms, _, sequence = event.position.entry.partition("-")
     return int(ms), int(sequence), event.position.partition

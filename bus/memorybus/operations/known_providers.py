@@ -1,4 +1,4 @@
-"""Checks that a name which a person gave is a provider's, or an instance's."""
+"""Checks that a name from the command line or the page is a provider's or an instance's."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,34 +9,34 @@ from memorybus.operations.stores import Stores
 
 
 def check_provider(stores: Stores, name: str) -> None:
-    """Make sure that a provider is configured, or was served.
+    """Make sure that a provider is configured, or that workers registered it.
 
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: it is unknown.
     """
-    _check("provider", name, [*stores.settings.providers, *stores.roster.providers()])
+    _check_known("provider", name, [*stores.settings.providers, *stores.roster.providers()])
 
 
 def check_instance(stores: Stores, name: str) -> None:
-    """Make sure that somebody knows an instance: of the settings, registered, or a copy.
+    """Make sure that an instance is configured, registered by workers, or a copy.
 
     Raises:
-        ConfigError: nobody does.
+        ConfigError: it is unknown.
     """
     known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
-    _check("provider instance", name, known)
+    _check_known("provider instance", name, known)
 
 
 def check_configured(settings: Settings, name: str) -> None:
-    """Make sure that the settings name an instance; Redis is not asked.
+    """Make sure that the settings name an instance, without asking Redis.
 
     Raises:
         ConfigError: they do not.
     """
-    _check("provider instance", name, [*settings.providers, *settings.provider])
+    _check_known("provider instance", name, [*settings.providers, *settings.provider])
 
 
-def _check(what: str, name: str, known: Iterable[str]) -> None:
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
     names = list(dict.fromkeys(known))
     if name not in names:
         near = get_close_matches(name, names, n=1)

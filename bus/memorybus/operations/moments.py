@@ -1,4 +1,4 @@
-"""Moments of the history as people write them: a time, a position, an event's id."""
+"""Moments of the history as people write them: as a time, a position or an event's id."""
 
 import re
 
@@ -18,7 +18,7 @@ def moment_of(text: str) -> int | str:
             event's id.
 
     Raises:
-        ConfigError: it is none of them.
+        ConfigError: the text is none of these.
     """
     if _PLACE.fullmatch(text):
         return text
@@ -32,19 +32,19 @@ def moment_of(text: str) -> int | str:
 
 
 def moment_text(kept: str) -> str:
-    """Return a moment as people read it: a time in UTC, all else as it was written.
+    """Return a moment for people: a time in UTC, a position or an id unchanged.
 
     Args:
-        kept: as a record keeps it: milliseconds, ``p07:1234`` or an event's id.
+        kept: the moment as a record has it: milliseconds, ``p07:1234`` or an event's id.
     """
     return kept if _PLACE.fullmatch(kept) else iso(int(kept)) or kept
 
 
 def numbers_upto(history: History, text: str) -> dict[int, int]:
-    """Return the last number of each partition up to a moment, with it.
+    """Return the last number of each partition up to and including a moment.
 
     Raises:
-        ConfigError: nobody can read it, or the history does not have it.
+        ConfigError: the text cannot be read, or the history does not hold the moment.
     """
     return history.places(moment_of(text))
 
@@ -53,6 +53,6 @@ def numbers_before(history: History, text: str) -> dict[int, int]:
     """Return the last number of each partition before a moment.
 
     Raises:
-        ConfigError: nobody can read it, or the history does not have it.
+        ConfigError: the text cannot be read, or the history does not hold the moment.
     """
     return history.places(moment_of(text), inclusive=False)

@@ -1,4 +1,4 @@
-"""The stores that commands on provider instances read and change, over one connection."""
+"""The stores that commands about provider instances read and change, over one connection."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -16,24 +16,25 @@ from memorybus.registry.steering import Steering
 
 
 class Stores:
-    """All of them, for one command. Belongs to one thread; a ``with`` block closes it.
+    """All these stores, for one command. Belongs to one thread; a ``with`` block closes it.
 
     Args:
-        settings: where the bus is.
-        lock: without which `instances` changes nothing, for commands that take one.
+        settings: of the bus.
+        lock: for commands that take the provider's lock; `instances` then changes nothing unless
+            the lock is still held.
 
     Attributes:
-        settings: where the bus is.
-        instances: the copies, which instance serves, and which are held.
-        lanes: what Redis holds of their lanes.
-        homes: where the state of local ones lies.
-        roster: what workers registered, and who lives.
-        steering: what operators want of those at work.
-        history: what they are filled from.
+        settings: of the bus.
+        instances: the copies, the live instances and the paused ones.
+        lanes: what Redis holds of the instances' lanes.
+        homes: where the state of local instances lies.
+        roster: what workers registered, and which workers are alive.
+        steering: what operators ask of running workers.
+        history: archive and log, from which copies are filled.
     """
 
     def __init__(self, settings: Settings, lock: ChangeLock | None = None) -> None:
-        """Connect at the first command."""
+        """Prepare the connection; it is made at the first Redis command."""
         self._redis = connect_redis(settings)
         keys = self._keys = Keys(settings.namespace)
         self.settings = settings
@@ -44,30 +45,30 @@ class Stores:
         self.steering = Steering(self._redis, keys)
         self.history = History.from_settings(self._redis, settings)
 
-    def check(self) -> None:
-        """Make sure that the log is the one the settings mean.
+    def check_partitions(self) -> None:
+        """Make sure that the log has the partition count of the settings.
 
         Raises:
-            WrongPartitionCount: it was born with another count.
+            WrongPartitionCount: it was created with another count.
             LogUnavailable: Redis is away.
         """
         self.history.log.check_partitions()
 
-    def working(self, providers: Iterable[str]) -> dict[str, RebuildCommand]:
-        """Return who works on the instances of these providers now: a command that still lives."""
+    def working_commands(self, providers: Iterable[str]) -> dict[str, RebuildCommand]:
+        """Return the live commands that work on instances of these providers, by provider."""
         return running_rebuilds(self._redis, self._keys, providers)
 
-    def make(self, instance: Instance) -> None:
-        """Make a new instance known; workers serve it within a heartbeat.
+    def add_instance(self, instance: Instance) -> None:
+        """Record a new instance; workers serve it within a heartbeat.
 
         Raises:
-            ConfigError: there is one of that name.
+            ConfigError: there is an instance of that name.
         """
         self.lanes.note_new_lanes(instance.name)
         self.instances.add(instance)
 
-    def behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
-        """Return how many events each instance lacks that lie before some numbers, if any."""
+    def count_behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
+        """Return how many events each instance lacks up to these heads, if it lacks any."""
         lacks = {
             name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(self.lanes.states(name)))
             for name in instances

@@ -1,4 +1,4 @@
-"""``memorybus up``: the embedded Redis and a worker as one process tree that stops whole."""
+"""``memorybus up``: runs the embedded Redis and workers as one process tree that stops together."""
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,17 +28,17 @@ class AlreadyUp(MemoryBusError):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Everything runs.
+    """The report that everything runs.
 
     Attributes:
         ready: always true; marks the line in ``--json``.
         redis: the URL, without a password.
-        embedded: whether the server is ours; false if a `url` is configured.
-        adopted: whether the embedded server ran before us and will outlive us.
-        server_pid: the embedded server's process, None if there is none.
-        worker: the worker's id; the first one's, if there are several.
+        embedded: whether Redis is the embedded server; false if a `url` is configured.
+        adopted: whether the embedded server ran before this command and will outlive it.
+        server_pid: the embedded server's process; None if there is none.
+        worker: the first worker's id.
         worker_pid: the process that starts the workers, and starts those again that die.
-        workers: the ids of all.
+        workers: the ids of all workers.
         metrics: where metrics are served; "" for nowhere.
     """
 
@@ -54,12 +54,12 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
-    """Who watches over the workers ended by itself; another is started after `delay` seconds.
+    """The workers' supervisor ended by itself; another one is started after `delay` seconds.
 
     Attributes:
-        exit_code: its own.
+        exit_code: of the supervisor.
         delay: seconds until the next one is started.
-        reason: why, if it could say so.
+        reason: why it ended; "" if it could not say.
     """
 
     exit_code: int
@@ -68,22 +68,24 @@ class WorkerDied(msgspec.Struct, frozen=True):
 
 
 class ServerRestarted(msgspec.Struct, frozen=True):
-    """The embedded server had gone and was started again; its log is on disk."""
+    """The embedded server had ended and was started again; its log is on disk."""
 
     pid: int
 
 
 News = Ready | WorkerDied | ServerRestarted
-Tell = Callable[[News], None]
+ReportNews = Callable[[News], None]
 
 
-def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = SYSTEM) -> None:
-    """Serve until a signal unwinds the stack; everything started here is stopped on the way out.
+def run(
+    settings: Settings, command: Sequence[str], tell: ReportNews, clock: Clock = SYSTEM
+) -> None:
+    """Serve until a signal unwinds the stack; then stop everything that was started here.
 
     Args:
         settings: with a `url`, no server is started.
         command: the worker's command line.
-        tell: is told what happens.
+        tell: receives what happens.
         clock: time, injected.
 
     Raises:
@@ -91,19 +93,21 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
         EmbeddedError: the server cannot be started.
         MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
     """
-    with only_one(settings.data_dir), _server(settings) as server:
+    with hold_up_lock(settings.data_dir), _running_server(settings) as server:
         mark = new_mark()
         words = [*command, "--mark", mark]
         with keeping(lambda: start_child(words, settings), clock) as keeper:
             while True:
-                _watch(settings, keeper, mark, server, tell)
+                _look_after(settings, keeper, mark, server, tell)
                 keeper.rest(LOOK_EVERY)
                 if server.revive() and server.started is not None:
                     tell(ServerRestarted(server.started.pid))
 
 
-def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: Tell) -> None:
-    """Look after the supervisor once, and tell what became of it.
+def _look_after(
+    settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: ReportNews
+) -> None:
+    """Look after the supervisor once, and report what happened to it.
 
     Raises:
         MemoryBusError: one of `HOPELESS`, as the supervisor reported it.
@@ -113,12 +117,12 @@ def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tel
     if death is None:
         for report in keeper.child.reports() if keeper.child else ():
             if "worker" in report and keeper.child:
-                tell(_ready(settings, server, report, keeper.child.pid))
+                tell(_describe_ready(settings, server, report, keeper.child.pid))
         return
     if isinstance(death.why, HOPELESS):
         raise death.why
     if death.child is not None:
-        # Imported here, since it takes the Redis client: most of what this process would weigh.
+        # Imported here because it loads the Redis client, most of the memory of this process.
         from memorybus.registry.reclaim import reclaim_lanes
         from memorybus.registry.roster import worker_id
 
@@ -127,11 +131,11 @@ def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tel
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory's ``up`` lock; the kernel drops it with the process.
+def hold_up_lock(data_dir: Path) -> Iterator[None]:
+    """Hold the data directory's ``up`` lock; the kernel releases it when the process ends.
 
     Raises:
-        AlreadyUp: somebody holds it.
+        AlreadyUp: another process holds it.
     """
     private.directory(data_dir)
     lock = FileLock(data_dir / "up.lock", mode=private.FILE)
@@ -149,7 +153,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
 
 
 class _Server:
-    """The embedded server, kept alive; nothing at all where a URL is configured."""
+    """The embedded server, kept alive; does nothing where a URL is configured."""
 
     def __init__(self, settings: Settings) -> None:
         self.embedded = None if settings.url else EmbeddedRedis(settings)
@@ -166,15 +170,15 @@ class _Server:
                 self.embedded.stop()
 
     def revive(self) -> bool:
-        """Start the server again if it has gone; say whether that was needed."""
-        if self.embedded is None or listens(self.embedded.socket):
+        """Start the server again if it has ended; return whether that was needed."""
+        if self.embedded is None or is_listening(self.embedded.socket):
             return False
         self.stop()
         self.start()
         return True
 
 
-def listens(path: Path) -> bool:
+def is_listening(path: Path) -> bool:
     """Say whether a process listens on a unix socket; a busy one still does."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(LOOK_EVERY)
@@ -188,7 +192,7 @@ def listens(path: Path) -> bool:
 
 
 @contextmanager
-def _server(settings: Settings) -> Iterator[_Server]:
+def _running_server(settings: Settings) -> Iterator[_Server]:
     server = _Server(settings)
     try:
         server.start()
@@ -197,7 +201,9 @@ def _server(settings: Settings) -> Iterator[_Server]:
         server.stop()
 
 
-def _ready(settings: Settings, server: _Server, report: Mapping[str, Any], pid: int) -> Ready:
+def _describe_ready(
+    settings: Settings, server: _Server, report: Mapping[str, Any], pid: int
+) -> Ready:
     started = server.started
     worker = str(report.get("worker", ""))
     return Ready(

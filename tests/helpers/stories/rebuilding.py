@@ -12,7 +12,7 @@ import redis
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.drop import plan_drop
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
@@ -167,13 +167,13 @@ def serves(settings: Settings, to: str) -> None:
 
 def _make(stores: Stores, name: str) -> None:
     if name != NAME and stores.instances.get(name) is None:
-        stores.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=name, provider=NAME, purpose="rebuild"))
 
 
 def drop(settings: Settings) -> None:
     """Drop what does not serve, as `memorybus rebuild --drop` does."""
     with working(settings, "drop") as work:
-        generation_drop.drop(work, droppable(work.stores, NAME), "ann", FakeClock())
+        generation_drop.drop_generations(work, plan_drop(work.stores, NAME), "ann", FakeClock())
 
 
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:

@@ -36,12 +36,12 @@ def begun(
     provider: str = NAME,
     query: Query = EVERYTHING,
     **more: Any,
-) -> replaying.Planned:
+) -> replaying.ReplayPlan:
     """Make a copy known, as the command does."""
     with Stores(settings) as stores:
         wanted = replaying.ReplayRequest(provider=provider, into=into, query=query, **more)
-        plan = replaying.planned(stores, wanted, describe=described_here)
-        return replaying.begin(stores, plan, wanted)
+        plan = replaying.plan_replay(stores, wanted, describe=described_here)
+        return replaying.begin_replay(stores, plan, wanted)
 
 
 def described_here(settings: Settings, *asked: Any) -> InstanceDescription:
@@ -62,11 +62,11 @@ def replay(
         return finished(settings, plan)
 
 
-def finished(settings: Settings, plan: replaying.Planned) -> Filled:
+def finished(settings: Settings, plan: replaying.ReplayPlan) -> Filled:
     """Wait until a copy has all, whoever fills it."""
     with Stores(settings) as stores:
-        *_, last = filling.followed(stores, plan.instance, None)
-    return Filled(plan.counted.applied(last.parked), last.parked)
+        *_, last = filling.follow_progress(stores, plan.instance, None)
+    return Filled(plan.counted.applied_count(last.parked), last.parked)
 
 
 def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> Child:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.demo.demo import PLAY, played
+from memorybus.operations.demo.demo import PLAY, play_steps
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
 from memorybus.recall.asking import Asker, preview_prompt
@@ -89,11 +89,11 @@ def _play(settings: Settings) -> None:
     with MemoryBus.connect(settings) as bus:
         for number, act in enumerate(PLAY.acts, 1):
             session = bus.session(f"lens-{number}", agent=PLAY.agent, user=PLAY.user, warm=False)
-            for _ in played(act.steps, session):
+            for _ in play_steps(act.steps, session):
                 pass
         assert bus.flush("logged", 30)
     with Stores(settings) as stores:
-        lifecycle.pause(stores, SERVED[0], "its disk is exchanged", "ann")
+        lifecycle.pause_instance(stores, SERVED[0], "its disk is exchanged", "ann")
         heads = sum(head.n for head in stores.history.log.heads())
         wait_until(
             lambda: sum(lane.n for lane in stores.lanes.states(SERVED[1])) == heads,

@@ -12,7 +12,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus import MemoryBus, Session
-from memorybus.operations.ingest.transcripts import read
+from memorybus.operations.ingest.transcripts import read_transcript
 
 PAGE = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
 PROVIDERS = ("builtin", "holographic")
@@ -87,7 +87,7 @@ def test_the_pages_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "talks.jsonl"
     file.write_text(code_blocks("jsonl")[0])
 
-    first, second = read(file).conversations
+    first, second = read_transcript(file).conversations
 
     assert (first.session, second.session) == ("c-1", "c-2")
     assert (first.turns[0].user, first.turns[0].assistant) == (

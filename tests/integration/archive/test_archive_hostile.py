@@ -16,7 +16,8 @@ from memorybus.archive.format.parquet import build_segment as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
 from memorybus.log.entry import Place
-from memorybus.operations.archive.import_events import Imported, imported
+from memorybus.operations.archive.import_events import import_archive
+from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder
 from pyarrow import Table, array, int64, parquet
@@ -50,9 +51,9 @@ def rewritten(data: bytes, table: Changed) -> bytes:
     return target.getvalue()
 
 
-def taken_in(log: SealedLog, directory: Path) -> Imported:
+def taken_in(log: SealedLog, directory: Path) -> ImportResult:
     """Import everything in a directory."""
-    return imported(log.settings, directory, EVERYTHING, lambda: None, execute=True)
+    return import_archive(log.settings, directory, EVERYTHING, lambda: None, execute=True)
 
 
 def with_column(name: str, values: Sequence[Any]) -> Changed:

@@ -12,17 +12,17 @@ from helpers.making import MakeSettings
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.operations.archive.archive import exported
-from memorybus.operations.archive.import_events import imported
+from memorybus.operations.archive.archive import export_archive
+from memorybus.operations.archive.import_events import import_archive
 from memorybus.operations.ingest.known_ids import KnownIds
-from memorybus.operations.ingest.new_events import Imported
+from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.query.query import EVERYTHING, Query
 from memorybus_workers.archiving.archiver import run_once
 
 
-def taken_in(settings: Settings, directory: Path, *, execute: bool = True) -> Imported:
+def taken_in(settings: Settings, directory: Path, *, execute: bool = True) -> ImportResult:
     """Import everything in a directory."""
-    return imported(settings, directory, EVERYTHING, lambda: None, execute=execute)
+    return import_archive(settings, directory, EVERYTHING, lambda: None, execute=execute)
 
 
 def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
@@ -34,7 +34,7 @@ def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
     log.append(20, user="cleo")
     run_once(log.settings)
     archive = log.archive()
-    exported(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
+    export_archive(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
     archive.forget(Tombstone(id="t", query=Query(users=("ann",))))
     short = msgspec.structs.replace(log.settings, retention={"user:bob": 0.001})
     run_once(short)
@@ -61,7 +61,7 @@ def test_more_than_the_spool_holds_is_imported(
     log.append(1_500, words=200)
     run_once(log.settings)
     archive = log.archive()
-    exported(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
+    export_archive(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
     other = make_settings(**QUICK, namespace=f"{log.settings.namespace}x", spool_max_bytes=1 << 19)
     done = taken_in(other, tmp_path)
     assert (done.published, done.logged) == (1_500, True)

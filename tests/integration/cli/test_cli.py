@@ -17,7 +17,7 @@ from helpers.redis.log import Log
 from helpers.services.honcho_server import honcho_server
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus.operations.up import listens
+from memorybus.operations.up import is_listening
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -152,12 +152,12 @@ def test_up_stops_whole(how, spawn, env, short_dir):
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
     socket = short_dir / "redis" / "redis.sock"
-    assert listens(socket)
+    assert is_listening(socket)
 
     child.send(how)
 
     assert child.wait() == 0
-    assert not listens(socket)
+    assert not is_listening(socket)
     wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 
@@ -178,7 +178,7 @@ def test_up_told_twice_says_so(how, code, spawn, env, short_dir):
     worker.resume()
 
     assert child.wait() == code, child.output()
-    assert not listens(short_dir / "redis" / "redis.sock")
+    assert not is_listening(short_dir / "redis" / "redis.sock")
     wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 

@@ -76,7 +76,7 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memorybus.operations.copies.counting._left_out", interrupted)
+    monkeypatch.setattr("memorybus.operations.copies.counting._omission_reason", interrupted)
     assert main(words) == 130
     assert "nothing was changed" in capsys.readouterr().err
 

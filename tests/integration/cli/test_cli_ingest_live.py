@@ -175,7 +175,7 @@ def test_a_key_goes_nowhere_else(
     bank.moved = True
     assert "redirects (307)" in told(capsys, "hindsight", bank.url)[1]["refused"][0]["why"]
     bank.moved = False
-    monkeypatch.setattr(service, "LARGEST", 100)
+    monkeypatch.setattr(service, "LARGEST_ANSWER", 100)
     assert "more than 100 bytes" in told(capsys, "hindsight", bank.url)[1]["refused"][0]["why"]
     refusal = told(capsys, "hindsight", "http://ann:pw@127.0.0.1:1/")[1]["refused"][0]
     assert "no user or password" in refusal["why"]

@@ -21,7 +21,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.metrics.server import Address, serve_metrics
 from memorybus.health.monitor import read_status
 from memorybus.operations.doctor import passage
-from memorybus.operations.providers.lifecycle import pause
+from memorybus.operations.providers.lifecycle import pause_instance
 from memorybus.operations.stores import Stores
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.connect import connect_jobs
@@ -60,10 +60,10 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
         say(bus, "s", "one", "!permanent", "behind")
         assert bus.flush(timeout=25)
         wait_applied(log, settings)
-        assert not passage.send(settings, SYSTEM, "w1").waits
+        assert not passage.send_and_await(settings, SYSTEM, "w1").waits
         bus.session("s").prefetch("what was one?")
         with Stores(settings) as stores:
-            pause(stores, NAME, "so that something waits", "test")
+            pause_instance(stores, NAME, "so that something waits", "test")
         wait_until(lambda: not read_status(settings).providers[0].lanes_owned, "it is paused")
         say(bus, "t", "it waits")
         assert bus.flush(timeout=25)

@@ -9,7 +9,7 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis
-from memorybus.operations.up import listens
+from memorybus.operations.up import is_listening
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, RedisError
@@ -57,6 +57,6 @@ def test_up_ends_while_its_server_loads(how: signal.Signals, spawn: Spawn, short
     child.send(how)
 
     assert child.wait(25) == 0, child.output()
-    assert not listens(server.socket)
+    assert not is_listening(server.socket)
     assert "Received shutdown signal during loading" in server.log_path.read_text()
     wait_until(lambda: spawn.descendants() == [], "no process is left")

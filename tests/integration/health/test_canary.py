@@ -30,9 +30,9 @@ def test_a_canary_passes_and_no_backend_hears_of_it(
     """G3: one event, which every class of provider's lane commits, without a call or a session."""
     settings = make_settings(**recorded(kind))
     with thread_worker(settings):
-        found = passage.send(settings, SYSTEM, "w1")
+        found = passage.send_and_await(settings, SYSTEM, "w1")
         assert (found.logged, found.waits) == (True, ())
-        assert passage.check(found).ok
+        assert passage.check_passage(found).ok
         (one,) = read_status(settings).providers
     assert (one.applied, one.backlog, one.dead_letters) == (1, 0, 0)
     assert sent(settings) == ["CanarySent"]
@@ -46,9 +46,9 @@ def test_a_lane_that_does_not_pass_it_is_named(
     """G10: without a worker the canary is in the log and stays there; success is not noted."""
     monkeypatch.setattr(passage, "PASSED_WITHIN", 0.2)
     settings = make_settings(**recorded("Blind"))
-    found = passage.send(settings, SYSTEM, "w1")
+    found = passage.send_and_await(settings, SYSTEM, "w1")
     assert (found.logged, found.waits) == (True, (NAME,))
-    assert NAME in passage.check(found).found
+    assert NAME in passage.check_passage(found).found
     assert read_status(settings).canary_at is None
 
 
@@ -61,7 +61,7 @@ def test_parked_keys_hold_up_no_canary(
         say(bus, "s", "!permanent", "behind")
         assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
-        assert passage.send(settings, SYSTEM, "w1").waits == ()
+        assert passage.send_and_await(settings, SYSTEM, "w1").waits == ()
 
 
 def test_none_is_sent_past_workers_that_would_park_it(
@@ -71,14 +71,14 @@ def test_none_is_sent_past_workers_that_would_park_it(
     settings = make_settings(**recorded("Blind"))
     roster = Roster(redis_client, Keys(settings.namespace))
     roster.beat(WorkerInfo("old", "h", 1, 0, 0, (NAME,), 0))
-    found = passage.send(settings, SYSTEM, "w1")
+    found = passage.send_and_await(settings, SYSTEM, "w1")
     assert found.outdated
-    assert passage.check(found).fix == "restart the workers"
+    assert passage.check_passage(found).fix == "restart the workers"
     assert sent(settings) == []
 
 
 def test_a_redis_that_takes_nothing_is_told_apart() -> None:
     """G9: what waits in the spool is not what waits in a lane."""
-    found = passage.check(passage.Passage(logged=False, waits=(), seconds=3.0))
+    found = passage.check_passage(passage.CanaryPassage(logged=False, waits=(), seconds=3.0))
     assert not found.ok
     assert "waits in the spool" in found.found

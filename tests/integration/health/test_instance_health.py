@@ -7,7 +7,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM
-from memorybus.operations.doctor.serving import health
+from memorybus.operations.doctor.serving import check_health
 
 
 def test_the_doctor_hears_what_ails_a_backend(
@@ -20,10 +20,10 @@ def test_the_doctor_hears_what_ails_a_backend(
     """A provider that can be asked is asked where its recalls are, and its words are shown."""
     settings = make_settings(url=redis_url, recall_timeout=20.0, **recorded("Ill", ill=str(flag)))
     worker(spawn, settings, jobs=1)
-    ill = health(settings, SYSTEM)
+    ill = check_health(settings, SYSTEM)
     assert (ill.ok, ill.found) == (False, "rec: the disk is nearly full")
     flag.unlink()
-    assert health(settings, SYSTEM).ok
+    assert check_health(settings, SYSTEM).ok
 
 
 def test_who_cannot_be_asked_is_not(
@@ -32,4 +32,4 @@ def test_who_cannot_be_asked_is_not(
     """A provider without `health`, or that no worker can ask, fails no check-up."""
     settings = make_settings(**recorded("Keyed"))
     worker(spawn, settings)
-    assert health(settings, SYSTEM).ok
+    assert check_health(settings, SYSTEM).ok

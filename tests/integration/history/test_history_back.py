@@ -77,11 +77,11 @@ class Counting:
         return getattr(self._redis, name)
 
 
-def cost(past: Past, wanted: journal.ListedEvents, limit: int) -> int:
+def cost(past: Past, wanted: journal.EventSelection, limit: int) -> int:
     """Return how many entries of the log are read for the newest so many events."""
     counting = Counting(past.redis)
     history = History(EventLog(counting, past.settings))  # type: ignore[arg-type]
-    assert len(journal.newest(history, wanted, limit)) == limit
+    assert len(journal.newest_events(history, wanted, limit)) == limit
     return counting.given
 
 
@@ -89,11 +89,11 @@ def test_the_newest_cost_the_same_however_long_the_history_is(new_past: NewPast)
     """A listing reads a page of the end; for a filter it reads back until enough are found."""
     with new_past() as past:
         past.write(["turn"] * 40 + ["other"] * 5 + ["turn"] * 5)
-        short = cost(past, journal.ListedEvents(), 10)
+        short = cost(past, journal.EventSelection(), 10)
         past.write(["turn"] * 200 + ["other"] * 5 + ["turn"] * 45)
-        assert cost(past, journal.ListedEvents(), 10) == short
-        assert cost(past, journal.ListedEvents(session="s-bob"), 5) < 150
-        assert cost(past, journal.ListedEvents(session="s-bob"), 10) == 300
+        assert cost(past, journal.EventSelection(), 10) == short
+        assert cost(past, journal.EventSelection(session="s-bob"), 5) < 150
+        assert cost(past, journal.EventSelection(session="s-bob"), 10) == 300
 
 
 def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:

@@ -13,7 +13,7 @@ from memorybus.history.log_reader import EventPage
 from memorybus.ids import derived_id
 from memorybus.log.entry import Place
 from memorybus.log.stream import EventLog
-from memorybus.operations.archive.repair import repaired
+from memorybus.operations.archive.repair import repair_numbering
 from memorybus.query.query import Query
 from memorybus.redis import scripts
 from memorybus.redis.scripts import OutgoingEvent
@@ -113,7 +113,7 @@ def test_after_a_repair_the_history_is_whole(log: SealedLog) -> None:
     lose(log, 40)
     log.redis.hset(log.state, "sealed", 40)
     log.grow(10)
-    repaired(log.settings, execute=True)
+    repair_numbering(log.settings, execute=True)
     run_once(log.settings)
     assert seen(log) == [*range(1, 91)]
 

@@ -58,7 +58,7 @@ def test_pieces_are_the_whole(
 def test_pieces_of_several_partitions_are_the_whole(ready: Settings, size: int) -> None:
     """Partitions whose events came in one millisecond are read on in their order."""
     publish(ready, 5)
-    history = journal.checked_history(ready)
+    history = journal.open_history(ready)
     whole = list(history.scan_backward())
     assert len({one.position.partition for one in whole}) == ready.partitions
     assert in_pieces(history, Query(), size) == whole

@@ -61,7 +61,7 @@ def _remembering(
 def kept(settings: Settings, holding: str) -> list[KeptMemory]:
     """Return what the provider keeps of Ana that holds a text, former entries left out."""
     [name] = settings.providers
-    found = browsing.memories(settings, name, ANA, holding=holding).memories
+    found = browsing.list_memories(settings, name, ANA, holding=holding).memories
     return [one for one in found if not one.kind.startswith("former")]
 
 
@@ -89,13 +89,13 @@ def amended(settings: Settings, action: Any, holding: str, content: str = "") ->
     """Put right or take back the one memory that holds a text; return the events of that."""
     [name] = settings.providers
     [memory] = kept(settings, holding)
-    again = amending.found(settings, name, ANA, memory.event, text_digest(memory.text))
+    again = amending.find_memory(settings, name, ANA, memory.event, text_digest(memory.text))
     assert again == memory
-    plan = amending.planned(settings, action, memory, content)
+    plan = amending.plan_amendment(settings, action, memory, content)
     assert set(plan.effects) == {name}
-    done = amending.carried_out(settings, plan, wait=LONG)
+    done = amending.carry_out(settings, plan, wait=LONG)
     assert (done.logged, done.behind) == (True, {})
-    return [amending.brought_by(settings, event) for event in done.events]
+    return [amending.find_event(settings, event) for event in done.events]
 
 
 def test_an_entry_is_put_right_and_another_taken_back(
@@ -153,15 +153,15 @@ def test_the_event_of_a_memory_is_found_wherever_it_lies(settings: Settings) -> 
         )
         assert bus.flush("logged", LONG)
     for receipt in receipts:
-        envelope = amending.brought_by(settings, receipt.event_id)
+        envelope = amending.find_event(settings, receipt.event_id)
         memory = KeptMemory(
             *("", envelope.scope.agent, envelope.scope.user),
             session=envelope.session.id,
             at=envelope.at,
         )
-        assert amending.brought_by(settings, receipt.event_id, memory) == envelope
+        assert amending.find_event(settings, receipt.event_id, memory) == envelope
     with pytest.raises(MissingEvent):
-        amending.brought_by(settings, "ab" * 16, KeptMemory("", user="ana", at=1))
+        amending.find_event(settings, "ab" * 16, KeptMemory("", user="ana", at=1))
 
 
 def test_the_commands_plan_first_and_are_told_to_the_log(
@@ -194,6 +194,6 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
     assert act.about == {"event": memory.event, "provider": "builtin"}
     assert "Paris" not in str(act), "the record says nothing that anybody said"
     with pytest.raises(CannotAmend, match="keeps nothing such"):
-        amending.brought_memory(remembering, "builtin", "delete", memory.event)
+        amending.find_memory_of_event(remembering, "builtin", "delete", memory.event)
     with pytest.raises(MissingEvent, match="look again"):
-        amending.found(remembering, "builtin", ANA, memory.event, text_digest(memory.text))
+        amending.find_memory(remembering, "builtin", ANA, memory.event, text_digest(memory.text))

@@ -51,7 +51,7 @@ def whose(user: str) -> RecallRequest:
 
 def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
     """Two providers keep something of three people: each is listed once, whatever the page."""
-    whole = browsing.people(applied)
+    whole = browsing.list_people(applied)
     assert [one.user for one in whole.people] == list(PEOPLE)
     assert all(one.memories.keys() == set(BOTH) for one in whole.people)
     assert whole.people[0].memories == {"builtin": 1, "holographic": 9}
@@ -59,31 +59,32 @@ def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
     seen: list[str] = []
     after = None
     while True:
-        page = browsing.people(applied, after, most=1)
+        page = browsing.list_people(applied, after, most=1)
         seen += [one.user for one in page.people]
         if not page.more:
             break
         after = page.people[-1].owner
     assert seen == list(PEOPLE)
-    found = browsing.people(applied, holding="CLE")
+    found = browsing.list_people(applied, holding="CLE")
     assert [one.user for one in found.people] == ["cleo"]
 
 
 def test_memories_come_by_pages_and_name_their_events(applied: Settings) -> None:
     """Each provider's memories of one person, none of another's, each with the id of its event."""
     for name, count in (("builtin", 1), ("holographic", 9)):
-        whole = browsing.memories(applied, name, whose("ana"))
+        whole = browsing.list_memories(applied, name, whose("ana"))
         assert (len(whole.memories), whole.more) == (count, False)
         assert all(one.user == "ana" and len(one.event) == 32 for one in whole.memories)
         pages = [
-            browsing.memories(applied, name, whose("ana"), skip=n, most=1) for n in range(count)
+            browsing.list_memories(applied, name, whose("ana"), skip=n, most=1)
+            for n in range(count)
         ]
         assert [page.memories[0] for page in pages] == list(whole.memories)
         assert [page.more for page in pages] == [True] * (count - 1) + [False]
-    found = browsing.memories(applied, "holographic", whose("ana"), holding="HERON 2")
+    found = browsing.list_memories(applied, "holographic", whose("ana"), holding="HERON 2")
     assert [one.text for one in found.memories] == ["ana saw heron 2"]
     with pytest.raises(ConfigError, match="there are: builtin, holographic"):
-        browsing.memories(applied, "mem0", whose("ana"))
+        browsing.list_memories(applied, "mem0", whose("ana"))
 
 
 def test_the_commands_list_people_and_memories(
@@ -110,5 +111,5 @@ def test_without_a_worker_nobody_can_say(
 ) -> None:
     """What providers keep they alone know: without a worker it is said what to start."""
     with pytest.raises(NoWorker, match="memorybus up"):
-        browsing.first_keeper(settings)
-    assert browsing.people(settings).people == ()
+        browsing.first_browsable(settings)
+    assert browsing.list_people(settings).people == ()

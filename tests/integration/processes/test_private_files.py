@@ -15,7 +15,7 @@ from helpers.stories.scenario import TESTS, thread_worker
 from memorybus import private
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor.host import privacy
+from memorybus.operations.doctor.host import check_privacy
 
 pytestmark = pytest.mark.timeout(150)
 
@@ -67,7 +67,7 @@ def test_everything_of_one_host_is_private(umask: int, spawn: Spawn, short_dir: 
         assert {"holographic.db-wal", "state.db", "MEMORY.md", "USER.md", "redis.sock"} <= names
         assert {"hermes-host.sock", "hermes-host.lock", "place", "up.lock"} <= names
         assert opened_to_others(short_dir / "new") == []
-        assert privacy(settings).ok
+        assert check_privacy(settings).ok
         up.send(signal.SIGINT)
         up.wait(60)
     assert opened_to_others(short_dir / "new") == []
@@ -108,7 +108,7 @@ def test_what_was_there_keeps_its_mode_and_is_told(
         f"0644 {data}/providers/builtin/state.db",
         f"0755 {data}",
     ]
-    told = privacy(settings)
+    told = check_privacy(settings)
     assert not told.ok
     assert f"{data} (0755)" in told.found
     assert f"{data}/providers/builtin/state.db (0644)" in told.found

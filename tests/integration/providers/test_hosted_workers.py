@@ -15,8 +15,8 @@ from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor.serving import notes
-from memorybus.operations.providers.inventory import instances
+from memorybus.operations.doctor.serving import check_notes
+from memorybus.operations.providers.inventory import list_instances
 
 MakeHosted = Callable[..., Settings]
 
@@ -79,7 +79,7 @@ def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> 
     for name in ("one", "two"):  # the recall process asked the lane's child
         assert len({one["pid"] for one in calls(hermes_home(settings, name))}) == 1
     assert dead_letters(settings) == 0
-    told = notes(instances(settings)).found
+    told = check_notes(list_instances(settings)).found
     assert "one: hosted Hermes plugin recorder, settles: yes" in told
 
 

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
-from memorybus.operations.rebuild.plan import Prepared, RebuildRequest, prepare
+from memorybus.operations.rebuild.plan import RebuildPlan, RebuildRequest, plan_rebuild
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
@@ -38,9 +38,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
-def prepared(stores: Stores, **wanted: Any) -> Prepared:
+def prepared(stores: Stores, **wanted: Any) -> RebuildPlan:
     """Return what a rebuild would do."""
-    return prepare(stores, RebuildRequest(provider=NAME, **wanted), SYSTEM)
+    return plan_rebuild(stores, RebuildRequest(provider=NAME, **wanted), SYSTEM)
 
 
 # -- what is kept ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_the_same_words_go_on(redis_client: redis.Redis, make_settings: MakeSett
     words: dict[str, Any] = {"until": "2099-01-01", "options": {"day": date(2026, 1, 1)}}
     with Stores(settings) as stores:
         begun = prepared(stores, **words)
-        stores.make(begun.instance)
+        stores.add_instance(begun.instance)
         fill(settings, "b", 2)
         again = prepared(stores, **words)
         assert (again.known, again.instance) == (True, begun.instance)

@@ -30,8 +30,8 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.health.services import find_paused
-from memorybus.operations.doctor.serving import providers, rebuilds
-from memorybus.operations.rebuild.rebuild import rebuilder
+from memorybus.operations.doctor.serving import check_providers, check_rebuilds
+from memorybus.operations.rebuild.rebuild import open_rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
@@ -155,12 +155,12 @@ def test_what_a_killed_rebuild_left_is_named(
     """G8: nothing stays held for ever unseen: doctor says what stands still, and what to do."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
-    assert rebuilds(settings).ok
+    assert check_rebuilds(settings).ok
     why = command_pause("rebuild", NAME, f"{NAME}@1", "ann", 1)
     Instances(redis_client, keys).set_pause(NAME, why)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
-        assert rebuilds(settings).ok
-    check = rebuilds(settings)
+        assert check_rebuilds(settings).ok
+    check = check_rebuilds(settings)
     assert not check.ok
     assert check.fix is not None
     assert f"memorybus provider resume {NAME}" in check.fix
@@ -250,13 +250,13 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
     assert f"{NAME} is served by {NAME}@1" in shown
     status = read_status(settings)
     assert list(find_paused(status)) == []
-    assert providers(status, [NAME]).found == f"every lane of {NAME}@1 is owned"
+    assert check_providers(status, [NAME]).found == f"every lane of {NAME}@1 is owned"
     ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
     status = read_status(settings)
     assert (len(status.providers), status.copies) == (1, [])
     assert (status.providers[0].live, status.providers[0].backlog) == (f"{NAME}@1", 0)
     assert list(find_paused(status)) == []
-    assert providers(status, [NAME]).ok
+    assert check_providers(status, [NAME]).ok
     assert f"served by {NAME}@1" in shown_status(settings)
     assert child.terminate() == 0
 
@@ -281,8 +281,8 @@ def test_both_stand_at_one_place_though_events_come(
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
-    with talking(settings) as said, rebuilder(settings, NAME, "rebuild", "me", _quiet) as work:
-        work.add(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+    with talking(settings) as said, open_rebuilder(settings, NAME, "rebuild", "me", _quiet) as work:
+        work.add_copy(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         pause = work.pause(NAME, NEXT, "me")
         work.fill(pause, NEXT, NAME)
         one = work.comparison(NAME, NAME, NEXT)
@@ -291,9 +291,9 @@ def test_both_stand_at_one_place_though_events_come(
         assert pause.milliseconds > 0
         assert held(redis_client, settings) == {NAME, NEXT}
         keys = ["a", "busy"]
-        assert one.again(dict.fromkeys(keys, "differs")) == {}
-        assert one.picked(NAME, ["nobody"]) == {"nobody": ""}
-        assert all(one.picked(NAME, keys).values())
+        assert one.compare_again(dict.fromkeys(keys, "differs")) == {}
+        assert one.digests_of(NAME, ["nobody"]) == {"nobody": ""}
+        assert all(one.digests_of(NAME, keys).values())
         pause.release(NAME)
         wait_until(lambda: f"busy says {count}" in texts(home(settings)), "the live one goes on")
         assert held(redis_client, settings) == {NEXT}
@@ -318,7 +318,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
     with Stores(settings) as stores:
         for name in (NAME, NEXT):
             stores.homes.move(name, away)
-        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 0, child.output()
@@ -326,7 +326,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         assert "no worker there is alive" in child.output()
         assert f"dropped {NEXT}" not in child.output()
         assert stores.instances.all()[NEXT].dropped
-        stores.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
         known = stores.instances.live()[NAME]
         assert stores.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
         stores.lanes.note_new_lanes(NAME)

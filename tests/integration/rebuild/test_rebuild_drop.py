@@ -25,9 +25,9 @@ from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.copies import mark_dropped
-from memorybus.operations.copies.freshness import free_name
+from memorybus.operations.copies.freshness import find_free_name
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.drop import plan_drop
 from memorybus.operations.rebuild.pause import LanesStalled
 from memorybus.operations.rebuild.plan import RebuildRequest
 from memorybus.operations.stores import Stores
@@ -53,9 +53,9 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
     serves(settings, NEXT)
     with Stores(settings) as stores:
         stores.lanes.note_new_lanes(NAME)
-        stores.make(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
         for _ in range(2):
-            what = droppable(stores, NAME)
+            what = plan_drop(stores, NAME)
             assert (what.dropped, what.kept) == ((AFTER,), NAME)
             drop(settings)
             assert stores.instances.live()[NAME].previous == NAME
@@ -64,7 +64,7 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
         drop(settings)
         assert stores.instances.live()[NAME] == Live(NEXT, numbered=2)
         assert stores.lanes.count_remaining(NAME) == 0
-        assert free_name(stores, NAME, stores.instances.look()) == f"{NAME}@3"
+        assert find_free_name(stores, NAME, stores.instances.look()) == f"{NAME}@3"
 
 
 def test_half_a_drop_is_ended_by_the_same_command(
@@ -114,7 +114,7 @@ def test_what_was_dropped_is_not_looked_into(
     first, second = "builtin", "builtin@1"
     with Stores(ready) as stores:
         for name in (second, f"{first}@2"):
-            stores.make(Instance(name=name, provider=first, purpose="rebuild"))
+            stores.add_instance(Instance(name=name, provider=first, purpose="rebuild"))
         stores.lanes.note_new_lanes(first)
         assert stores.instances.swap(first, None, Live(f"{first}@2", second))
     shutil.rmtree(ready.provider_home(first), ignore_errors=True)
@@ -134,7 +134,7 @@ def test_a_new_generation_is_called_as_no_provider_is(
     """G8: where a provider of its own is called as a generation, the next number is taken."""
     settings = make_settings(providers=(NAME, NEXT))
     with Stores(settings) as stores:
-        assert free_name(stores, NAME, stores.instances.look()) == AFTER
+        assert find_free_name(stores, NAME, stores.instances.look()) == AFTER
 
 
 def test_a_frozen_removal_leaves_a_later_copy(
@@ -149,11 +149,11 @@ def test_a_frozen_removal_leaves_a_later_copy(
         with Stores(settings) as stores:  # others end the removal, and the name is used again
             stores.instances.remove("cp")
             stores.homes.move("cp", away)
-            stores.make(later)
+            stores.add_instance(later)
 
     monkeypatch.setattr(dropping, "delete_state", freeze)
     with Stores(settings) as stores:
-        stores.make(Instance(name="cp", provider=NAME, made_at=1))
+        stores.add_instance(Instance(name="cp", provider=NAME, made_at=1))
         mark_dropped(stores, "cp")
         dropping.remove_dropped(settings, redis_client, [*stores.instances.all().values()], (), ())
         assert stores.instances.get("cp") == later
@@ -196,7 +196,7 @@ def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
 
     def interrupted() -> None:
         with _at_work(Output(json=False), settings, wanted, "rebuild") as work:
-            work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+            work.stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
             if serving:
                 work.stores.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
             raise KeyboardInterrupt

@@ -36,7 +36,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.drop import plan_drop
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
@@ -104,7 +104,7 @@ def test_who_lost_its_lock_does_not_drop_what_serves(
 
     monkeypatch.setattr(generation_drop, "mark_dropped", late)
     with Stores(settings) as stores:
-        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         with pytest.raises(RebuildRuns):
             drop(settings)
         assert stores.instances.live()[NAME].instance == NEXT
@@ -117,13 +117,13 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
     home(settings).mkdir(parents=True)
     with Stores(settings) as stores:
         stores.lanes.note_new_lanes(NAME)
-        what = droppable(stores, NAME)
+        what = plan_drop(stores, NAME)
     assert what.dropped == (NAME,)
     with working(settings, "drop") as late:
         times_out(settings)
         serves(settings, NAME)
         with pytest.raises(MemoryBusError, match="begin again"):
-            generation_drop.drop(late, what, "ann", FakeClock())
+            generation_drop.drop_generations(late, what, "ann", FakeClock())
         assert home(settings).exists()
         assert late.stores.lanes.count_remaining(NAME) > 0
         assert late.stores.instances.live()[NAME].previous == NEXT

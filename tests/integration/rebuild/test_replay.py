@@ -15,7 +15,7 @@ from helpers.stories.scenario import home, key_of, recorded, thread_worker, wait
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.replay import ReplayRequest, begin, planned
+from memorybus.operations.copies.replay import ReplayRequest, begin_replay, plan_replay
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.redis.keys import Keys
@@ -190,11 +190,11 @@ def test_who_is_late_by_a_moment_joins(
             ReplayRequest(provider="rec", into="copy", reason=word) for word in ("first", "second")
         ]
         other = ReplayRequest(provider="rec", into="copy", query=Query(sessions=("a",)))
-        plans = [planned(stores, wanted, describe=described_here) for wanted in (*same, other)]
-        first, second = (begin(stores, plans[n], same[n]) for n in (0, 1))
+        plans = [plan_replay(stores, wanted, describe=described_here) for wanted in (*same, other)]
+        first, second = (begin_replay(stores, plans[n], same[n]) for n in (0, 1))
         assert second.instance == first.instance
         with pytest.raises(ConfigError, match="another plan"):
-            begin(stores, plans[2], other)
+            begin_replay(stores, plans[2], other)
 
 
 def test_who_comes_while_a_copy_is_being_made_joins(
@@ -205,16 +205,16 @@ def test_who_comes_while_a_copy_is_being_made_joins(
     fill(settings, 3)
     wanted = ReplayRequest(provider="rec", into="copy")
     with Stores(settings) as stores:
-        first = planned(stores, wanted, describe=described_here)
+        first = plan_replay(stores, wanted, describe=described_here)
         redis_client.hset(Keys(settings.namespace).lane(3, "copy"), "epoch", 1)
         with pytest.raises(ConfigError, match="not empty"):
-            planned(stores, wanted, clock=FakeClock(), describe=described_here)
+            plan_replay(stores, wanted, clock=FakeClock(), describe=described_here)
 
         class Meanwhile(FakeClock):
             def sleep(self, seconds: float) -> None:
-                begin(stores, first, wanted)
+                begin_replay(stores, first, wanted)
 
-        joined = planned(stores, wanted, clock=Meanwhile(), describe=described_here)
+        joined = plan_replay(stores, wanted, clock=Meanwhile(), describe=described_here)
         assert (joined.known, joined.instance) == (True, first.instance)
 
 
@@ -277,7 +277,7 @@ def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeS
     told: list[tuple[int, int]] = []
     with Stores(settings) as stores:
         wanted = ReplayRequest(provider="rec", into="plan")
-        plan = planned(stores, wanted, lambda *at: told.append(at), describe=described_here)
+        plan = plan_replay(stores, wanted, lambda *at: told.append(at), describe=described_here)
         heads = sum(head.n for head in stores.history.log.heads())
     assert (plan.counted.events, plan.counted.left_out) == (heads, {})
     assert told[-1] == (heads, heads)

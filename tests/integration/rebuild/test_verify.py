@@ -13,7 +13,7 @@ from helpers.stories.rebuilding import damage, fill, ran, settled
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.freshness import free_name
+from memorybus.operations.copies.freshness import find_free_name
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
@@ -55,7 +55,7 @@ def test_what_a_killed_verification_made_goes(
     lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "verification", "ann")
     with thread_worker(settings), Stores(settings) as stores:
         with lock:
-            stores.make(Instance(name=CHECKED, provider=NAME, purpose="verify"))
+            stores.add_instance(Instance(name=CHECKED, provider=NAME, purpose="verify"))
             wait_applied(redis_client, settings, CHECKED)
             made = stores.instances.get(CHECKED)
             assert made is not None
@@ -107,8 +107,8 @@ def test_a_name_of_which_something_is_left_is_not_given(
     redis_client.hset(Keys(settings.namespace).lane(3, f"{NAME}@2"), "epoch", 1)
     with Stores(settings) as stores:
         sight = stores.instances.look()
-        assert free_name(stores, NAME, sight) == f"{NAME}@3"
-        assert free_name(stores, NAME, sight, "verify") == f"{NAME}.verify@2"
+        assert find_free_name(stores, NAME, sight) == f"{NAME}@3"
+        assert find_free_name(stores, NAME, sight, "verify") == f"{NAME}.verify@2"
 
 
 def taken(where: Path) -> None:

@@ -18,7 +18,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, MissingProvider
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
-from memorybus.operations.doctor.serving import copies
+from memorybus.operations.doctor.serving import check_copies
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
@@ -89,7 +89,7 @@ def test_a_hostile_name_makes_no_file(
     assert said[0].isascii()
     assert said[0].isprintable()
     assert len(said[0]) < 400
-    found = copies(settings)
+    found = check_copies(settings)
     assert not found.ok
     assert "and 14 more" in found.found
     assert "hdel" in found.fix
@@ -114,7 +114,7 @@ def test_no_record_speaks_for_an_instance_of_the_settings(
         wait_until(lambda: COPY not in stores.instances.all(), "what was dropped is cleared away")
         assert stores.roster.instances()["other"].copy_of == ""
     assert texts(home(settings, "other")) == ["one"]
-    assert "other" in copies(settings).found
+    assert "other" in check_copies(settings).found
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name != ""])

@@ -16,7 +16,7 @@ from helpers.stories.scenario import NAME, environ, home, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.providers import move as moving
-from memorybus.operations.providers.inventory import check_homes, instances
+from memorybus.operations.providers.inventory import check_homes, list_instances
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
@@ -104,11 +104,11 @@ def test_the_doctor_names_a_home_that_nobody_serves(
     """An unreachable home is told with its place and both remedies; one that is served is fine."""
     here, there = places
     child = worker(spawn, here)
-    served = check_homes(instances(there))
+    served = check_homes(list_instances(there))
     assert served.ok
     assert str(here.data_dir) in served.found
     assert child.terminate() == 0
-    away = check_homes(instances(there))
+    away = check_homes(list_instances(there))
     assert not away.ok
     assert str(here.data_dir) in away.found
     assert "memorybus provider move rec" in away.fix
@@ -186,21 +186,21 @@ def test_all_generations_move(redis_client: redis.Redis, places: tuple[Settings,
     first = place(here)
     with Stores(here) as stores:
         for name in ("rec@1", "rec@2", "gone"):
-            stores.make(Instance(name=name, provider=NAME, dropped=name == "gone"))
+            stores.add_instance(Instance(name=name, provider=NAME, dropped=name == "gone"))
         for name in (NAME, "rec@1", "rec@2", "gone"):
             stores.homes.move(name, first)
         stores.instances.swap(NAME, None, Live("rec@2", "rec@1"))
         (home(there, "rec@2") / "kept").mkdir(parents=True)
-        move = moving.plan(there, "rec@2")
+        move = moving.plan_move(there, "rec@2")
         assert (move.provider, move.along, move.bare) == (NAME, ("rec@1", "rec@2"), ("rec@1",))
         assert (move.origin, move.state_found) == (first, True)
-        assert "Nothing lies here of rec@1" in moving.warning(move)
+        assert "Nothing lies here of rec@1" in moving.describe_consequence(move)
         assert moving.carry_out(there, move, force=False).executed
         homes = stores.homes.all()
     assert homes.pop("gone") == first
     assert set(homes.values()) == {place(there)}
-    assert not moving.plan(there, NAME).needed
-    assert moving.plan(here, NAME).needed
+    assert not moving.plan_move(there, NAME).needed
+    assert moving.plan_move(here, NAME).needed
 
 
 def test_a_moved_provider_is_at_home(

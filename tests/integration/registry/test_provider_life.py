@@ -265,7 +265,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
     wait_applied(redis_client, place.settings)
     remove = ("provider", "remove", "rec", "--reason", "moved", "--execute")
     with Stores(place.settings) as stores:
-        stores.make(Instance(name="rec@1", provider="rec", purpose="rebuild"))
+        stores.add_instance(Instance(name="rec@1", provider="rec", purpose="rebuild"))
         kept = Live("rec@1", "rec")
         stores.instances.swap("rec", None, kept)
         refused = place.run(*remove)

@@ -102,11 +102,11 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
     )
     with working(settings, "rebuild") as work:
         instances = work.stores.instances
-        work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        work.stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
         instances.set_pause(NAME, over_lasting(pause, command))
         instances.set_pause(NEXT, command)
-        work.finish(NAME, "ann")
+        work.finish_killed_swap(NAME, "ann")
         held = instances.pauses()
     assert held[NEXT] == pause
     assert held[NAME].state == "kept"
@@ -115,7 +115,7 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
 def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
     """G8: no command lets the first generation go on when it was dropped."""
     with Stores(settings) as stores:
-        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.instances.swap(NAME, None, Live(NEXT))
         stores.instances.set_pause(NAME, InstancePause("dropped: another serves", state="dropped"))
     for words in (QUOTA, ("provider", "resume", "--execute", NAME)):

@@ -8,7 +8,7 @@ from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
 from memorybus.operations.providers import config_file, removal
-from memorybus.operations.providers.lifecycle import pause, resume
+from memorybus.operations.providers.lifecycle import pause_instance, resume_instance
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.stores import Stores
 from memorybus.processes import signals
@@ -33,9 +33,9 @@ def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> Non
     with Stores(settings) as stores:
         stores.instances.swap(NAME, None, Live(NEXT))
         stores.instances.set_pause(NAME, InstancePause("removed: x", state="removed"))
-        again = pause(stores, NAME, "quota", "ann")
+        again = pause_instance(stores, NAME, "quota", "ann")
         assert (again.name, again.changed, again.reason) == (NAME, False, "removed: x")
-        done = resume(stores, NAME)
+        done = resume_instance(stores, NAME)
         assert (done.name, done.changed, done.serves) == (NAME, True, "")
         assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
 
@@ -44,10 +44,10 @@ def test_a_resume_leaves_the_way_back(settings: Settings) -> None:
     """G8: a resume of what serves again after a rollback keeps the generation that is kept."""
     entry = Live(NAME, NEXT, back=True)
     with Stores(settings) as stores:
-        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.instances.swap(NAME, None, entry)
-        pause(stores, NAME, "quota", "ann")
-        assert resume(stores, NAME).changed
+        pause_instance(stores, NAME, "quota", "ann")
+        assert resume_instance(stores, NAME).changed
         assert stores.instances.live() == {NAME: entry}
 
 
@@ -64,16 +64,16 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
 ) -> None:
     """G8: Ctrl-C while lanes are waited for: everything stands still, or goes on, as before."""
     with Stores(settings) as stores:
-        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.instances.swap(NAME, None, Live(NEXT))
         stores.instances.set_pause(NAME, GONE)
         stores.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
         acquired(redis_client, settings, "host-7-abc", NEXT)
-        edit = config_file.Edit("memorybus.toml", "", "")
-        what = removal.removal(stores, edit, NAME, delete_state=False)
+        edit = config_file.FileEdit("memorybus.toml", "", "")
+        what = removal.plan_removal(stores, edit, NAME, delete_state=False)
         assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
         with pytest.raises(KeyboardInterrupt):
-            removal.remove(stores, edit, what, "x", "ann", Interrupted())
+            removal.remove_provider(stores, edit, what, "x", "ann", Interrupted())
         assert stores.instances.pauses() == {NAME: GONE}
         assert list(stores.instances.all()) == [NEXT]
 
@@ -88,7 +88,7 @@ def test_ctrl_c_says_how_a_removal_goes_on(
 
     for name in ("url", "namespace", "data_dir"):
         monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
-    monkeypatch.setattr(removal, "removal", interrupted)
+    monkeypatch.setattr(removal, "plan_removal", interrupted)
     assert main(["provider", "remove", NAME, "--reason", "x", "--execute"]) == signals.INTERRUPTED
     assert f"the same command removes what is left of {NAME}" in capsys.readouterr().err
 
@@ -100,10 +100,10 @@ def test_a_drop_says_what_stays_in_a_backend(
     what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
     monkeypatch.setattr(generation_drop, "describe_instance", lambda *_: what)
     with Stores(settings) as stores:
-        stores.make(
+        stores.add_instance(
             Instance(name=NEXT, provider=NAME, purpose="rebuild", options={"collection": "two"})
         )
-        drop = generation_drop.droppable(stores, NAME)
+        drop = generation_drop.plan_drop(stores, NAME)
     assert drop.shared == {NEXT: "collection=two"}
     assert f"of {NEXT} (collection=two): delete it there" in named(drop)
     assert named(msgspec.structs.replace(drop, shared={})) == f"{NEXT} with all state; {NAME} stays"
@@ -115,11 +115,11 @@ def test_who_served_before_stands_still(settings: Settings, first: InstancePause
     with working(settings, "rebuild") as work:
         instances = work.stores.instances
         for name in (NEXT, AFTER):
-            work.stores.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+            work.stores.add_instance(Instance(name=name, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(AFTER, NEXT, leaving=NEXT))
         if first:
             instances.set_pause(NAME, first)
-        work.finish(NAME, "ann")
+        work.finish_killed_swap(NAME, "ann")
         held = instances.pauses()
     assert held.keys() == {NAME, NEXT}
     assert held[NEXT].state == "kept"

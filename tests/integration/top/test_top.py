@@ -209,8 +209,8 @@ def test_dead_letters_are_retried_and_discarded(running: Settings) -> None:
             await shown.shows("No dead letters.")
 
     asyncio.run(story())
-    with closing(journal.checked_history(running)) as history:
-        found = journal.newest(history, journal.ListedEvents(type="DeadLetterResolved"), 5)
+    with closing(journal.open_history(running)) as history:
+        found = journal.newest_events(history, journal.EventSelection(type="DeadLetterResolved"), 5)
     (resolved,) = (one.envelope.event for one in islice(found, 5))
     assert isinstance(resolved, DeadLetterResolved)
     assert (resolved.action, resolved.reason, resolved.operator) == (

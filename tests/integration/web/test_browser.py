@@ -142,7 +142,7 @@ def _poisoned(make_settings: MakeSettings, redis_url: str) -> Iterator[Settings]
             wait_until(
                 lambda: sum(lane.n for lane in stores.lanes.states("builtin")) == heads, "applied"
             )
-            lifecycle.pause(stores, "builtin", "".join(HOSTILE), HOSTILE[0])
+            lifecycle.pause_instance(stores, "builtin", "".join(HOSTILE), HOSTILE[0])
         yield settings
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.providers.setup import Target, Wish
+from memorybus.operations.providers.setup import SetupAnswers, Target
 from memorybus.registry.description import KindOffer, OptionField
 from memorybus.surfaces.cli.providers import setup_answers
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, chosen, shown
@@ -43,10 +43,12 @@ class Person:
         return answer
 
 
-def asked(person: Person, tmp_path: Path, now: dict[str, Any] | None = None, **said: Any) -> Wish:
+def asked(
+    person: Person, tmp_path: Path, now: dict[str, Any] | None = None, **said: Any
+) -> SetupAnswers:
     """Ask for the options of an instance."""
     settings = Settings(secrets_file=str(tmp_path / "secrets.toml"))
-    wish = Wish(Target("work", "far"), said, {})
+    wish = SetupAnswers(Target("work", "far"), said, {})
     return setup_answers.asked(person.dialogue, settings, FIELDS, now or {}, wish)
 
 
@@ -116,7 +118,7 @@ def test_what_flags_said_is_not_asked(tmp_path: Path) -> None:
 def test_a_required_option_is_asked_until_it_is_there() -> None:
     """An empty answer is none."""
     person = Person("", "x")
-    wish = Wish(Target("work", "far"), {}, {})
+    wish = SetupAnswers(Target("work", "far"), {}, {})
     fields = (OptionField("who", "whose", required=True),)
 
     found = setup_answers.asked(person.dialogue, Settings(), fields, {}, wish)

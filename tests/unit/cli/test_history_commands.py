@@ -7,7 +7,7 @@ import pytest
 from helpers.archive.archives import as_logged, entries
 from memorybus.errors import ConfigError
 from memorybus.operations import known_providers
-from memorybus.operations.copies.counting import Excepting
+from memorybus.operations.copies.counting import ExclusionOptions
 from memorybus.operations.moments import moment_of, moment_text
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
@@ -55,12 +55,12 @@ def test_what_is_left_out_is_told_by_its_option() -> None:
         query=Query(except_sessions=("s-1",), except_users=("u-2",), except_origins=("cli-2",)),
         spans={0: (Span(1, 4), Span(7))},
     )
-    excepting = Excepting(plan)
+    excepting = ExclusionOptions(plan)
     assert excepting.options == ("until", "except_session", "except_user", "except_origin")
-    found = {event.position.n: excepting.option(event) for event in as_logged(entries(9))}
+    found = {event.position.n: excepting.option_excluding(event) for event in as_logged(entries(9))}
     session, user, until = "except_session", "except_user", "until"
     assert found == dict(enumerate([session, user, "", "", until, until, "", session, ""], 1))
-    assert Excepting(Plan()).options == ()
+    assert ExclusionOptions(Plan()).options == ()
 
 
 def desk(*names: str) -> Any:

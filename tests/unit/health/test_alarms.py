@@ -14,7 +14,7 @@ from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
-from memorybus.operations.doctor.log import checks
+from memorybus.operations.doctor.log import build_checks
 from memorybus.redis.keys import Keys
 
 KEYS = Keys("ns")
@@ -127,18 +127,18 @@ def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
 
 def test_a_sound_log_passes_the_check_up() -> None:
     """G7, G10: doctor says that the log is whole, how long memory lasts, and what is sealed."""
-    found = {check.name: check for check in checks(looked(disk=Disk(9, 1, None)))}
+    found = {check.name: check for check in build_checks(looked(disk=Disk(9, 1, None)))}
     assert list(found) == ["continuity", "persistence", "memory", "archive", "disk"]
     assert all(check.ok and not check.fix for check in found.values())
     assert found["archive"].found.startswith("0 events sealed, all of them")
-    assert "disk" not in {check.name for check in checks(looked())}
+    assert "disk" not in {check.name for check in build_checks(looked())}
 
 
 def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
     """G7, G10: data loss fails with its remedy; memory for two days passes with one."""
     (gap,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
     (soon,) = alarms.memory_alarms(memory(2 * DAY))
-    found = {check.name: check for check in checks(looked(gap, soon))}
+    found = {check.name: check for check in build_checks(looked(gap, soon))}
     assert (found["continuity"].ok, found["continuity"].fix) == (False, gap.remedy)
     assert gap.text in found["continuity"].found
     assert (found["memory"].ok, found["memory"].fix) == (True, soon.remedy)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from memorybus.errors import ConfigError
-from memorybus.operations.providers.answers import value_of, variable_for
+from memorybus.operations.providers.answers import default_variable, parse_answer
 from memorybus.registry.description import OptionField
 
 MODE = OptionField("mode", choices=("fast", "deep", 3))
@@ -32,7 +32,7 @@ SECRET = OptionField("api_key_env", secret=True)
 )
 def test_a_text_becomes_what_the_schema_says(field: OptionField, text: str, value: Any) -> None:
     """A text stays a text where one is wanted; a choice counts by its name before its number."""
-    found = value_of(field, text)
+    found = parse_answer(field, text)
 
     assert found == value
     assert type(found) is type(value)
@@ -52,13 +52,13 @@ def test_a_text_becomes_what_the_schema_says(field: OptionField, text: str, valu
 def test_what_fits_not_is_refused(field: OptionField, text: str, said: str) -> None:
     """The message says what is wanted."""
     with pytest.raises(ConfigError, match=said):
-        value_of(field, text)
+        parse_answer(field, text)
 
 
 def test_a_secret_is_not_repeated() -> None:
     """Who types the secret for its variable does not find it in an error."""
     with pytest.raises(ConfigError) as refused:
-        value_of(SECRET, "sk-hunter2-hunter2")
+        parse_answer(SECRET, "sk-hunter2-hunter2")
     assert "hunter2" not in str(refused.value)
 
 
@@ -73,4 +73,4 @@ def test_a_secret_is_not_repeated() -> None:
 )
 def test_a_secret_has_a_variable_of_its_instance(instance: str, key: str, variable: str) -> None:
     """Two instances of one kind keep their secrets under two names."""
-    assert variable_for(instance, OptionField(key)) == variable
+    assert default_variable(instance, OptionField(key)) == variable

@@ -22,13 +22,13 @@ def chosen(what: InstanceDescription, monkeypatch: pytest.MonkeyPatch) -> demo.D
 
     monkeypatch.setattr(demo, "describe_instance", describe)
     settings = Settings(provider={"far": {"kind": "x:Far", "url": "u"}})
-    return demo.chosen(settings, ["builtin", "far"], lambda: "a1b2c3")
+    return demo.choose_providers(settings, ["builtin", "far"], lambda: "a1b2c3")
 
 
 def test_without_names_the_two_of_the_package_play() -> None:
     """Nothing is asked, and nothing lies outside of the demo's directory."""
-    assert demo.chosen(Settings(), []) is demo.TWO
-    assert demo.TWO.outside == ()
+    assert demo.choose_providers(Settings(), []) is demo.PACKAGED
+    assert demo.PACKAGED.outside == ()
 
 
 def test_a_server_gets_the_demo_under_a_person_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from memorybus.operations.demo.demo import PLAY, played
+from memorybus.operations.demo.demo import PLAY, play_steps
 from memorybus.surfaces.views.demo import words_of
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
@@ -89,7 +89,7 @@ class NamedSession:
 def test_the_branch_is_left_for_where_it_came_from():
     """Only the branch's own steps belong to it; what follows goes on in the first session."""
     steps = PLAY.acts[0].steps
-    after = [session.id for _, session in played(steps, NamedSession("one"))]
+    after = [session.id for _, session in play_steps(steps, NamedSession("one"))]
     begin = next(i for i, step in enumerate(steps) if step.event == "branch")
     end = next(i for i, step in enumerate(steps) if step.event == "switch")
 

@@ -12,7 +12,7 @@ from memorybus.health.services import START
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
 from memorybus.operations.doctor import canary, doctor, host, serving
-from memorybus.operations.doctor.log import checks
+from memorybus.operations.doctor.log import build_checks
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
 
@@ -79,8 +79,8 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert serving.worker(status(workers=[])).fix == START
-    assert serving.worker(status()).ok
+    assert serving.check_worker(status(workers=[])).fix == START
+    assert serving.check_worker(status()).ok
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_no_live_worker_is_told():
 )
 def test_every_configured_provider_must_be_served(providers, said):
     """A name that no worker serves fails the check, whatever else is well."""
-    check = serving.providers(status(*providers), ("builtin", "notes"))
+    check = serving.check_providers(status(*providers), ("builtin", "notes"))
 
     assert check.ok is not bool(said)
     assert said in check.found
@@ -115,7 +115,7 @@ def test_a_backlog_moves_if_anything_of_it_was_done(later, stuck):
     """Applied or put aside is movement; more events alone are none."""
     before = provider("p", applied=5, backlog=3)
 
-    assert serving.unmoved([before], [later]) == ([before] if stuck else [])
+    assert serving.find_unmoved([before], [later]) == ([before] if stuck else [])
 
 
 def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
@@ -124,13 +124,13 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
     behind = status(provider("slow", backlog=3), provider("well"))
     monkeypatch.setattr(serving, "read_status", lambda settings: behind)
 
-    check = serving.backlog(Settings(data_dir=short_dir), behind, clock)
+    check = serving.check_backlog(Settings(data_dir=short_dir), behind, clock)
 
     assert not check.ok
     assert "slow (3 events)" in check.found
     assert "well" not in check.found
     begun = clock.monotonic()
-    assert serving.backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
+    assert serving.check_backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
     assert clock.monotonic() == begun
 
 
@@ -152,7 +152,7 @@ def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
     archive = build_archive_status({}, ArchiverReports({}, workers), None)
     look = LogHealth([], Continuity("ab", [], []), QUIET, None, archive)
 
-    (check,) = [one for one in checks(look) if one.name == "archive"]
+    (check,) = [one for one in build_checks(look) if one.name == "archive"]
 
     assert check.ok is ok
     assert bool(check.fix) is warns
@@ -172,10 +172,10 @@ def test_events_for_another_redis_are_told(short_dir):
     ours = Settings(data_dir=short_dir)
     other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
     spooled(ours)
-    assert host.other_spools(ours).ok
+    assert host.check_other_spools(ours).ok
 
     spooled(other)
-    check = host.other_spools(ours)
+    check = host.check_other_spools(ours)
 
     assert not check.ok
     assert f"1 in {other.spool_dir}" in check.found
@@ -195,7 +195,7 @@ def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
 
     monkeypatch.setattr(host, "read_status", read)
 
-    assert host.other_spools(ours).ok
+    assert host.check_other_spools(ours).ok
     assert asked == ["zz"]
 
 
@@ -248,7 +248,7 @@ def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_di
     monkeypatch.setattr(canary.MemoryBus, "connect", lambda settings: bus)
 
     with pytest.raises(raised):
-        canary.fly(Settings(data_dir=short_dir), FakeClock(), "w1")
+        canary.send_and_recall(Settings(data_dir=short_dir), FakeClock(), "w1")
 
     assert bus.told == ["add", "remove", "ended", "closed"]
 
@@ -256,14 +256,14 @@ def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_di
 @pytest.mark.parametrize(
     ("flight", "ok", "said"),
     [
-        (canary.Flight(True, True, 0.03), True, "30 ms"),
-        (canary.Flight(True, False, 10.0), False, "not recalled"),
-        (canary.Flight(False, False, 3.0), False, "did not take it"),
+        (canary.CanaryRecall(True, True, 0.03), True, "30 ms"),
+        (canary.CanaryRecall(True, False, 10.0), False, "not recalled"),
+        (canary.CanaryRecall(False, False, 3.0), False, "did not take it"),
     ],
 )
 def test_the_canary_says_how_far_it_came(flight, ok, said):
     """Each stage that was not reached has its own words."""
-    check = canary.check(flight)
+    check = canary.check_recall(flight)
 
     assert check.ok is ok
     assert said in check.found

@@ -1,7 +1,7 @@
 """What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
 
 import pytest
-from memorybus.operations.doctor.serving import left_behind
+from memorybus.operations.doctor.serving import check_left_behind
 from memorybus.registry.instances import Instance, InstancesView, Live
 from memorybus.registry.pauses import InstancePause, command_pause
 
@@ -11,7 +11,7 @@ COPY = Instance(name="may", provider="p")
 HELD = command_pause("rebuild", "p", "p@1", "ann", 1)
 
 
-def sight(*copies: Instance, live: Live | None = None, **held: InstancePause) -> InstancesView:
+def view(*copies: Instance, live: Live | None = None, **held: InstancePause) -> InstancesView:
     """Return the three hashes."""
     return InstancesView({one.name: one for one in copies}, {"p": live} if live else {}, held)
 
@@ -19,18 +19,18 @@ def sight(*copies: Instance, live: Live | None = None, **held: InstancePause) ->
 @pytest.mark.parametrize(
     ("seen", "ok", "said"),
     [
-        (sight(COPY), True, "none was cut short"),
-        (sight(NEXT, live=Live("p@1", "p")), True, "none was cut short"),
-        (sight(NEXT, live=Live("p@1", "p", leaving="p")), True, "p was swapped"),
-        (sight(NEXT), True, "p@1 follows the log unused"),
-        (sight(CHECKED), True, "p.verify@1 was left by a verification"),
-        (sight(NEXT, CHECKED, p=HELD), False, "left standing still"),
-        (sight(p=InstancePause("maintenance")), True, "none was cut short"),
+        (view(COPY), True, "none was cut short"),
+        (view(NEXT, live=Live("p@1", "p")), True, "none was cut short"),
+        (view(NEXT, live=Live("p@1", "p", leaving="p")), True, "p was swapped"),
+        (view(NEXT), True, "p@1 follows the log unused"),
+        (view(CHECKED), True, "p.verify@1 was left by a verification"),
+        (view(NEXT, CHECKED, p=HELD), False, "left standing still"),
+        (view(p=InstancePause("maintenance")), True, "none was cut short"),
     ],
 )
 def test_what_goes_on_unseen_is_named(seen: InstancesView, ok: bool, said: str) -> None:
     """G8: what a command that is gone left is named with what to do; nothing while it lives."""
-    found = left_behind(seen, ())
+    found = check_left_behind(seen, ())
     assert (found.ok, found.found.startswith(said)) == (ok, True), found.found
     assert bool(found.fix) == (said != "none was cut short")
-    assert left_behind(seen, ("p",)).found == "none was cut short"
+    assert check_left_behind(seen, ("p",)).found == "none was cut short"

@@ -11,7 +11,7 @@ from memorybus.events import (
     ToolCalled,
     TurnCompleted,
 )
-from memorybus.operations.memories.amending import CannotAmend, drafted, has_tool
+from memorybus.operations.memories.amending import CannotAmend, draft_events, has_correction_tool
 from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.registry.tools import DeclaredTools
 
@@ -30,7 +30,7 @@ def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session() -> None:
     """An entry is replaced or removed by its very text, behind the write that brought it."""
     memory = KeptMemory("Ana likes tea.", "a", "ana", "w", kind="user-store", event=ID)
     write = brought(MemoryWritten(action="add", store="user", content="Ana likes tea."))
-    [one] = drafted("correct", memory, " Ana likes coffee. ", write, OWN, ())
+    [one] = draft_events("correct", memory, " Ana likes coffee. ", write, OWN, ())
     assert one.event == MemoryWritten(
         action="replace",
         store="user",
@@ -40,7 +40,7 @@ def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session() -> None:
     )
     assert (one.scope, one.session) == (ANA, PLACE)
     assert one.key.startswith("store:")
-    [gone] = drafted("delete", memory, "", write, OWN, ())
+    [gone] = draft_events("delete", memory, "", write, OWN, ())
     assert isinstance(gone.event, MemoryWritten)
     assert (gone.event.action, gone.event.content) == ("remove", "")
     assert gone.key == one.key
@@ -49,14 +49,16 @@ def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session() -> None:
 def test_an_entry_of_no_event_is_its_owners() -> None:
     """What a person wrote into a file by hand is replaced for whom the file belongs to."""
     memory = KeptMemory("By hand.", user="ana", kind="user")
-    [one] = drafted("delete", memory, "", None, OWN, ())
+    [one] = draft_events("delete", memory, "", None, OWN, ())
     assert one.scope == Scope(agent="own", user="ana")
 
 
 def test_what_was_said_is_taken_back_by_a_rewind_under_its_own_key() -> None:
     """The rewind names the event and stays in its session and epoch (G3)."""
     memory = KeptMemory("I saw a heron.", "a", "ana", "w", kind="user", event=ID)
-    [one] = drafted("delete", memory, "", brought(TurnCompleted(user="I saw a heron.")), OWN, ())
+    [one] = draft_events(
+        "delete", memory, "", brought(TurnCompleted(user="I saw a heron.")), OWN, ()
+    )
     assert one.event == SessionSwitched(new_id="s2", reason="rewind", rewound=True, retracted=(ID,))
     assert (one.key, one.session) == ("session:k:s1", PLACE)
 
@@ -71,7 +73,7 @@ def test_what_was_said_is_put_right_at_each_provider_that_can(
     """Each provider with the tool is called, by the memory's name if it has one."""
     memory = KeptMemory("x", "a", "ana", "w", kind="user", event=ID, name=name)
     said = brought(TurnCompleted(user="x"))
-    events = [one.event for one in drafted("correct", memory, "y", said, OWN, ("h", "p"))]
+    events = [one.event for one in draft_events("correct", memory, "y", said, OWN, ("h", "p"))]
     assert events == [
         ToolCalled(provider=who, tool="memory_correct", arguments={"content": "y", **old})
         for who in ("h", "p")
@@ -89,15 +91,15 @@ def test_what_no_event_can_change_is_refused_with_what_to_do() -> None:
     )
     for action, memory, content, event, why in refused:
         with pytest.raises(CannotAmend, match=why):
-            drafted(action, memory, content, event, OWN, ())  # type: ignore[arg-type]
+            draft_events(action, memory, content, event, OWN, ())  # type: ignore[arg-type]
     long = KeptMemory("x" * 2_001, kind="user", event=ID)
     with pytest.raises(CannotAmend, match="too long"):
-        drafted("correct", long, "y", said, OWN, ("h",))
+        draft_events("correct", long, "y", said, OWN, ("h",))
 
 
 def test_only_a_tool_that_writes_puts_right() -> None:
     """A provider that declares the name for something that only reads is not called."""
     schemas = ({"name": "memory_correct"}, "no schema")
-    assert has_tool(DeclaredTools(schemas))
-    assert not has_tool(DeclaredTools(schemas, ("memory_correct",)))
-    assert not has_tool(DeclaredTools(("memory_correct",)))
+    assert has_correction_tool(DeclaredTools(schemas))
+    assert not has_correction_tool(DeclaredTools(schemas, ("memory_correct",)))
+    assert not has_correction_tool(DeclaredTools(("memory_correct",)))

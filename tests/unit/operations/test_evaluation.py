@@ -8,9 +8,9 @@ from memorybus.operations.evaluation import (
     Evaluation,
     ExpectedAnswer,
     UnreadableQuestions,
-    evaluated,
-    judged,
+    judge_answers,
     read_questions,
+    summarize_answers,
 )
 from memorybus.recall.live import RecallAnswer
 
@@ -31,7 +31,7 @@ def test_what_came_is_compared_as_the_fence_writes_it():
     """An expected text is found verbatim, escaped as in the block; what is missing is named."""
     sails = ExpectedAnswer("Who sails?", ("sails on <Tuesdays>", "Ana swims"))
 
-    (found,) = judged([sails], answer, SYSTEM)
+    (found,) = judge_answers([sails], answer, SYSTEM)
 
     assert (found.found, found.missing) == (0.5, ("Ana swims",))
     assert found.characters == len(ANSWERS["Who sails?"])
@@ -45,8 +45,8 @@ def test_questions_that_expect_nothing_are_told_apart():
         ExpectedAnswer("Who sings?"),
     ]
 
-    answers = list(judged(asked, answer, SYSTEM))
-    found = evaluated(answers)
+    answers = list(judge_answers(asked, answer, SYSTEM))
+    found = summarize_answers(answers)
 
     assert (found.questions, found.found) == (3, 1.0)
     assert found.characters == len(ANSWERS["Who sails?"])
@@ -56,7 +56,7 @@ def test_questions_that_expect_nothing_are_told_apart():
 
 def test_no_question_tells_nothing():
     """Without questions of a kind their figures are unknown, not zero."""
-    assert evaluated([]) == Evaluation(0, None, None, None, None)
+    assert summarize_answers([]) == Evaluation(0, None, None, None, None)
 
 
 @pytest.mark.parametrize(

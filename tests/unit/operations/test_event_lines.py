@@ -53,9 +53,9 @@ HARD = [
 def test_an_event_comes_back_as_it_was(event: Event) -> None:
     """A line makes the same event, id, time, order key and scope, whatever the texts hold."""
     envelope = enveloped(event, trace="00-ab-cd-01")
-    line = LINES.line(envelope)
+    line = LINES.encode(envelope)
     assert b"\n" not in line
-    assert LINES.envelope(line) == envelope
+    assert LINES.decode(line) == envelope
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
@@ -67,16 +67,16 @@ def test_every_type_has_a_line(kind: type[Event]) -> None:
         needed["action"] = "discard"
     names = {field.name for field in msgspec.structs.fields(kind) if field.required}
     envelope = enveloped(kind(**{name: needed[name] for name in names}))
-    assert LINES.envelope(LINES.line(envelope)) == envelope
+    assert LINES.decode(LINES.encode(envelope)) == envelope
 
 
 def test_an_event_of_a_later_release_is_written_as_that_release_would() -> None:
     """A line tells what is inside an unknown event, so that a release that knows it reads it."""
     raw = msgspec.msgpack.encode({"type": "Dreamed", "of": "sheep"})
     envelope = enveloped(UnknownEvent(name="Dreamed", wire_version=2, raw=raw), v=2)
-    line = LINES.line(envelope)
+    line = LINES.encode(envelope)
     assert json.loads(line)["event"] == {"type": "Dreamed", "of": "sheep"}
-    assert LINES.envelope(line) == envelope
+    assert LINES.decode(line) == envelope
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_an_event_of_a_later_release_is_written_as_that_release_would() -> None:
 def test_what_json_cannot_hold_is_refused_not_changed(event: Event) -> None:
     """An event that would come back as another is not written."""
     with pytest.raises(ValueError, match="JSON cannot hold it"):
-        LINES.line(enveloped(event))
+        LINES.encode(enveloped(event))
 
 
-FINE = json.loads(LINES.line(enveloped(TurnCompleted(user="a"))))
+FINE = json.loads(LINES.encode(enveloped(TurnCompleted(user="a"))))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_lines_tell_themselves_from_messages(tmp_path: Path) -> None:
 def test_a_version_that_nothing_writes_is_refused() -> None:
     """What the log's own decoder refuses is refused here, too."""
     with pytest.raises(CorruptEnvelope, match="out of bounds"):
-        LINES.envelope(json.dumps(FINE | {"v": 0}).encode())
+        LINES.decode(json.dumps(FINE | {"v": 0}).encode())
 
 
 def test_a_long_file_is_not_held_in_memory(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_long_file_is_not_held_in_memory(tmp_path: Path) -> None:
     event = enveloped(TurnCompleted(user="word " * 200))
     with path.open("wb") as file:
         for _ in range(5_000):
-            file.write(LINES.line(event) + b"\n")
+            file.write(LINES.encode(event) + b"\n")
     gc.collect()
     tracemalloc.start()
     count = sum(1 for _ in events_of(path))

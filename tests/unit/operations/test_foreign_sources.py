@@ -6,21 +6,25 @@ from typing import Any
 
 import pytest
 from memorybus.events import MemoryWritten, Scope, SessionStarted, TurnCompleted
-from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
+from memorybus.operations.ingest.foreign.enveloping import (
+    EnvelopedExport,
+    ImportOwner,
+    build_envelopes,
+)
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.sources import PARSERS
 
-OURS = Owner(Scope(agent="pilot", user="me", workspace="boat"))
+OURS = ImportOwner(Scope(agent="pilot", user="me", workspace="boat"))
 NOON = 1_780_315_200_000  # 2026-06-01T12:00:00Z
 
 
-def taken(source: str, value: Any, owner: Owner = OURS) -> Enveloped:
+def taken(source: str, value: Any, owner: ImportOwner = OURS) -> EnvelopedExport:
     """Return the events of an export, all at midnight of 1970 where it does not tell."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return enveloped(source, "f", PARSERS[source](data, "f"), owner, 0)
+    return build_envelopes(source, "f", PARSERS[source](data, "f"), owner, 0)
 
 
-def writes(found: Enveloped) -> list[tuple[Any, ...]]:
+def writes(found: EnvelopedExport) -> list[tuple[Any, ...]]:
     """Return what memory writes say: action, store, text, old text, user, agent, time."""
     return [
         (e.action, e.store, e.content, e.old_text, one.scope.user, one.scope.agent, one.at)
@@ -29,7 +33,7 @@ def writes(found: Enveloped) -> list[tuple[Any, ...]]:
     ]
 
 
-def turns(found: Enveloped) -> list[tuple[Any, ...]]:
+def turns(found: EnvelopedExport) -> list[tuple[Any, ...]]:
     """Return what turns say: both sides, session, ordinal, user, agent, time."""
     return [
         (e.user, e.assistant, one.session.id, e.ordinal, one.scope.user, one.scope.agent, one.at)
@@ -38,7 +42,7 @@ def turns(found: Enveloped) -> list[tuple[Any, ...]]:
     ]
 
 
-def begun(found: Enveloped) -> Sequence[tuple[str, str]]:
+def begun(found: EnvelopedExport) -> Sequence[tuple[str, str]]:
     """Return the sessions that began, and whose."""
     return [
         (one.session.id, one.scope.user)
@@ -113,7 +117,7 @@ def test_a_changed_memory_is_a_new_event() -> None:
 
 def test_named_owners_go_before_the_sources() -> None:
     """--user and --agent decide, whatever the source says."""
-    found = taken("mem0", MEM0, Owner(Scope(), agent="a", user="u"))
+    found = taken("mem0", MEM0, ImportOwner(Scope(), agent="a", user="u"))
     assert {(one.scope.agent, one.scope.user) for one in found.envelopes} == {("a", "u")}
 
 
@@ -160,7 +164,7 @@ HONCHO = {
 
 def test_honcho_peers_are_persons_but_for_the_agent() -> None:
     """In a shared session each turn is of who spoke; what is concluded of the agent is its own."""
-    found = taken("honcho", HONCHO, Owner(Scope(), agent="skipper"))
+    found = taken("honcho", HONCHO, ImportOwner(Scope(), agent="skipper"))
     assert turns(found) == [
         ("Where is the ladder?", "Behind the shed.", "honcho:c", 0, "ann", "skipper", NOON),
         ("And mine?", "Broken.", "honcho:c", 0, "bob", "skipper", NOON + 2_000),
@@ -174,7 +178,7 @@ def test_honcho_peers_are_persons_but_for_the_agent() -> None:
 
 def test_honcho_pages_in_any_order_are_the_same_events() -> None:
     """A session's messages are put in the order of their times."""
-    owner = Owner(Scope(), agent="skipper")
+    owner = ImportOwner(Scope(), agent="skipper")
     back = {"items": HONCHO["items"][::-1]}  # type: ignore[index]
     there = {one.id for one in taken("honcho", HONCHO, owner).envelopes}
     assert {one.id for one in taken("honcho", back, owner).envelopes} == there

@@ -3,7 +3,7 @@
 import pytest
 from helpers.providers.recording import Blind
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.freshness import owner_of, remedy, shared
+from memorybus.operations.copies.freshness import describe_remedy, describe_shared_state, owner_of
 from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView
 from memorybus_workers.hosting.describe import describe
@@ -58,8 +58,8 @@ def test_a_place_is_compared_with_every_other(
     what: InstanceDescription, options: dict[str, object], owner: str
 ) -> None:
     """G8: to name the option is not enough: its value must be none that an instance has."""
-    sight = InstancesView({one.name: one for one in SEEN})
-    assert owner_of(what, copy("new", **options), sight, {}) == owner
+    view = InstancesView({one.name: one for one in SEEN})
+    assert owner_of(what, copy("new", **options), view, {}) == owner
 
 
 def test_a_copy_is_not_its_own_rival() -> None:
@@ -69,10 +69,10 @@ def test_a_copy_is_not_its_own_rival() -> None:
 
 def test_a_refusal_says_what_to_do() -> None:
     """G8: who is refused is told the option, or, where there is none, another way."""
-    said = shared(copy("new"), "p@1")
+    said = describe_shared_state(copy("new"), "p@1")
     assert said == "a copy of p would write where p@1 does: its state is shared"
-    assert "--set collection=…" in remedy(SHARED, "new")
-    assert "provider add" in remedy(UNNAMED, "new")
+    assert "--set collection=…" in describe_remedy(SHARED, "new")
+    assert "provider add" in describe_remedy(UNNAMED, "new")
 
 
 def test_where_an_instance_lies_is_told() -> None:

@@ -8,33 +8,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import DigestPage
-from memorybus.operations.copies.counting import joined
+from memorybus.operations.copies.counting import join_exclusions
 from memorybus.operations.copies.generations import (
-    behind,
-    check_same,
-    comparable,
-    ended,
-    ending,
+    check_same_request,
+    command_to_finish_swap,
+    count_behind,
     generations,
     is_dropped,
+    live_after_drop,
+    live_after_swap,
+    must_equal,
+    needs_only_finish,
     next_name,
-    only_ends,
-    opened,
-    past,
-    swapped,
-    unended,
-    unfinished,
-    until,
-    without,
+    plan_ending_at,
+    plan_up_to,
+    plan_without_end,
+    plan_without_interval,
+    unfinished_copy,
+    unfinished_swap,
 )
 from memorybus.operations.rebuild.comparison import (
     NAMED,
     TOGETHER,
     Comparison,
     Difference,
-    between,
-    compared,
-    summary,
+    compare_pairs,
+    differing_keys,
+    summarize,
 )
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan, Span
@@ -55,7 +55,7 @@ def copy(name: str, **more: Any) -> Instance:
     return Instance(**{"name": name, "provider": "p", "purpose": "rebuild", **more})
 
 
-def sight(
+def view(
     *copies: Instance, live: Live | None = None, held: dict[str, InstancePause] | None = None
 ) -> InstancesView:
     """Return the three hashes."""
@@ -66,12 +66,12 @@ def sight(
 @pytest.mark.parametrize(
     ("seen", "name"),
     [
-        (sight(), "p@1"),
-        (sight(copy("p@1")), "p@2"),
-        (sight(live=LIVE), "p@3"),
-        (sight(copy("p.verify@7", purpose="verify")), "p@8"),
-        (sight(live=Live("p", numbered=4)), "p@5"),
-        (sight(Instance(name="other", provider="p")), "p@1"),
+        (view(), "p@1"),
+        (view(copy("p@1")), "p@2"),
+        (view(live=LIVE), "p@3"),
+        (view(copy("p.verify@7", purpose="verify")), "p@8"),
+        (view(live=Live("p", numbered=4)), "p@5"),
+        (view(Instance(name="other", provider="p")), "p@1"),
     ],
 )
 def test_a_number_is_never_given_twice(seen: InstancesView, name: str) -> None:
@@ -82,18 +82,18 @@ def test_a_number_is_never_given_twice(seen: InstancesView, name: str) -> None:
 @pytest.mark.parametrize(
     ("seen", "name"),
     [
-        (sight(), None),
-        (sight(copy("p@1")), "p@1"),
-        (sight(copy("p@1", dropped=True)), None),
-        (sight(copy("p@1", purpose="replay")), None),
-        (sight(copy("p@1"), copy("p@2"), live=LIVE), None),
-        (sight(copy("p@1"), copy("p@2"), copy("p@3"), live=LIVE), "p@3"),
-        (sight(copy("p@1"), copy("p@2"), live=Live("p", "p@2")), None),
+        (view(), None),
+        (view(copy("p@1")), "p@1"),
+        (view(copy("p@1", dropped=True)), None),
+        (view(copy("p@1", purpose="replay")), None),
+        (view(copy("p@1"), copy("p@2"), live=LIVE), None),
+        (view(copy("p@1"), copy("p@2"), copy("p@3"), live=LIVE), "p@3"),
+        (view(copy("p@1"), copy("p@2"), live=Live("p", "p@2")), None),
     ],
 )
 def test_what_was_begun_is_found_again(seen: InstancesView, name: str | None) -> None:
     """G8: the same command goes on with the newest copy that neither serves nor did."""
-    found = unfinished("p", "rebuild", seen)
+    found = unfinished_copy("p", "rebuild", seen)
     assert (found.name if found else None) == name
 
 
@@ -104,20 +104,22 @@ def test_what_was_dropped_is_known_as_such() -> None:
     """
     why = {"p": InstancePause("p@1 serves p", state="dropped")}
     for live, gone in ((Live("p@1"), True), (Live("p@1", "p"), False), (Live("p"), False)):
-        seen = sight(copy("p@1"), live=live, held=why)
+        seen = view(copy("p@1"), live=live, held=why)
         assert is_dropped("p", seen) == gone
         assert (generations("p", seen)[0].state == "dropped") == gone
     for reason in ("maintenance", "dropped: p@1 serves p", "removed: x"):
-        assert not is_dropped("p", sight(live=Live("p@1"), held={"p": InstancePause(reason)}))
-    assert is_dropped("p@1", sight(copy("p@1", dropped=True)))
+        assert not is_dropped("p", view(live=Live("p@1"), held={"p": InstancePause(reason)}))
+    assert is_dropped("p@1", view(copy("p@1", dropped=True)))
 
 
 def test_after_a_drop_nothing_goes_back() -> None:
     """G8: the way back goes with the generation that is kept, and no number comes again."""
     known = Live("p@2", "p@1", numbered=1)
-    assert without(known, ("p@3",)) == Live("p@2", "p@1", numbered=3)
-    assert without(known, ("p", "p@1")) == Live("p@2", numbered=1)
-    assert swapped(without(known, ("p@3",)), "p@4", 0, "", "", back=True).numbered == 3
+    assert live_after_drop(known, ("p@3",)) == Live("p@2", "p@1", numbered=3)
+    assert live_after_drop(known, ("p", "p@1")) == Live("p@2", numbered=1)
+    assert (
+        live_after_swap(live_after_drop(known, ("p@3",)), "p@4", 0, "", "", back=True).numbered == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,10 @@ def test_a_swap_that_was_cut_short_is_ended_alone(
     live: Live, words: CopyRequest, ends: bool
 ) -> None:
     """G8: only the same command, or one that wants nothing more, ends a swap and does no more."""
-    seen = sight(copy("p@1", asked=CopyRequest(until="7", live="p")), live=live)
-    assert only_ends(copy("p@2", asked=words), seen) == ends
+    seen = view(copy("p@1", asked=CopyRequest(until="7", live="p")), live=live)
+    assert needs_only_finish(copy("p@2", asked=words), seen) == ends
     if live.leaving:
-        assert ("--rollback" in ending("p", seen)) == live.back
+        assert ("--rollback" in command_to_finish_swap("p", seen)) == live.back
 
 
 def test_another_plan_does_not_go_on_with_it() -> None:
@@ -146,20 +148,20 @@ def test_another_plan_does_not_go_on_with_it() -> None:
     words = CopyRequest(query=Query(except_users=("m",)), live="p")
     begun = copy("p@1", asked=words)
     grown = Plan(spans={0: (Span(5),)})
-    check_same(begun, copy("p@2", asked=words, plan=grown), "drop it")
+    check_same_request(begun, copy("p@2", asked=words, plan=grown), "drop it")
     others = (None, CopyRequest(live="p"), CopyRequest(query=words.query, live="p@1"))
     for other in (copy("p@2", asked=asked) for asked in others):
         with pytest.raises(ConfigError, match="drop it"):
-            check_same(begun, other, "drop it")
+            check_same_request(begun, other, "drop it")
     with pytest.raises(ConfigError, match="drop it"):
-        check_same(copy("p@1"), copy("p@2"), "drop it")
+        check_same_request(copy("p@1"), copy("p@2"), "drop it")
     with pytest.raises(ConfigError, match="p@1 serves now: it cannot go on; drop it"):
-        check_same(begun, copy("p@2", asked=others[-1]), "drop it")
+        check_same_request(begun, copy("p@2", asked=others[-1]), "drop it")
 
 
 def test_states_of_generations() -> None:
     """G8: one is live, one is kept for a rollback, a newer one fills, older ones are of no use."""
-    found = generations("p", sight(copy("p@1"), copy("p@2"), copy("p@3"), live=LIVE))
+    found = generations("p", view(copy("p@1"), copy("p@2"), copy("p@3"), live=LIVE))
     assert [(one.name, one.state) for one in found] == [
         ("p", "unused"),
         ("p@1", "kept"),
@@ -170,10 +172,14 @@ def test_states_of_generations() -> None:
 
 def test_a_swap_that_was_not_ended_is_seen() -> None:
     """G8: while the one before still answers, too, the swap is not ended; else it is."""
-    swap = swapped(Live("p@1", "p"), "p@2", 7, "ann", "why")
+    swap = live_after_swap(Live("p@1", "p"), "p@2", 7, "ann", "why")
     assert swap == Live("p@2", "p@1", 7, "ann", "why", leaving="p@1")
-    assert unended("p", sight(copy("p@2"), live=swap)) == "p@2"
-    assert unended("p", sight(copy("p@2"), live=LIVE)) == unended("p", sight(copy("p@2"))) == ""
+    assert unfinished_swap("p", view(copy("p@2"), live=swap)) == "p@2"
+    assert (
+        unfinished_swap("p", view(copy("p@2"), live=LIVE))
+        == unfinished_swap("p", view(copy("p@2")))
+        == ""
+    )
 
 
 def test_one_instance_answers() -> None:
@@ -192,18 +198,18 @@ def test_a_plan_ends_and_opens_again(
     then: dict[int, int], heads: dict[int, int], at: dict[int, int]
 ) -> None:
     """G8: what a copy takes ends at given numbers and no other changes; opened, it is as it was."""
-    for plan in (WHOLE, until(WHOLE, then, heads, 4)):
-        short = ended(plan, at)
+    for plan in (WHOLE, plan_without_interval(WHOLE, then, heads, 4)):
+        short = plan_ending_at(plan, at)
         assert {p: short.end(p) for p in at} == at
         for p, n in at.items():
             assert not short.takes(p, n + 1)
             assert all(short.takes(p, m) == plan.takes(p, m) for m in range(1, n + 1))
-        assert opened(short) == plan
+        assert plan_without_end(short) == plan
 
 
 def test_a_moment_leaves_out_what_came_between() -> None:
     """G8: up to then, and from the rebuild on; a moment ahead of the log leaves nothing out."""
-    found = until(WHOLE, {0: 3, 1: 99}, {0: 9, 1: 5}, 3)
+    found = plan_without_interval(WHOLE, {0: 3, 1: 99}, {0: 9, 1: 5}, 3)
     assert found.spans == {
         0: (Span(1, 3), Span(10)),
         1: (Span(1, 5), Span(6)),
@@ -220,8 +226,8 @@ def test_a_gap_stays_a_gap(
 ) -> None:
     """G8: a state with a gap, taken up to a moment again, holds nothing that it did not hold."""
     heads = {p: n + more[p] for p, n in first.items()}
-    gap = until(WHOLE, then, first, 2)
-    again = until(gap, then, heads, 2)
+    gap = plan_without_interval(WHOLE, then, first, 2)
+    again = plan_without_interval(gap, then, heads, 2)
     for p, head in heads.items():
         known = min(then[p], head)
         wanted = {n for n in range(1, known + 1) if gap.takes(p, n)}
@@ -234,8 +240,8 @@ def test_the_past_of_a_gap_has_it_too(
     first: dict[int, int], heads: dict[int, int], then: dict[int, int]
 ) -> None:
     """G8: what is compared up to a moment is what was taken up to it, and it ends."""
-    gap = until(WHOLE, first, heads, 2)
-    found = past(gap, then, 2)
+    gap = plan_without_interval(WHOLE, first, heads, 2)
+    found = plan_up_to(gap, then, 2)
     for p, n in then.items():
         assert all(found.takes(p, m) == (m <= n and gap.takes(p, m)) for m in range(1, 70))
         assert (found.end(p) or 0) <= n
@@ -244,24 +250,27 @@ def test_the_past_of_a_gap_has_it_too(
 def test_what_is_left_out_adds_up() -> None:
     """G8: what either of two queries leaves out is left out, each word once."""
     ann, both = Query(except_users=("ann",)), Query(except_users=("ann", "mallory"))
-    assert joined(ann, both) == joined(both, ann) == both
-    assert joined(ann, EVERYTHING) == joined(EVERYTHING, ann) == ann
+    assert join_exclusions(ann, both) == join_exclusions(both, ann) == both
+    assert join_exclusions(ann, EVERYTHING) == join_exclusions(EVERYTHING, ann) == ann
 
 
 def test_what_takes_the_same_must_be_equal() -> None:
     """G8: a copy that takes what the live one took, made alike, is compared; others are not."""
-    without, gap = Plan(query=Query(except_users=("m",))), until(WHOLE, {0: 1}, {0: 2}, 1)
+    without, gap = (
+        Plan(query=Query(except_users=("m",))),
+        plan_without_interval(WHOLE, {0: 1}, {0: 2}, 1),
+    )
     states = [copy("p@1", plan=plan) for plan in (WHOLE, without, gap)]
     states.append(copy("p@1", options={"model": "new"}))
     for one in states:
-        assert [comparable(one, other) for other in states].count(True) == 1
-        short = copy("p@2", plan=ended(one.plan, {0: 4}), options=one.options)
-        assert comparable(short, one)
+        assert [must_equal(one, other) for other in states].count(True) == 1
+        short = copy("p@2", plan=plan_ending_at(one.plan, {0: 4}), options=one.options)
+        assert must_equal(short, one)
 
 
 def test_behind_counts_what_is_missing_only() -> None:
     """Who is ahead in one partition does not make up for another."""
-    assert behind({0: 5, 1: 9}, {0: 7, 1: 1, 2: 3}) == 5
+    assert count_behind({0: 5, 1: 9}, {0: 7, 1: 1, 2: 3}) == 5
 
 
 Pairs = st.dictionaries(st.text("abc", max_size=3), st.text("xy", max_size=1))
@@ -270,7 +279,7 @@ Pairs = st.dictionaries(st.text("abc", max_size=3), st.text("xy", max_size=1))
 @given(Pairs, Pairs)
 def test_digests_are_compared_key_by_key(one: dict[str, str], two: dict[str, str]) -> None:
     """G8: every key of either is looked at once; the first that differ are named, in order."""
-    found = summary(*compared(iter(sorted(one.items())), iter(sorted(two.items()))))
+    found = summarize(*compare_pairs(iter(sorted(one.items())), iter(sorted(two.items()))))
     keys = one.keys() | two.keys()
     wrong = sorted(key for key in keys if one.get(key) != two.get(key))
     assert (found.keys, found.differing) == (len(keys), len(wrong))
@@ -287,8 +296,8 @@ def test_some_keys_are_compared_as_all_are(one: dict[str, str], two: dict[str, s
     keys = one.keys() | two.keys()
     held = [{key: state.get(key, "") for key in keys} for state in (one, two)]
     full = [{key: digest for key, digest in state.items() if digest} for state in held]
-    whole = compared(iter(sorted(full[0].items())), iter(sorted(full[1].items())))[1]
-    assert between(*held) == whole
+    whole = compare_pairs(iter(sorted(full[0].items())), iter(sorted(full[1].items())))[1]
+    assert differing_keys(*held) == whole
 
 
 class States:
@@ -320,11 +329,11 @@ def test_what_differs_is_read_again_and_nothing_else() -> None:
     state = {"calm": "1", "late": "1", "wrong": "1"}
     states: Any = States(state, state | {"wrong": "2"}, "late")
     one = Comparison(states, "p", "p", "p@1")
-    keys, differing = one.whole()
+    keys, differing = one.compare_all()
     assert (keys, sorted(differing)) == (3, ["late", "wrong"])
-    assert one.again(differing) == {"wrong": "differs"}
+    assert one.compare_again(differing) == {"wrong": "differs"}
     assert states.asked[2:] == [("p", ("late", "wrong")), ("p@1", ("late", "wrong"))]
-    assert Comparison(States(state, state), "p", "p", "p@1").now().same  # type: ignore[arg-type]
+    assert Comparison(States(state, state), "p", "p", "p@1").compare_now().same  # type: ignore[arg-type]
 
 
 def test_a_pause_is_not_drawn_out_by_a_state_that_is_wrong() -> None:
@@ -332,7 +341,7 @@ def test_a_pause_is_not_drawn_out_by_a_state_that_is_wrong() -> None:
     state = {f"{number:04}": "1" for number in range(4 * TOGETHER)}
     states: Any = States(state, dict.fromkeys(state, "2"))
     one = Comparison(states, "p", "p", "p@1")
-    _, differing = one.whole()
-    assert one.again(differing) == differing
+    _, differing = one.compare_all()
+    assert one.compare_again(differing) == differing
     assert len(states.asked) == 4, "a page of each is enough"
     assert len(differing) > NAMED

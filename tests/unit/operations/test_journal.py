@@ -77,12 +77,12 @@ LOG = ListedLog(
     [],
 )
 
-ALL = journal.ListedEvents(canaries=True)
+ALL = journal.EventSelection(canaries=True)
 
 
 def test_partitions_are_merged_by_the_time_of_their_entries():
     """Numbers are compared as numbers, the sequence after the millisecond."""
-    assert entries(journal.everything(LOG, ALL)) == [
+    assert entries(journal.scan_events(LOG, ALL)) == [
         (0, "5-0"),
         (1, "9-9"),
         (0, "10-0"),
@@ -93,20 +93,20 @@ def test_partitions_are_merged_by_the_time_of_their_entries():
 
 def test_the_newest_stand_last():
     """A limited listing keeps the end of the log, in order."""
-    assert entries(journal.newest(LOG, ALL, 2)) == [(1, "10-1"), (0, "10-2")]
-    assert entries(journal.newest(LOG, ALL, 0)) == []
+    assert entries(journal.newest_events(LOG, ALL, 2)) == [(1, "10-1"), (0, "10-2")]
+    assert entries(journal.newest_events(LOG, ALL, 0)) == []
 
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.ListedEvents(), True),
-        (journal.ListedEvents(session="s"), True),
-        (journal.ListedEvents(session="root"), True),
-        (journal.ListedEvents(session="other"), False),
-        (journal.ListedEvents(type="sessionended"), True),
-        (journal.ListedEvents(type="TurnCompleted"), False),
-        (journal.ListedEvents(session="other", type="SessionEnded"), False),
+        (journal.EventSelection(), True),
+        (journal.EventSelection(session="s"), True),
+        (journal.EventSelection(session="root"), True),
+        (journal.EventSelection(session="other"), False),
+        (journal.EventSelection(type="sessionended"), True),
+        (journal.EventSelection(type="TurnCompleted"), False),
+        (journal.EventSelection(session="other", type="SessionEnded"), False),
     ],
 )
 def test_events_are_chosen_by_session_and_type(wanted, expected):
@@ -117,10 +117,10 @@ def test_events_are_chosen_by_session_and_type(wanted, expected):
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.ListedEvents(), (False, True, True)),
-        (journal.ListedEvents(canaries=True), (True, True, True)),
-        (journal.ListedEvents(session="doctor:x"), (True, True, False)),
-        (journal.ListedEvents(session="root"), (True, True, True)),
+        (journal.EventSelection(), (False, True, True)),
+        (journal.EventSelection(canaries=True), (True, True, True)),
+        (journal.EventSelection(session="doctor:x"), (True, True, False)),
+        (journal.EventSelection(session="root"), (True, True, True)),
     ],
 )
 def test_canaries_are_shown_when_asked_for(wanted, expected):
@@ -136,32 +136,32 @@ def test_events_of_no_known_type_are_chosen_by_either_name():
     """An unknown event goes by its own name and by that of its kind."""
     dreamt = event(0, "1-0", what=UnknownEvent(name="Dreamt", wire_version=9, raw=b""))
 
-    assert journal.ListedEvents(type="UnknownEvent").wants(dreamt)
-    assert journal.ListedEvents(type="dreamt").wants(dreamt)
-    assert not journal.ListedEvents(type="TurnCompleted").wants(dreamt)
+    assert journal.EventSelection(type="UnknownEvent").wants(dreamt)
+    assert journal.EventSelection(type="dreamt").wants(dreamt)
+    assert not journal.EventSelection(type="TurnCompleted").wants(dreamt)
 
 
 def test_following_begins_where_listing_ended():
     """What comes after the ends that a listing read back from is shown once, in order."""
     log = ListedLog([event(0, "5-0")], [])
-    places = journal.ReadUpTo.at(log.heads())
+    places = journal.ReadPositions.behind_heads(log.heads())
 
     log.partitions[1].append(event(1, "6-0"))
     log.partitions[0].append(event(0, "7-0"))
 
-    assert entries(islice(journal.follow(log, places), 2)) == [(1, "6-0"), (0, "7-0")]
+    assert entries(islice(journal.follow_log(log, places), 2)) == [(1, "6-0"), (0, "7-0")]
 
 
 @pytest.mark.parametrize(
     ("wanted", "query"),
     [
-        (journal.ListedEvents(), Query()),
-        (journal.ListedEvents(session="s"), Query(lineages=("s",))),
+        (journal.EventSelection(), Query()),
+        (journal.EventSelection(session="s"), Query(lineages=("s",))),
         (
-            journal.ListedEvents(type="turncompleted"),
+            journal.EventSelection(type="turncompleted"),
             Query(types=("TurnCompleted", "UnknownEvent")),
         ),
-        (journal.ListedEvents(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
+        (journal.EventSelection(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
     ],
 )
 def test_filters_are_asked_of_the_history(wanted, query):

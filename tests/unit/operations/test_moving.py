@@ -5,7 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 from memorybus.operations.providers.inventory import ListedProvider, check_homes
-from memorybus.operations.providers.move import Move, blocked, description, warning
+from memorybus.operations.providers.move import (
+    Move,
+    describe_consequence,
+    describe_move,
+    describe_obstacle,
+)
 from memorybus.registry.homes import Home
 
 THERE = Home("a" * 32, "kitchen", "/var/mb", "7")
@@ -46,9 +51,9 @@ def instance(**changes: Any) -> ListedProvider:
 
 def test_a_move_names_both_places() -> None:
     """An operator sees from where to where, also if there was no home."""
-    assert description(move()) == "notes: from /var/mb on kitchen to /srv/mb on garden"
-    assert "from no home yet" in description(move(origin=None))
-    assert "an unknown directory on attic" in description(move(origin=Home("c" * 32, "attic")))
+    assert describe_move(move()) == "notes: from /var/mb on kitchen to /srv/mb on garden"
+    assert "from no home yet" in describe_move(move(origin=None))
+    assert "an unknown directory on attic" in describe_move(move(origin=Home("c" * 32, "attic")))
 
 
 @pytest.mark.parametrize(
@@ -62,16 +67,18 @@ def test_a_move_names_both_places() -> None:
 )
 def test_a_move_says_what_becomes_of_the_state(changes: dict[str, Any], says: str) -> None:
     """G4: where the lanes go on without their state depends on who keeps the checkpoint."""
-    assert says in warning(move(**changes))
-    assert warning(move(**changes)).startswith("Nothing is copied")
+    assert says in describe_consequence(move(**changes))
+    assert describe_consequence(move(**changes)).startswith("Nothing is copied")
 
 
 def test_owned_lanes_hold_up_a_move() -> None:
     """G4: while live workers own lanes a move waits, and names them; leases alone, too."""
-    assert blocked(move()) == ""
-    assert blocked(move(lanes_owned=16, needed=False)) == ""
-    assert "stop these first: w-1, w-2" in blocked(move(lanes_owned=16, workers=["w-1", "w-2"]))
-    assert "their leases expire soon" in blocked(move(lanes_owned=16))
+    assert describe_obstacle(move()) == ""
+    assert describe_obstacle(move(lanes_owned=16, needed=False)) == ""
+    assert "stop these first: w-1, w-2" in describe_obstacle(
+        move(lanes_owned=16, workers=["w-1", "w-2"])
+    )
+    assert "their leases expire soon" in describe_obstacle(move(lanes_owned=16))
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def test_every_kind_of_event_has_texts(event, said) -> None:
 def test_what_is_shown_begins_near_the_word() -> None:
     """Of a long text a reader sees the part that was found."""
     turn = TurnCompleted(user="x " * 500 + "sea glass on the beach", assistant="ok")
-    shown = SearchWords(["glass"]).shown(turn)
+    shown = SearchWords(["glass"]).excerpt(turn)
     assert shown.startswith("…")
     assert shown.index("glass") < 40
-    assert SearchWords([]).shown(turn) == ""
+    assert SearchWords([]).excerpt(turn) == ""
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
@@ -77,5 +77,5 @@ def test_any_text_is_found_by_itself(before: str, said: str) -> None:
     event = TurnCompleted(user=f"{before} {said}")
     assert SearchWords([said]).are_in(event)
     assert SearchWords([f"{before} {said}"]).are_in(event)
-    SearchWords([said]).shown(event)
+    SearchWords([said]).excerpt(event)
     assert list(texts_of(event))

@@ -7,7 +7,7 @@ import pytest
 from memorybus.config.settings import FILE_NAME, Settings, load
 from memorybus.errors import ConfigError
 from memorybus.operations.providers import config_file, setup
-from memorybus.operations.providers.setup import Target, Wish, targets
+from memorybus.operations.providers.setup import SetupAnswers, Target, parse_targets
 
 KEY = "correct-horse-battery"
 
@@ -35,14 +35,16 @@ def settings() -> Settings:
     return load(environ={})
 
 
-def wish(name: str = "work", kind: str = "honcho", **options: object) -> Wish:
+def wish(name: str = "work", kind: str = "honcho", **options: object) -> SetupAnswers:
     """Return what was answered."""
-    return Wish(Target(name, kind), options, {"WORK_API_KEY": KEY})
+    return SetupAnswers(Target(name, kind), options, {"WORK_API_KEY": KEY})
 
 
 def test_comments_and_order_stay(place: Path) -> None:
     """Only the options that were answered differ; a secret stands in none of them."""
-    what = setup.draft(settings(), wish(base_url="http://far:8000", api_key_env="WORK_API_KEY"))
+    what = setup.draft_setup(
+        settings(), wish(base_url="http://far:8000", api_key_env="WORK_API_KEY")
+    )
 
     changed = MINE.replace("localhost", "far") + 'api_key_env = "WORK_API_KEY"\n'
     assert what.edit.after == changed
@@ -53,7 +55,7 @@ def test_comments_and_order_stay(place: Path) -> None:
 
 def test_a_new_instance_is_the_last(place: Path) -> None:
     """It gets a table of its own, and a place in the list."""
-    what = setup.draft(settings(), wish("notes", "holographic", embedder_batch=3))
+    what = setup.draft_setup(settings(), wish("notes", "holographic", embedder_batch=3))
 
     assert what.is_new
     assert 'providers = ["builtin", "work", "notes"]  # in this order' in what.edit.after
@@ -64,7 +66,7 @@ def test_a_table_that_was_not_named_is(place: Path) -> None:
     """Who wrote a table and forgot the list meant it."""
     (place / FILE_NAME).write_text(MINE.replace(', "work"', ""))
 
-    what = setup.draft(settings(), wish("work", "honcho"))
+    what = setup.draft_setup(settings(), wish("work", "honcho"))
 
     assert what.edit.after == MINE
 
@@ -72,7 +74,7 @@ def test_a_table_that_was_not_named_is(place: Path) -> None:
 def test_another_kind_needs_another_name(place: Path) -> None:
     """The options of one kind are none of another's."""
     with pytest.raises(ConfigError, match="choose another name"):
-        setup.draft(settings(), wish("work", "mem0"))
+        setup.draft_setup(settings(), wish("work", "mem0"))
 
 
 @pytest.mark.usefixtures("place")
@@ -89,7 +91,7 @@ def test_another_kind_needs_another_name(place: Path) -> None:
 )
 def test_words_name_instances(words: list[str], found: list[tuple[str, str]]) -> None:
     """An instance there is, a kind, or both."""
-    assert [(one.name, one.kind) for one in targets(settings(), words)] == found
+    assert [(one.name, one.kind) for one in parse_targets(settings(), words)] == found
 
 
 @pytest.mark.usefixtures("place")
@@ -97,17 +99,17 @@ def test_words_name_instances(words: list[str], found: list[tuple[str, str]]) ->
 def test_names_that_cannot_be_are_refused(words: list[str]) -> None:
     """No path, and none twice."""
     with pytest.raises(ConfigError):
-        targets(settings(), words)
+        parse_targets(settings(), words)
 
 
 def test_the_secrets_file_is_private_and_whole(place: Path) -> None:
     """It is made so that its user alone may read it; comments in it stay, too."""
     path = config_file.secrets_path(settings())
-    config_file.write(config_file.keeping_secrets(path, {"A": "old", "B": KEY}))
+    config_file.write_edit(config_file.edit_secrets(path, {"A": "old", "B": KEY}))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("# keys\n" + path.read_text())
 
-    config_file.write(config_file.keeping_secrets(path, {"A": 'n"e\\w'}))
+    config_file.write_edit(config_file.edit_secrets(path, {"A": 'n"e\\w'}))
 
     assert path == place / "memorybus.secrets.toml"
     assert path.read_text().startswith("# keys\n")
@@ -120,11 +122,11 @@ def test_a_write_that_is_interrupted_leaves_nothing(
 ) -> None:
     """Neither half a file nor a copy of it is there afterwards."""
     path = config_file.secrets_path(settings())
-    edit = config_file.keeping_secrets(path, {"A": KEY})
+    edit = config_file.edit_secrets(path, {"A": KEY})
     monkeypatch.setattr(config_file.os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
 
     with pytest.raises(KeyboardInterrupt):
-        config_file.write(edit)
+        config_file.write_edit(edit)
 
     assert sorted(one.name for one in place.iterdir()) == [FILE_NAME]
 
@@ -132,9 +134,9 @@ def test_a_write_that_is_interrupted_leaves_nothing(
 @pytest.mark.usefixtures("place")
 def test_a_rehearsal_has_the_secrets_and_leaves_none() -> None:
     """The settings as they would be name a private copy, which is gone afterwards."""
-    what = setup.draft(settings(), wish(base_url="http://far:8000"))
+    what = setup.draft_setup(settings(), wish(base_url="http://far:8000"))
 
-    with setup.rehearsed(what, {}) as then:
+    with setup.trial_settings(what, {}) as then:
         copy = Path(then.secrets_file)
         assert config_file.read_secrets(copy) == {"WORK_API_KEY": KEY}
         assert then.provider_options("work")["base_url"] == "http://far:8000"

@@ -3,7 +3,7 @@
 import pytest
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import DeadLetterResolved
-from memorybus.operations.events.story import Fate, Passage, fate_of
+from memorybus.operations.events.story import EventAtInstance, Fate, fate_of
 from memorybus.registry.lanes import LanePassage
 from memorybus.surfaces.views.found import told
 
@@ -22,48 +22,60 @@ def decided(action: str) -> DeadLetterResolved:
 
 
 CASES = [
-    (Passage(instance="p", n=3, lane=OWNED), "applied", ""),
-    (Passage(instance="p", n=4, lane=OWNED), "waiting", "next"),
-    (Passage(instance="p", n=9, lane=OWNED), "waiting", "5 before it"),
+    (EventAtInstance(instance="p", n=3, lane=OWNED), "applied", ""),
+    (EventAtInstance(instance="p", n=4, lane=OWNED), "waiting", "next"),
+    (EventAtInstance(instance="p", n=9, lane=OWNED), "waiting", "5 before it"),
     (
-        Passage(instance="p", n=9, lane=LanePassage(n=3, done=0b10110, owned=True)),
+        EventAtInstance(instance="p", n=9, lane=LanePassage(n=3, done=0b10110, owned=True)),
         "waiting",
         "2 before it",
     ),
-    (Passage(instance="p", n=5, lane=LanePassage(n=3, done=0b10, owned=True)), "applied", ""),
-    (Passage(instance="p", n=4, lane=LanePassage(n=3)), "waiting", "next; no worker has its lane"),
     (
-        Passage(instance="p", n=4, lane=LanePassage(n=3, halted="no archive"), hindered="x"),
+        EventAtInstance(instance="p", n=5, lane=LanePassage(n=3, done=0b10, owned=True)),
+        "applied",
+        "",
+    ),
+    (
+        EventAtInstance(instance="p", n=4, lane=LanePassage(n=3)),
+        "waiting",
+        "next; no worker has its lane",
+    ),
+    (
+        EventAtInstance(
+            instance="p", n=4, lane=LanePassage(n=3, halted="no archive"), hindered="x"
+        ),
         "waiting",
         "next; no archive",
     ),
     (
-        Passage(instance="p", n=4, lane=OWNED, hindered="paused: upgrade"),
+        EventAtInstance(instance="p", n=4, lane=OWNED, hindered="paused: upgrade"),
         "waiting",
         "next; paused: upgrade",
     ),
     (
-        Passage(instance="p", n=3, lane=LanePassage(n=9, parked=4), letter=LETTER),
+        EventAtInstance(instance="p", n=3, lane=LanePassage(n=9, parked=4), letter=LETTER),
         "parked",
         "bad; 3 tries, 4 of its key wait",
     ),
     (
-        Passage(instance="p", n=6, lane=LanePassage(n=9, parked=4), letter=BEHIND),
+        EventAtInstance(instance="p", n=6, lane=LanePassage(n=9, parked=4), letter=BEHIND),
         "parked",
         "never tried: it waits behind a refused event of its key; 4 of its key wait",
     ),
     (
-        Passage(instance="p", n=1, lane=LanePassage(n=9), left_out="it is before its start"),
+        EventAtInstance(
+            instance="p", n=1, lane=LanePassage(n=9), left_out="it is before its start"
+        ),
         "left out",
         "it is before its start",
     ),
     (
-        Passage(instance="p", n=1, lane=LanePassage(n=9), decided=decided("discard")),
+        EventAtInstance(instance="p", n=1, lane=LanePassage(n=9), decided=decided("discard")),
         "discarded",
         "ann@host: why",
     ),
     (
-        Passage(instance="p", n=1, lane=LanePassage(n=9), decided=decided("edit")),
+        EventAtInstance(instance="p", n=1, lane=LanePassage(n=9), decided=decided("edit")),
         "applied",
         "as ann@host edited it: why",
     ),
@@ -71,7 +83,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("seen", "outcome", "said"), CASES)
-def test_what_became_of_an_event(seen: Passage, outcome: str, said: str) -> None:
+def test_what_became_of_an_event(seen: EventAtInstance, outcome: str, said: str) -> None:
     """A lane that passed an event applied it, unless it is parked, discarded or not meant."""
     fate = fate_of(seen)
     assert fate.outcome == outcome
@@ -80,7 +92,7 @@ def test_what_became_of_an_event(seen: Passage, outcome: str, said: str) -> None
 
 def test_what_is_parked_is_told_before_what_was_decided() -> None:
     """An event whose edit was refused again is parked, whatever an operator decided before."""
-    seen = Passage(
+    seen = EventAtInstance(
         instance="p", n=3, lane=LanePassage(n=9, parked=1), letter=LETTER, decided=decided("edit")
     )
     assert fate_of(seen) == Fate(instance="p", outcome="parked", why="bad", tries=3, behind=1)

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse, read
+from memorybus.operations.ingest.transcripts import (
+    Transcript,
+    TranscriptError,
+    parse_transcript,
+    read_transcript,
+)
 from memorybus.text.display import iso
 from memorybus.text.times import parse_spoken_time
 
@@ -24,7 +29,7 @@ def sample(**sessions: object) -> dict[str, object]:
 
 def parsed(value: object) -> Transcript:
     """Parse a value as the file ``seven.json``."""
-    return parse(json.dumps(value).encode(), "seven.json", "seven")
+    return parse_transcript(json.dumps(value).encode(), "seven.json", "seven")
 
 
 NOON = "12:00 pm on 1 March, 2024"
@@ -186,7 +191,7 @@ def test_a_broken_sample_is_named(value, complaint):
 def test_a_missing_file_is_a_clear_error(tmp_path):
     """A file that cannot be read is named."""
     with pytest.raises(TranscriptError, match=r"gone\.json: No such file"):
-        read(tmp_path / "gone.json")
+        read_transcript(tmp_path / "gone.json")
 
 
 @pytest.mark.locomo
@@ -197,7 +202,7 @@ def test_the_real_conversations_lose_no_utterance(name):
     if not found:
         pytest.skip("the LoCoMo conversations are not here")
 
-    transcript = read(found[0])
+    transcript = read_transcript(found[0])
 
     raw = json.loads(found[0].read_text())
     texts = [

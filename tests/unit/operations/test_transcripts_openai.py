@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse
+from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse_transcript
 
 USER = {"role": "user", "content": "Where is the ferry?"}
 ASSISTANT = {"role": "assistant", "content": "At pier two."}
@@ -18,7 +18,7 @@ def jsonl(*values: object) -> bytes:
 
 def parsed(data: bytes) -> Transcript:
     """Parse bytes as the file ``chat.jsonl``."""
-    return parse(data, "chat.jsonl", "chat")
+    return parse_transcript(data, "chat.jsonl", "chat")
 
 
 def sides(data: bytes) -> list[tuple[str, str]]:

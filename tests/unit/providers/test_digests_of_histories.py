@@ -9,7 +9,7 @@ from helpers.providers.digested import CASES, Told, digest_after, interleaved, s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, TurnCompleted
-from memorybus.operations.ingest.transcripts.reading import read
+from memorybus.operations.ingest.transcripts.reading import read_transcript
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT.parent / "shared" / "data" / "locomo").glob("*.json"))
@@ -68,7 +68,7 @@ def test_real_conversations_give_the_same_digest_again(
 def conversation(file: Path) -> Sequence[Told]:
     """Return a file's turns, and a memory write with each tenth."""
     told: list[Told] = []
-    for one in read(file).conversations:
+    for one in read_transcript(file).conversations:
         for number, turn in enumerate(one.turns):
             said = TurnCompleted(user=turn.user, assistant=turn.assistant, ordinal=number)
             told.append(Told.of(one.session, said, len(told)))

@@ -45,7 +45,9 @@ LETTERS = [
 
 def chosen(**wanted):
     """Return the numbers of what a selection means."""
-    return [one.stored.letter.n for one in selection.selected(LETTERS, LetterSelection(**wanted))]
+    return [
+        one.stored.letter.n for one in selection.select_letters(LETTERS, LetterSelection(**wanted))
+    ]
 
 
 def test_each_way_to_select():
@@ -80,19 +82,19 @@ def test_an_event_of_two_providers_needs_a_name():
     """G6: one event refused by two providers is two dead letters."""
     twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
     with pytest.raises(NoSuchLetter, match="say --provider"):
-        selection.selected(twins, LetterSelection(event="e" * 32))
+        selection.select_letters(twins, LetterSelection(event="e" * 32))
 
 
 def test_a_retry_takes_the_whole_key():
     """G3: retrying an event retries its key, from its first letter."""
-    assert selection.steps("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
+    assert selection.plan_keys("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
 
 
 def test_a_discard_says_what_follows():
     """G6: discarding the first applies those behind; discarding another leaves them waiting."""
-    assert selection.steps("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
-    assert selection.steps("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
-    assert selection.steps("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert selection.plan_keys("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert selection.plan_keys("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
+    assert selection.plan_keys("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
 
 
 def test_requests_go_to_each_lane():
@@ -101,22 +103,22 @@ def test_requests_go_to_each_lane():
         OperatorDecision("retry", "", "me", 1),
         OperatorDecision("discard", "why", "me", 1),
     )
-    asked = list(selection.requests(retry, LETTERS, new_id))
+    asked = list(selection.build_requests(retry, LETTERS, new_id))
     assert [(name, one.partition, one.keys) for name, one in asked] == [
         ("p", 0, ("k",)),
         ("p", 1, ("j",)),
         ("q", 0, ("k",)),
     ]
     many = [dead(n) for n in range(1, MAX_ITEMS + 2)]
-    sizes = [len(one.entries) for _, one in selection.requests(discard, many, new_id)]
+    sizes = [len(one.entries) for _, one in selection.build_requests(discard, many, new_id)]
     assert sizes == [MAX_ITEMS, 1]
 
 
 def test_what_changed_between_two_looks():
     """G6: settled, left and refused again are told apart, by what is there afterwards."""
-    steps = selection.steps("retry", LETTERS, LETTERS[:1])
+    steps = selection.plan_keys("retry", LETTERS, LETTERS[:1])
     after = [dead(0xA2, "k", "no row 9", tries=1), LETTERS[2], LETTERS[3], LETTERS[4]]
-    result = selection.compared(steps, LETTERS, after)
+    result = selection.compare_letters(steps, LETTERS, after)
     assert (result.settled, result.left) == (1, 2)
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
@@ -181,7 +183,7 @@ def test_hostile_records_are_shown_harmlessly():
         dead_letters.letter_text(
             dead_letters.letter_json(behind, LetterEvent(None, GONE), None), 1, evil
         ),
-        dead_letters.plan("discard", selection.steps("discard", [one], [one])),
+        dead_letters.plan("discard", selection.plan_keys("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

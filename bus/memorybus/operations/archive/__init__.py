@@ -1,4 +1,4 @@
-"""What commands do with the archive: list, verify, import another one, repair.
+"""What commands do with the archive: list, verify, export, import another one, repair.
 
-The archive and the client enter. Only commands call it.
+It uses the archive and the client. Only commands use it.
 """

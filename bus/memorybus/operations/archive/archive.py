@@ -1,4 +1,4 @@
-"""What ``memorybus archive`` does: list, check, write a part elsewhere."""
+"""What ``memorybus archive`` does: list segments, check them, export some of them."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from memorybus.redis.keys import lane_name
 Step = Callable[[], None]
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedSegment(msgspec.Struct, frozen=True):
     """One segment, as ``archive ls --json`` shows it."""
 
     partition: int
@@ -34,21 +34,21 @@ class Listed(msgspec.Struct, frozen=True):
     types: dict[str, int]
 
 
-def opened(settings: Settings) -> Archive:
-    """Return the archive of the log that the settings mean.
+def open_archive(settings: Settings) -> Archive:
+    """Return the archive of the log that the settings name.
 
     Raises:
-        ArchiveUnavailable: the log is not born yet, or its archive lies on another host.
-        LogUnavailable: no answer.
+        ArchiveUnavailable: the log does not exist yet, or its archive lies on another host.
+        LogUnavailable: Redis does not answer.
     """
     archive = archive_of(connect_redis(settings), settings)
     if archive is None:
-        raise unborn(settings)
+        raise missing_log_error(settings)
     return archive
 
 
-def unborn(settings: Settings) -> ArchiveUnavailable:
-    """Return the error that there is no log where the settings say."""
+def missing_log_error(settings: Settings) -> ArchiveUnavailable:
+    """Return the error which says that there is no log where the settings point."""
     return ArchiveUnavailable(
         f"there is no log in the namespace {settings.namespace!r} of {redacted(settings.redis_url)}"
         f": nothing was ever published there, and nothing is archived; if that is not what you "
@@ -56,13 +56,13 @@ def unborn(settings: Settings) -> ArchiveUnavailable:
     )
 
 
-def listed(archive: Archive, partitions: int) -> list[Listed]:
+def list_segments(archive: Archive, partitions: int) -> list[ListedSegment]:
     """Return the segments of all partitions, in order."""
-    return [_listed(one) for p in range(partitions) for one in archive.segments(p)]
+    return [_describe_segment(one) for p in range(partitions) for one in archive.segments(p)]
 
 
-def _listed(one: Segment) -> Listed:
-    return Listed(
+def _describe_segment(one: Segment) -> ListedSegment:
+    return ListedSegment(
         one.of.partition,
         f"{lane_name(one.of.partition)}/{one.file}",
         one.first.n,
@@ -77,8 +77,8 @@ def _listed(one: Segment) -> Listed:
     )
 
 
-def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
-    """Return what was found of every file, and what Redis knows of that is in none.
+def check_archive(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
+    """Check every file; report also what Redis counts as sealed although no file holds it.
 
     Args:
         settings: where the log is.
@@ -86,9 +86,9 @@ def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport
         step: called for each file.
 
     Raises:
-        LogUnavailable: no answer.
+        LogUnavailable: Redis does not answer.
     """
-    views = views_of(settings)  # first: meanwhile more may be sealed
+    views = views_of(settings)  # read first: more may be sealed while the files are checked
     found = []
     for report in archive.verify(range(settings.partitions)):
         found.append(report)
@@ -97,20 +97,22 @@ def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport
     for partition, view in views.items():
         end = archive.end(partition)
         lost = report_missing_manifest(partition, view, end.n if end else 0)
-        if lost is not None and partition not in damaged:  # a damaged manifest is named already
+        if lost is not None and partition not in damaged:  # a damaged manifest is reported already
             found.append(lost)
     return found
 
 
-def exported(settings: Settings, source: Archive, target: Archive, query: Query, step: Step) -> int:
-    """Write the sealed part of a log elsewhere, and check it; return its events.
+def export_archive(
+    settings: Settings, source: Archive, target: Archive, query: Query, step: Step
+) -> int:
+    """Write the sealed part of a log into another archive and check it; return how many events.
 
-    What the query or a tombstone leaves out keeps its row, without content and owner.
+    An event that the query or a tombstone leaves out keeps its row, without content and owner.
 
     Raises:
-        ConfigError: there is an archive of this log already.
-        ArchiveUnavailable: the source lacks what was sealed.
-        ArchiveDamaged: a segment cannot be read, or what was written cannot be read back.
+        ConfigError: the target holds an archive of this log already.
+        ArchiveUnavailable: the source lacks a part that was sealed.
+        ArchiveDamaged: a segment cannot be read, or a written one cannot be read back.
     """
     partitions = range(settings.partitions)
     if any(target.segments(p) for p in partitions):

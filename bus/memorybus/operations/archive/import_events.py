@@ -8,12 +8,12 @@ from memorybus.archive.objects.local import LocalObjects
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.events import Envelope
-from memorybus.operations.ingest.new_events import Imported, publish_new
+from memorybus.operations.ingest.new_events import ImportResult, publish_new
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
 
-def found_in(directory: Path) -> list[tuple[Archive, list[int]]]:
+def find_archives(directory: Path) -> list[tuple[Archive, list[int]]]:
     """Return the archives in a directory, with their partitions.
 
     Raises:
@@ -25,33 +25,35 @@ def found_in(directory: Path) -> list[tuple[Archive, list[int]]]:
             f"{directory} holds no archive: it needs NAMESPACE/LOG/p00/manifest-….jsonl, as "
             f"`memorybus archive export` writes it"
         )
-    return [(_at(home), _partitions(home)) for home in homes]
+    return [(_archive_at(home), _partitions_of(home)) for home in homes]
 
 
-def _at(home: Path) -> Archive:
+def _archive_at(home: Path) -> Archive:
     return Archive(LocalObjects(home), home.parent.name, home.name)
 
 
-def _partitions(home: Path) -> list[int]:
+def _partitions_of(home: Path) -> list[int]:
     names = sorted({path.parent.name for path in home.glob("p*/manifest-*.jsonl")})
     return [int(name[1:]) for name in names if name[1:].isascii() and name[1:].isdigit()]
 
 
-def imported(
+def import_archive(
     settings: Settings, directory: Path, query: Query, step: Callable[[], None], *, execute: bool
-) -> Imported:
-    """Publish the events of an archive that this log never had, in their order.
+) -> ImportResult:
+    """Publish those events of an archive that this log never had, in their order.
 
     Raises:
-        ArchiveDamaged: a part of it cannot be read; what came before stays published.
-        ArchiveUnavailable: this log's own archive cannot be asked for what it has.
-        LogStalled: the log takes nothing; the rest is published by the next run.
+        ArchiveDamaged: a part of it cannot be read; the events before that part stay published.
+        ArchiveUnavailable: this log's own archive cannot say which events it has.
+        LogStalled: the log accepts nothing; the next run publishes the rest.
     """
-    envelopes = _envelopes(found_in(directory), query)
+    envelopes = _read_envelopes(find_archives(directory), query)
     return publish_new(settings, envelopes, step, execute=execute)
 
 
-def _envelopes(sources: Iterable[tuple[Archive, list[int]]], query: Query) -> Iterator[Envelope]:
+def _read_envelopes(
+    sources: Iterable[tuple[Archive, list[int]]], query: Query
+) -> Iterator[Envelope]:
     for archive, partitions in sources:
         for partition in partitions:
             for event in archive.scan(partition, Plan(query=query)):

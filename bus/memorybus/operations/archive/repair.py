@@ -1,4 +1,4 @@
-"""``memorybus archive repair``: what keeps partitions from being sealed, and can be mended."""
+"""``memorybus archive repair``: new numbers for entries, where numbers were given twice."""
 
 import msgspec
 
@@ -10,13 +10,13 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 
 
-class Repaired(msgspec.Struct, frozen=True):
+class RepairResult(msgspec.Struct, frozen=True):
     """What a repair did, or would do.
 
     Attributes:
-        twice: partitions of which numbers were given twice.
+        twice: partitions in which numbers were given twice.
         entries: entries that got new numbers.
-        executed: whether anything was to be done.
+        executed: whether the repair was carried out, not only planned.
     """
 
     twice: list[RepeatedNumbers]
@@ -24,22 +24,22 @@ class Repaired(msgspec.Struct, frozen=True):
     executed: bool
 
 
-def repaired(settings: Settings, *, execute: bool) -> Repaired:
-    """Find the partitions of which numbers were given twice; give what is not sealed new ones.
+def repair_numbering(settings: Settings, *, execute: bool) -> RepairResult:
+    """Find partitions in which numbers were given twice; renumber their unsealed entries.
 
     Raises:
-        ArchiveTaken: an archiver is at work on one of them; those before it are mended.
-        ArchiveUnavailable, ArchiveDamaged: the archive cannot be asked where it ends.
-        LogUnavailable: no answer.
+        ArchiveTaken: an archiver works on one of them; the partitions before it are repaired.
+        ArchiveUnavailable, ArchiveDamaged: the archive cannot say where it ends.
+        LogUnavailable: Redis does not answer.
     """
     redis = connect_redis(settings, timeout=TIMEOUT)
     try:
         archive = archive_of(redis, settings)
-        if archive is None:  # then the log was never born
-            return Repaired([], 0, execute)
+        if archive is None:  # the log does not exist
+            return RepairResult([], 0, execute)
         log = Renumbering(redis, Keys(settings.namespace), archive, SYSTEM)
         found = [twice for p in range(settings.partitions) if (twice := log.find(p)) is not None]
         entries = sum(log.mend(twice) for twice in found) if execute else 0
     finally:
         redis.close()
-    return Repaired(found, entries, execute)
+    return RepairResult(found, entries, execute)

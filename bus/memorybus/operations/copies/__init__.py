@@ -1,5 +1,5 @@
-"""Copies of provider instances and generations: made from history, filled, counted and dropped.
+"""Copies of provider instances, and generations: planned, filled from history, counted, dropped.
 
-The history, the registry and a worker of our own enter. Replay, rebuild and the life of
-providers are made of it.
+It uses the history, the registry and a worker process of the command. The commands replay, rebuild
+and provider are built on it.
 """

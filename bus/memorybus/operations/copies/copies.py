@@ -1,4 +1,4 @@
-"""Copies as an operator sees them, and how one is dropped."""
+"""Lists copies as an operator sees them, and drops one."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,32 +6,32 @@ import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.filling import LOOK, LocalWorker
+from memorybus.operations.copies.filling import LOOK_EVERY, LocalWorker
 from memorybus.operations.stores import Stores
 from memorybus.registry.homes import Home, home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
 
 _PATIENCE = 20.0
-"""Seconds for which a dropped copy's end is waited for."""
+"""Seconds to wait until a dropped copy is removed."""
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy.
+    """A copy of a provider.
 
     Attributes:
-        name: its own.
+        name: the copy's name.
         provider: what it is a copy of.
-        purpose: what made it: ``replay``, ``rebuild``, ``verify``.
+        purpose: which command made it: ``replay``, ``rebuild``, ``verify``.
         state: ``filling``, ``done``, ``following`` (its plan has no end), ``live``, ``paused``,
             ``dropped``.
-        done: places of the history that it has passed.
-        total: those that its plan has; None if it has no end.
-        parked: events put aside.
-        home: where its state lies, None for a shared one.
-        made_at: when (ISO 8601).
-        made_by: who.
-        reason: why.
+        done: positions of the history that it has passed.
+        total: positions in its plan; None if the plan has no end.
+        parked: events that it has parked.
+        home: where its state lies; None for a shared state.
+        made_at: when it was made (ISO 8601).
+        made_by: who made it.
+        reason: why it was made.
     """
 
     name: str
@@ -47,23 +47,23 @@ class Copy(msgspec.Struct, frozen=True):
     reason: str
 
 
-def copies(stores: Stores) -> list[Copy]:
-    """Return the copies there are, by name.
+def list_copies(stores: Stores) -> list[Copy]:
+    """Return all copies, by name.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    sight = stores.instances.look()
-    live = {name for one in sight.all.values() if (name := live_name(one.provider, sight.live))}
+    view = stores.instances.look()
+    live = {name for one in view.all.values() if (name := live_name(one.provider, view.live))}
     homes = stores.homes.all()
     return [
-        _copy(stores, one, homes, paused=one.name in sight.pauses, live=one.name in live)
-        for one in sight.all.values()
+        _describe_copy(stores, one, homes, paused=one.name in view.pauses, live=one.name in live)
+        for one in view.all.values()
         if one.is_copy
     ]
 
 
-def _copy(
+def _describe_copy(
     stores: Stores, one: Instance, homes: dict[str, Home], *, paused: bool, live: bool
 ) -> Copy:
     lanes = stores.lanes.states(one.name)
@@ -77,18 +77,18 @@ def _copy(
         name=one.name,
         provider=one.provider,
         purpose=one.purpose,
-        state=_state(one, done, total, paused=paused, live=live),
+        state=_state_of(one, done, total, paused=paused, live=live),
         done=done,
         total=total,
         parked=sum(lane.parked for lane in lanes),
-        home=_where(one.name, home) if home else None,
+        home=_describe_place(one.name, home) if home else None,
         made_at=iso(one.made_at),
         made_by=one.made_by,
         reason=one.reason,
     )
 
 
-def _state(one: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
+def _state_of(one: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
     """Return a copy's state in a word (pure)."""
     words = (
         ("dropped", one.dropped),
@@ -100,13 +100,13 @@ def _state(one: Instance, done: int, total: int | None, *, paused: bool, live: b
     return next((word for word, so in words if so), "filling")
 
 
-def dropping(stores: Stores, name: str) -> Copy:
+def copy_to_drop(stores: Stores, name: str) -> Copy:
     """Return the copy that would be dropped.
 
     Raises:
-        ConfigError: there is none of that name, or it is live, or a rebuild's.
+        ConfigError: no copy has that name, or it is live, or it belongs to a rebuild.
     """
-    found = {one.name: one for one in copies(stores)}
+    found = {one.name: one for one in list_copies(stores)}
     if name not in found:
         known = ", ".join(found) or "none"
         raise ConfigError(f"no copy is called {name!r}; there are: {known}")
@@ -118,67 +118,67 @@ def dropping(stores: Stores, name: str) -> Copy:
     return one
 
 
-def drop(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
-    """Mark a copy as dropped, and wait until a worker has removed it, ours or another.
+def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
+    """Mark a copy as dropped, and wait until a worker, ours or another, has removed it.
 
     Returns:
-        What its removal waits for; "" if it is gone.
+        What its removal still waits for, in words; "" if the copy is gone.
     """
     mark_dropped(stores, copy.name)
     if home_elsewhere(stores.homes.all().get(copy.name), stores.settings) is None:
         with LocalWorker(stores.settings, copy.name) as worker:
-            return remaining(stores, [copy.name], clock, worker).get(copy.name, "")
-    return remaining(stores, [copy.name], clock).get(copy.name, "")
+            return await_removal(stores, [copy.name], clock, worker).get(copy.name, "")
+    return await_removal(stores, [copy.name], clock).get(copy.name, "")
 
 
 def mark_dropped(stores: Stores, name: str) -> None:
-    """Have a copy removed by a worker; once is as good as twice."""
+    """Mark a copy as dropped, so that a worker removes it; repeating this changes nothing."""
     while (known := stores.instances.get(name)) is not None and not known.dropped:
         stores.instances.change(known, msgspec.structs.replace(known, dropped=True))
 
 
-def remaining(
+def await_removal(
     stores: Stores, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
 ) -> dict[str, str]:
-    """Wait until workers have removed dropped copies, for as long as one is there to do so.
+    """Wait until workers have removed dropped copies, as long as a worker is alive that can.
 
     Args:
         stores: the stores.
         names: the copies.
         clock: time.
-        ours: a worker of our own that does so, if any.
+        ours: the command's own worker that removes one, if any.
 
     Returns:
-        The copies that are still there, and what their removal waits for.
+        The copies that are still there, each with what its removal waits for, in words.
     """
     homes, until = stores.homes.all(), clock.monotonic() + _PATIENCE
     while True:
         there, hosts = stores.instances.all(), {worker.host for worker in stores.roster.alive()}
         left = [name for name in names if name in there]
-        able = ours is not None or any(_can_go(homes.get(name), hosts) for name in left)
+        able = ours is not None or any(_can_be_removed(homes.get(name), hosts) for name in left)
         if not left or not able or clock.monotonic() >= until:
-            return {name: _waiting(name, homes.get(name), hosts) for name in left}
+            return {name: _describe_wait(name, homes.get(name), hosts) for name in left}
         if ours is not None:
             ours.watch()
-        clock.sleep(LOOK)
+        clock.sleep(LOOK_EVERY)
 
 
-def _can_go(home: Home | None, hosts: Collection[str]) -> bool:
+def _can_be_removed(home: Home | None, hosts: Collection[str]) -> bool:
     """Say whether a live worker may remove a copy with this home (pure)."""
     return bool(hosts) if home is None else home.host in hosts
 
 
-def _waiting(name: str, home: Home | None, hosts: Collection[str]) -> str:
+def _describe_wait(name: str, home: Home | None, hosts: Collection[str]) -> str:
     """Return in words what the removal of a dropped copy waits for (pure)."""
-    lies = f"; its state lies in {_where(name, home)}" if home else ""
+    lies = f"; its state lies in {_describe_place(name, home)}" if home else ""
     there = " there" if home else ""
     does = (
         f"a worker{there} removes it as soon as it can"
-        if _can_go(home, hosts)
+        if _can_be_removed(home, hosts)
         else f"no worker{there} is alive: start one, and it removes it"
     )
     return f"{name} is marked, but not removed yet{lies}; {does}"
 
 
-def _where(name: str, home: Home) -> str:
+def _describe_place(name: str, home: Home) -> str:
     return f"{home.path}/providers/{name} on {home.host}"

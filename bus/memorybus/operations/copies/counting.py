@@ -1,4 +1,4 @@
-"""What a copy would take of the history, what it would leave out, and by which option: counted."""
+"""Counts what a copy would take of the history, what it would leave out, and by which option."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.description import InstanceDescription
 
 TOP = 10
-"""Order keys that a plan names, those with the most events."""
+"""How many order keys a count names: those with the most events."""
 
 _PAGE = 2_000
 
@@ -28,19 +28,20 @@ _OPTIONS = (
     ("except_origin", "except_origins"),
 )
 
-Tell = Callable[[int, int], None]
-"""Receives how many events are read, and of how many."""
+ReportRead = Callable[[int, int], None]
+"""Receives how many events are read, and how many there are."""
 
 
-class Taking(msgspec.Struct, frozen=True):
-    """A copy that would take a part of the history.
+class CountRequest(msgspec.Struct, frozen=True):
+    """What is to be counted: the part of the history that a copy would take.
 
     Attributes:
-        provider: of which.
-        what: what it would be.
-        plan: what it takes.
-        ends: the last number of each partition that lies before it.
-        by_option: whether what its plan leaves out is counted by the option that does so.
+        provider: the provider of which the copy would be.
+        what: the description of the copy.
+        plan: what the copy takes.
+        ends: by partition, the last number that is counted.
+        by_option: whether an event that the plan leaves out is counted under the option of the
+            rebuild that leaves it out.
     """
 
     provider: str
@@ -51,20 +52,20 @@ class Taking(msgspec.Struct, frozen=True):
 
 
 class HistoryCount(msgspec.Struct, frozen=True):
-    """What lies before a copy, read through its plan.
+    """How much of the history a copy takes by its plan.
 
     Attributes:
-        events: those that it takes.
-        without_effect: those of them that its provider does nothing with.
-        left_out: the others, by the first reason that holds: ``volatile``, ``filtered``,
-            ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world,
-            in place of ``filtered`` each option of a rebuild: ``until``, ``except_session``,
-            ``except_user``, ``except_agent``, ``except_origin``, also with 0.
-        types: those that it takes, by type.
-        keys: the order keys with the most of them.
-        distinct_keys: how many order keys there are.
-        bytes: the size of what it takes, encoded.
-        seconds: how long reading it took here.
+        events: events that it takes.
+        without_effect: events among them with which its provider does nothing.
+        left_out: the other events, by the first reason that applies: ``volatile``, ``filtered``,
+            ``retention``, ``forgotten``, or ``outside`` for calls of tools that act on the world.
+            A rebuild has, in place of ``filtered``, each of its options, also with 0: ``until``,
+            ``except_session``, ``except_user``, ``except_agent``, ``except_origin``.
+        types: the events that it takes, by type.
+        keys: the order keys with the most of these events.
+        distinct_keys: how many order keys these events have.
+        bytes: the encoded size of these events.
+        seconds: how long it took to read them here.
     """
 
     events: int
@@ -76,17 +77,19 @@ class HistoryCount(msgspec.Struct, frozen=True):
     bytes: int
     seconds: float
 
-    def applied(self, parked: int) -> int:
-        """Return how many events a copy has applied that has passed all, and put some aside."""
+    def applied_count(self, parked: int) -> int:
+        """Return how many events a copy has applied once it has passed all and parked some."""
         return self.events - parked
 
 
-def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> HistoryCount:
-    """Read what a copy takes, as its lanes will.
+def count_history(
+    stores: Stores, request: CountRequest, tell: ReportRead, clock: Clock
+) -> HistoryCount:
+    """Read the history as a copy's lanes will, and count what it takes and leaves out.
 
     Args:
         stores: the stores.
-        taking: the copy, and its part.
+        request: the copy and its plan.
         tell: receives how many events are read.
         clock: time.
 
@@ -94,24 +97,24 @@ def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> History
         LogError, ArchiveError: the history cannot be read.
     """
     begun = clock.monotonic()
-    options = Excepting(taking.plan if taking.by_option else WHOLE)
+    options = ExclusionOptions(request.plan if request.by_option else WHOLE)
     left_out: Counter[str] = Counter(dict.fromkeys(options.options, 0))
     types: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     size = done = 0
-    total = sum(taking.ends.values())
-    for page in _pages(stores, taking):
+    total = sum(request.ends.values())
+    for page in _read_pages(stores, request):
         for event in page:
-            why = options.option(event) or _left_out(event, taking)
+            why = options.option_excluding(event) or _omission_reason(event, request)
             if why:
                 left_out[why] += 1
                 continue
-            types[_type(event)] += 1
+            types[_type_name(event)] += 1
             keys[event.envelope.key] += 1
             size += len(msgspec.msgpack.encode(event.envelope))
         done += len(page)
         tell(done, total)
-    idle = sum(count for name, count in types.items() if name not in taking.what.handles)
+    idle = sum(count for name, count in types.items() if name not in request.what.handles)
     named = dict(keys.most_common(TOP))
     ordered = dict(types.most_common())
     events = sum(types.values())
@@ -119,10 +122,10 @@ def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> History
     return HistoryCount(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
-def _pages(stores: Stores, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
-    """Yield what lies before a copy; whole where each option shall be asked."""
-    plan = WHOLE if taking.by_option else taking.plan
-    for partition, end in taking.ends.items():
+def _read_pages(stores: Stores, request: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
+    """Yield the history up to its ends, through the plan; unfiltered if counted by option."""
+    plan = WHOLE if request.by_option else request.plan
+    for partition, end in request.ends.items():
         entry, n = START, 0
         while n < end:
             page = stores.history.read(partition, entry, _PAGE, after_n=n, plan=plan).events
@@ -132,25 +135,25 @@ def _pages(stores: Stores, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
             yield [event for event in page if event.position.n <= end]
 
 
-def _left_out(event: LoggedEvent, taking: Taking) -> str:
-    said = event.envelope.event
-    if isinstance(said, Omitted):
-        return said.why
-    if isinstance(said, ToolCalled) and said.provider == taking.provider:
-        return "outside" if said.tool in taking.what.outside_tools else ""
+def _omission_reason(event: LoggedEvent, request: CountRequest) -> str:
+    body = event.envelope.event
+    if isinstance(body, Omitted):
+        return body.why
+    if isinstance(body, ToolCalled) and body.provider == request.provider:
+        return "outside" if body.tool in request.what.outside_tools else ""
     return ""
 
 
-def _type(event: LoggedEvent) -> str:
-    said = event.envelope.event
-    return said.name if isinstance(said, UnknownEvent) else type(said).__name__
+def _type_name(event: LoggedEvent) -> str:
+    body = event.envelope.event
+    return body.name if isinstance(body, UnknownEvent) else type(body).__name__
 
 
-class Excepting:
-    """Finds the option of a rebuild that leaves an event out.
+class ExclusionOptions:
+    """The options of a rebuild that exclude events; finds the one that excludes an event.
 
     Attributes:
-        options: those that the plan has, in the order in which they are asked.
+        options: the options that the plan uses, in the order in which they are tried.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -163,8 +166,8 @@ class Excepting:
         }
         self.options = (*((UNTIL,) if plan.spans else ()), *self._queries)
 
-    def option(self, event: LoggedEvent) -> str:
-        """Return the first option that leaves an event out, "" if none does."""
+    def option_excluding(self, event: LoggedEvent) -> str:
+        """Return the first option that excludes an event; "" if none does."""
         where = event.position
         if not self._plan.takes(where.partition, where.n):
             return UNTIL
@@ -174,8 +177,8 @@ class Excepting:
         return next((o for o, query in self._queries.items() if not query.wants(row)), "")
 
 
-def joined(query: Query, more: Query) -> Query:
-    """Return a query that leaves out what either of two does."""
+def join_exclusions(query: Query, more: Query) -> Query:
+    """Return a query that excludes whatever either of two queries excludes."""
     words = {
         field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))
         for _, field in _OPTIONS

@@ -1,4 +1,4 @@
-"""Filling a copy: a worker of the command's own beside those that run, and how far it is."""
+"""Filling a copy: the command's own worker beside the running ones, and the copy's progress."""
 
 from collections.abc import Iterator
 from types import TracebackType
@@ -20,11 +20,11 @@ from memorybus.registry.pauses import lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
-LOOK = 0.2
-"""Seconds between looks."""
+LOOK_EVERY = 0.2
+"""Seconds between two looks at a copy's progress."""
 
 _PATIENCE = 30.0
-"""Seconds for which a command waits for a Redis that is away."""
+"""Seconds that a command waits while Redis is away."""
 
 
 class CopyGone(MemoryBusError):
@@ -32,21 +32,21 @@ class CopyGone(MemoryBusError):
 
 
 class CopyPaused(MemoryBusError):
-    """A person paused a copy that is being filled."""
+    """Somebody paused a copy while it was filled."""
 
 
 class NobodyServes(MemoryBusError):
-    """A copy's state lies elsewhere, and no worker there is alive."""
+    """A copy's state lies on another host, and no worker is alive there."""
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
-    """How far a copy is.
+    """How far a copy is filled.
 
     Attributes:
-        done: places of the history that it has passed, left out ones included.
-        total: those that its plan has.
-        parked: events put aside.
-        rate: places a second, since we look.
+        done: positions of the history that it has passed, including those it leaves out.
+        total: positions in its plan.
+        parked: events that it has parked.
+        rate: positions a second, since the command began to look.
         eta: seconds that remain at this rate; None if nothing moves.
     """
 
@@ -58,15 +58,15 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether it has all."""
+        """Whether the copy has passed its whole plan."""
         return self.done >= self.total
 
 
 class LocalWorker:
-    """A child process that serves one copy; if it dies another one takes its place.
+    """A child process that serves one copy; if it dies, another one takes its place.
 
     Args:
-        settings: the child's, too.
+        settings: of this process and of the child.
         name: the copy.
         clock: time.
     """
@@ -79,7 +79,7 @@ class LocalWorker:
         self._keeping = keeping(lambda: start_child(command, settings), clock)
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the child."""
         self._keeper = self._keeping.__enter__()
         self.watch()
         return self
@@ -90,15 +90,15 @@ class LocalWorker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it: its lanes are given up in order."""
+        """End the child, which gives its lanes up in order."""
         self._keeping.__exit__(kind, error, trace)
 
     def watch(self) -> None:
-        """Start another if it has died; its lanes are freed first.
+        """Start another child if the last one has died, after freeing the dead one's lanes.
 
         Raises:
-            MemoryBusError: it said why it ended: another would end of that, too.
-            OSError: it cannot be started.
+            MemoryBusError: the reason that the child reported; another child would end the same.
+            OSError: no child can be started.
         """
         with signals.deferred():
             death = self._keeper.look()
@@ -110,25 +110,25 @@ class LocalWorker:
             reclaim_lanes(self._settings, worker_id(death.child.pid, self._mark))
 
 
-def followed(
+def follow_progress(
     stores: Stores,
     instance: Instance,
     worker: LocalWorker | None,
     clock: Clock = SYSTEM,
 ) -> Iterator[CopyProgress]:
-    """Yield how far a copy is, until it has all.
+    """Yield a copy's progress until it has passed its whole plan.
 
     Args:
         stores: the stores.
         instance: the copy.
-        worker: ours; it is started again if it dies.
+        worker: the command's own worker, which is started again if it dies; None for none.
         clock: time.
 
     Raises:
         CopyGone: somebody dropped it.
         CopyPaused: somebody paused it.
-        LogUnavailable: Redis is away, and does not come back soon.
-        MemoryBusError: our worker cannot serve it.
+        LogUnavailable: Redis is away for longer than the command waits.
+        MemoryBusError: the command's worker cannot serve the copy.
     """
     begun, first = clock.monotonic(), None
     seen_at = begun
@@ -136,7 +136,7 @@ def followed(
         if worker is not None:
             worker.watch()
         try:
-            done, total, parked = _looked(stores, instance.name)
+            done, total, parked = _read_progress(stores, instance.name)
         except LogUnavailable:
             if clock.monotonic() - seen_at >= _PATIENCE:
                 raise
@@ -144,18 +144,18 @@ def followed(
             continue
         seen_at = clock.monotonic()
         first = done if first is None else first
-        progress = _progress(done, total, parked, done - first, seen_at - begun)
+        progress = _build_progress(done, total, parked, done - first, seen_at - begun)
         yield progress
         if progress.finished:
             return
-        clock.sleep(LOOK)
+        clock.sleep(LOOK_EVERY)
 
 
-def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
+def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
     now = stores.instances.get(name)
     if now is None or now.dropped:
         raise CopyGone(f"{name!r} was dropped while it was filled")
-    done, total, parked = passed(stores, now)
+    done, total, parked = measure_progress(stores, now)
     pause = lasting_pause(stores.instances.pauses().get(name))
     if pause is not None and done < total:
         raise CopyPaused(
@@ -165,15 +165,15 @@ def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
     return done, total, parked
 
 
-def passed(stores: Stores, instance: Instance) -> tuple[int, int, int]:
-    """Return how many places of its plan a copy has passed, of how many, and what is parked."""
+def measure_progress(stores: Stores, instance: Instance) -> tuple[int, int, int]:
+    """Return how many positions of its plan a copy has passed, of how many, and what it parked."""
     lanes = stores.lanes.states(instance.name)
     ends = instance.plan.ends(stores.settings.partitions).values()
     done = sum(min(lane.n, end) for lane, end in zip(lanes, ends, strict=True))
     return done, sum(ends), sum(lane.parked for lane in lanes)
 
 
-def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
+def _build_progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
     rate = moved / seconds if seconds > 0 else 0.0
     eta = (total - done) / rate if rate > 0 else None
     return CopyProgress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))

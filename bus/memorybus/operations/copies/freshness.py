@@ -1,4 +1,4 @@
-"""Whether a copy's state would be its own: in an empty place where nobody else writes (G8)."""
+"""Checks that a copy would have a state of its own, empty and written by nobody else (G8)."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -10,34 +10,32 @@ from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView, Purpose
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""The settings' tables of options, by instance."""
+"""The tables of provider options in the settings, by instance."""
 
 
-def owner_of(
-    what: InstanceDescription, copy: Instance, sight: InstancesView, tables: Tables
-) -> str:
+def owner_of(what: InstanceDescription, copy: Instance, view: InstancesView, tables: Tables) -> str:
     """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
-        what: what the copy would be.
+        what: the description of the copy.
         copy: its record.
-        sight: the others; a dropped one counts as long as its record is there.
-        tables: what the settings say of each.
+        view: all instances; a dropped one counts as long as its record exists.
+        tables: the options of each in the settings.
     """
     if what.by_home:
         return ""
     first = Instance(name=copy.provider, provider=copy.provider)
     others = [first] + [
         one
-        for one in sight.all.values()
+        for one in view.all.values()
         if one.provider == copy.provider and one.is_copy and one.name != copy.name
     ]
-    mine = place(what, copy, tables)
-    return next((one.name for one in others if place(what, one, tables) == mine), "")
+    mine = place_of(what, copy, tables)
+    return next((one.name for one in others if place_of(what, one, tables) == mine), "")
 
 
-def place(what: InstanceDescription, one: Instance, tables: Tables) -> tuple[str, ...]:
-    """Return where an instance's shared state is, by the options that say so; pure."""
+def place_of(what: InstanceDescription, one: Instance, tables: Tables) -> tuple[str, ...]:
+    """Return the values of the options that say where an instance's shared state is; pure."""
     return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
 
 
@@ -45,19 +43,19 @@ def _place(what: InstanceDescription, options: Mapping[str, Any]) -> tuple[str, 
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def place_text(what: InstanceDescription, one: Instance, tables: Tables) -> str:
-    """Return the options that say where a state is, as the command line writes them; pure."""
-    texts = zip(what.place, place(what, one, tables), strict=True)
+def describe_place(what: InstanceDescription, one: Instance, tables: Tables) -> str:
+    """Return the options that say where a state is, as a command line has them; pure."""
+    texts = zip(what.place, place_of(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 
-def shared(copy: Instance, owner: str) -> str:
-    """Return what a person reads whose copy would write into another's state."""
+def describe_shared_state(copy: Instance, owner: str) -> str:
+    """Return the message for a copy that would write into another instance's state."""
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
-def remedy(what: InstanceDescription, name: str) -> str:
-    """Return how a copy called `name` gets a state of its own."""
+def describe_remedy(what: InstanceDescription, name: str) -> str:
+    """Return, in words, how a copy called `name` gets a state of its own."""
     options = " or ".join(f"--set {option}=…" for option in what.place if option in what.tunable)
     if not options and what.place:
         listed = " or ".join(f"{option} = …" for option in what.place)
@@ -70,22 +68,23 @@ def remedy(what: InstanceDescription, name: str) -> str:
     )
 
 
-def free_name(
-    stores: Stores, provider: str, sight: InstancesView, purpose: Purpose = "rebuild"
+def find_free_name(
+    stores: Stores, provider: str, view: InstancesView, purpose: Purpose = "rebuild"
 ) -> str:
-    """Return a name for the next generation, or for a copy to compare with, that is not in use.
+    """Return an unused name for the next generation, or for a copy to compare with.
 
-    A Redis that was lost knows none of the generations whose files are still there.
+    Names are also looked for on disk: after a loss of Redis, generations that it no longer knows
+    may still have files there.
     """
-    base, _, first = next_name(provider, sight, purpose).rpartition("@")
+    base, _, first = next_name(provider, view, purpose).rpartition("@")
     names = (f"{base}@{number}" for number in count(int(first)))
-    return next(name for name in names if not left_of(stores, name))
+    return next(name for name in names if not describe_leftovers(stores, name))
 
 
-def left_of(stores: Stores, name: str) -> str:
-    """Return in words what is there of an instance already; "" if nothing is.
+def describe_leftovers(stores: Stores, name: str) -> str:
+    """Return, in words, what already exists under an instance's name; "" if nothing does.
 
-    Of the files only those in this data directory are seen.
+    Only files in this data directory are looked at.
     """
     if name in stores.settings.providers or name in stores.roster.providers():
         return "it is a provider of its own"

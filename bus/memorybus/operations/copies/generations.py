@@ -1,8 +1,8 @@
-"""Generations of a provider: which there are, and what a rebuild still has to do. Pure.
+"""Generations of a provider: which exist, their states, and their plans. Pure.
 
 A generation is a copy that a rebuild made, called ``<provider>@<number>``; the first is the
-instance of the settings itself. One is live; the one before is kept, standing still, until it is
-dropped.
+instance of the settings itself. One generation is live. The one before it is kept, with its lanes
+paused, until it is dropped.
 """
 
 import re
@@ -23,7 +23,7 @@ from memorybus.registry.instances import (
     live_name,
 )
 
-Numbers = Mapping[int, int]
+PartitionNumbers = Mapping[int, int]
 """Dense numbers by partition."""
 
 _NUMBER = re.compile(r"@(\d+)$")
@@ -34,14 +34,15 @@ class Generation(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        provider: of which.
+        provider: the provider of which it is a generation.
         state: ``live``, ``kept`` (for a rollback), ``filling``, ``unused`` or ``dropped``.
         query: which events it takes; empty for all.
-        until_then: whether it is of an earlier time: what came between is not in it.
-        options: what differs from the provider's.
-        made_at: when (milliseconds); 0 for the first.
-        made_by: who.
-        reason: why.
+        until_then: whether it goes back to an earlier time: it lacks the events between that time
+            and its making.
+        options: the options in which it differs from the provider.
+        made_at: when it was made (milliseconds); 0 for the first.
+        made_by: who made it.
+        reason: why it was made.
     """
 
     name: str
@@ -55,18 +56,18 @@ class Generation(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def generations(provider: str, sight: InstancesView) -> list[Generation]:
+def generations(provider: str, view: InstancesView) -> list[Generation]:
     """Return a provider's generations, the instance of the settings first."""
-    first = sight.all.get(provider, Instance(name=provider, provider=provider))
-    copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
-    return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
+    first = view.all.get(provider, Instance(name=provider, provider=provider))
+    copies = [one for one in view.all.values() if is_generation(one) and one.provider == provider]
+    return [_generation(one, view) for one in [first, *sorted(copies, key=number_of)]]
 
 
-def _generation(one: Instance, sight: InstancesView) -> Generation:
+def _generation(one: Instance, view: InstancesView) -> Generation:
     return Generation(
         name=one.name,
         provider=one.provider,
-        state=_state(one, sight),
+        state=_state(one, view),
         query=one.plan.query,
         until_then=any(len(spans) > 1 for spans in one.plan.spans.values()),
         options=one.options,
@@ -77,29 +78,29 @@ def _generation(one: Instance, sight: InstancesView) -> Generation:
 
 
 def _state(
-    one: Instance, sight: InstancesView
+    one: Instance, view: InstancesView
 ) -> Literal["live", "kept", "filling", "unused", "dropped"]:
-    known = sight.live.get(one.provider)
+    known = view.live.get(one.provider)
     if one.dropped:
         return "dropped"
-    if live_name(one.provider, sight.live) == one.name:
+    if live_name(one.provider, view.live) == one.name:
         return "live"
     if known is not None and known.previous == one.name:
         return "kept"
-    if is_dropped(one.name, sight):
+    if is_dropped(one.name, view):
         return "dropped"
-    candidate = unfinished(one.provider, "rebuild", sight)
+    candidate = unfinished_copy(one.provider, "rebuild", view)
     return "filling" if candidate is not None and candidate.name == one.name else "unused"
 
 
-def provider_of(name: str, sight: InstancesView, configured: Sequence[str]) -> str:
-    """Return the provider that an instance is of; pure.
+def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> str:
+    """Return the provider that an instance belongs to; pure.
 
     Raises:
-        ConfigError: it is none, or was dropped.
+        ConfigError: there is no such instance, or it was dropped.
     """
-    every = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
-    known = {name: one for name, one in every.items() if not is_dropped(name, sight)}
+    every = {name: Instance(name=name, provider=name) for name in configured} | dict(view.all)
+    known = {name: one for name, one in every.items() if not is_dropped(name, view)}
     if name in every and name not in known:
         raise ConfigError(f"{name} was dropped; there are: {', '.join(known)}")
     if name not in known:
@@ -107,9 +108,9 @@ def provider_of(name: str, sight: InstancesView, configured: Sequence[str]) -> s
     return known[name].provider
 
 
-def is_dropped(name: str, sight: InstancesView) -> bool:
-    """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
-    one, hold, known = sight.all.get(name), sight.pauses.get(name), sight.live.get(name)
+def is_dropped(name: str, view: InstancesView) -> bool:
+    """Say whether an instance was dropped; a copy is marked, the first generation is paused so."""
+    one, hold, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
@@ -123,48 +124,48 @@ def is_generation(one: Instance) -> bool:
 
 def number_of(one: Instance) -> int:
     """Return a generation's number, 0 for the instance of the settings."""
-    return _number(one.name)
+    return _number_in(one.name)
 
 
-def _number(name: str) -> int:
+def _number_in(name: str) -> int:
     found = _NUMBER.search(name)
     return int(found[1]) if found else 0
 
 
-def next_name(provider: str, sight: InstancesView, purpose: Purpose = "rebuild") -> str:
+def next_name(provider: str, view: InstancesView, purpose: Purpose = "rebuild") -> str:
     """Return the name of the next generation, or of a copy to compare with."""
-    names = [one.name for one in sight.all.values() if one.provider == provider]
-    known = sight.live.get(provider)
+    names = [one.name for one in view.all.values() if one.provider == provider]
+    known = view.live.get(provider)
     names += [known.instance, known.previous] if known else []
-    numbers = [*map(_number, names), known.numbered if known else 0]
+    numbers = [*map(_number_in, names), known.numbered if known else 0]
     middle = "" if purpose == "rebuild" else f".{purpose}"
     return f"{provider}{middle}@{max(numbers, default=0) + 1}"
 
 
-def unfinished(provider: str, purpose: Purpose, sight: InstancesView) -> Instance | None:
-    """Return the newest copy that a command of this purpose was still at work on, if any."""
-    found = [one for one in begun(provider, purpose, sight) if not one.dropped]
+def unfinished_copy(provider: str, purpose: Purpose, view: InstancesView) -> Instance | None:
+    """Return the newest copy that a command of this purpose has not finished, if there is one."""
+    found = [one for one in copies_never_live(provider, purpose, view) if not one.dropped]
     return max(found, key=number_of, default=None)
 
 
-def begun(provider: str, purpose: Purpose, sight: InstancesView) -> list[Instance]:
-    """Return the copies that never served: newer than the live one, and the one that is kept."""
-    known = sight.live.get(provider)
-    floor = max(_number(known.instance), _number(known.previous)) if known else 0
+def copies_never_live(provider: str, purpose: Purpose, view: InstancesView) -> list[Instance]:
+    """Return the copies that never served: those newer than the live and the kept generation."""
+    known = view.live.get(provider)
+    floor = max(_number_in(known.instance), _number_in(known.previous)) if known else 0
     return [
         one
-        for one in sight.all.values()
+        for one in view.all.values()
         if (one.provider, one.purpose) == (provider, purpose)
         and one.is_copy
         and number_of(one) > floor
     ]
 
 
-def check_same(known: Instance, asked: Instance, drop: str) -> None:
-    """Make sure that what was begun is what is asked.
+def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
+    """Make sure that an unfinished copy was begun with the same request.
 
     Raises:
-        ConfigError: it is another; `drop` is the command that removes it.
+        ConfigError: it was begun with another request; `drop` is the command that removes it.
     """
     if known.asked is None or known.asked != asked.asked:
         if known.asked and asked.asked and known.asked.live != asked.asked.live:
@@ -178,36 +179,38 @@ def check_same(known: Instance, asked: Instance, drop: str) -> None:
         )
 
 
-def until(plan: Plan, then: Numbers, heads: Numbers, partitions: int) -> Plan:
-    """Return the plan of a state of an earlier time that lives on: up to then, and from now on."""
+def plan_without_interval(
+    plan: Plan, then: PartitionNumbers, heads: PartitionNumbers, partitions: int
+) -> Plan:
+    """Return a plan without the events between a moment and now."""
     spans = {
-        p: (*_upto(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
+        p: (*_spans_up_to(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
         for p in range(partitions)
     }
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def past(plan: Plan, then: Numbers, partitions: int) -> Plan:
-    """Return what a plan takes up to a moment."""
-    spans = {p: _upto(plan, p, then.get(p, 0)) for p in range(partitions)}
+def plan_up_to(plan: Plan, then: PartitionNumbers, partitions: int) -> Plan:
+    """Return a plan that takes what another takes, but only up to a moment."""
+    spans = {p: _spans_up_to(plan, p, then.get(p, 0)) for p in range(partitions)}
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def _upto(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
-    """Return what a plan takes of a partition up to a number, as spans; never none."""
+def _spans_up_to(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
+    """Return what a plan takes of a partition up to a number, as at least one span."""
     taken = [span for span in _spans(plan, partition) if span.first <= n]
     cut = (Span(s.first, n if s.last is None else min(s.last, n)) for s in taken)
     return tuple(cut) or (Span(1, 0),)
 
 
-def ended(plan: Plan, at: Numbers) -> Plan:
-    """Return a plan that ends at these numbers."""
-    spans = {p: (*_spans(plan, p)[:-1], _last(plan, p, n)) for p, n in at.items()}
+def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
+    """Return a plan that ends at these numbers of the partitions."""
+    spans = {p: (*_spans(plan, p)[:-1], _last_span(plan, p, n)) for p, n in at.items()}
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def opened(plan: Plan) -> Plan:
-    """Return a plan without an end: what it took whole it takes whole again."""
+def plan_without_end(plan: Plan) -> Plan:
+    """Return a plan without an end; one that then takes everything has no spans."""
     spans = {
         p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
         for p, found in plan.spans.items()
@@ -220,52 +223,57 @@ def _spans(plan: Plan, partition: int) -> Sequence[Span]:
     return plan.spans.get(partition) or (Span(),)
 
 
-def _last(plan: Plan, partition: int, n: int) -> Span:
+def _last_span(plan: Plan, partition: int, n: int) -> Span:
     return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
 
 
-def comparable(one: Instance, live: Instance) -> bool:
-    """Say whether a copy's state must equal the live one's: the same, made alike."""
-    return (one.options, opened(one.plan)) == (live.options, opened(live.plan))
+def must_equal(one: Instance, live: Instance) -> bool:
+    """Say whether a copy's state must equal the live one's: it has the same options and plan."""
+    return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
 
 
-def behind(slow: Numbers, fast: Numbers) -> int:
-    """Return how many numbers one is behind another, over all partitions."""
+def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
+    """Return by how many events one lags behind another, over all partitions."""
     return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
-def swapped(known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False) -> Live:
-    """Return the entry that lets another instance serve, and remembers the one before."""
+def live_after_swap(
+    known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False
+) -> Live:
+    """Return the entry that makes another instance live, and remembers the one before it."""
     last = known.instance
     return Live(to, last, at, by, reason, leaving=last, back=back, numbered=known.numbered)
 
 
-def without(known: Live, gone: Collection[str]) -> Live:
-    """Return the entry after a drop: nobody goes back to these, or has a number of theirs again."""
+def live_after_drop(known: Live, gone: Collection[str]) -> Live:
+    """Return the entry after a drop: nobody can roll back to these, or reuse their numbers."""
     return msgspec.structs.replace(
         known,
         previous="" if known.previous in gone else known.previous,
-        numbered=max([known.numbered, *map(_number, gone)]),
+        numbered=max([known.numbered, *map(_number_in, gone)]),
     )
 
 
-def unended(provider: str, sight: InstancesView) -> str:
-    """Return the live instance, if a command was killed after the swap and before its end."""
-    known = sight.live.get(provider)
+def unfinished_swap(provider: str, view: InstancesView) -> str:
+    """Return the live instance if the command that swapped it in was killed; else ""."""
+    known = view.live.get(provider)
     return known.instance if known is not None and known.leaving else ""
 
 
-def ending(provider: str, sight: InstancesView) -> str:
-    """Return the command that ends a swap which was cut short, and does nothing else."""
-    back = "--rollback " if sight.live[provider].back else ""
+def command_to_finish_swap(provider: str, view: InstancesView) -> str:
+    """Return the command line that only finishes a swap which was cut short."""
+    back = "--rollback " if view.live[provider].back else ""
     return f"memorybus rebuild {back}{provider} --execute"
 
 
-def only_ends(asked: Instance, sight: InstancesView) -> bool:
-    """Say whether nothing but the end of a swap is missing: it is asked again, or nothing else."""
-    entry = sight.live.get(asked.provider)
+def needs_only_finish(asked: Instance, view: InstancesView) -> bool:
+    """Say whether a request has only to finish a swap which was cut short.
+
+    So it is if it repeats the request of that swap, or asks for nothing in particular.
+    """
+    entry = view.live.get(asked.provider)
     if entry is None or not entry.leaving or entry.back or asked.asked is None:
         return False
-    serves = sight.all.get(entry.instance)
+    serves = view.all.get(entry.instance)
     words = msgspec.structs.replace(asked.asked, live=entry.leaving)
     return serves is not None and words in (serves.asked, CopyRequest(live=entry.leaving))

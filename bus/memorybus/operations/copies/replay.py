@@ -1,4 +1,4 @@
-"""``memorybus replay``: which part of the history goes into a copy, and how the copy is made."""
+"""``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,8 +10,18 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.history.history import History
-from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted
-from memorybus.operations.copies.freshness import left_of, owner_of, remedy, shared
+from memorybus.operations.copies.counting import (
+    CountRequest,
+    HistoryCount,
+    ReportRead,
+    count_history,
+)
+from memorybus.operations.copies.freshness import (
+    describe_leftovers,
+    describe_remedy,
+    describe_shared_state,
+    owner_of,
+)
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
@@ -25,24 +35,24 @@ from memorybus.registry.instances import CopyRequest, Instance, normalise_option
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
 
 _MOMENT = 0.5
-"""Seconds in which a command that has made a copy's lanes writes its record, too."""
+"""Seconds within which a command that has made a copy's lanes also writes the copy's record."""
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay is asked to do.
+    """The request for a replay.
 
     Attributes:
         provider: the instance of the settings whose kind and options the copy has.
         into: the copy's name.
         query: which events; its lineages need not be resolved.
         since: the first moment (see `memorybus.operations.moments`); "" for the beginning.
-        until: the last one; "" for now.
-        rate: events a second at most, from now on; 0.0 for as fast as it goes, None for what it
-            was begun with.
-        options: what differs from the provider's.
-        force: also into a target that is not empty.
-        reason: why.
-        by: who.
+        until: the last moment; "" for now.
+        rate: events a second at most, from now on; 0.0 for no limit, None for the rate with which
+            the copy was begun.
+        options: the options in which the copy differs from the provider.
+        force: whether the target may already hold something.
+        reason: why the copy is made.
+        by: who asks for it.
     """
 
     provider: str
@@ -57,19 +67,19 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Planned(msgspec.Struct, frozen=True):
+class ReplayPlan(msgspec.Struct, frozen=True):
     """A replay that could begin now.
 
     Attributes:
         instance: the copy's record, as it is or would be.
-        known: whether there is one already: the same command goes on.
+        known: whether the record exists already: then the same command goes on with it.
         kind: the provider behind it.
-        delivery: its class (G4).
+        delivery: its delivery class (G4).
         placement: "local" or "shared".
         home: where a local copy's state will lie.
-        here: whether we can fill it ourselves.
-        counted: what it takes.
-        least_seconds: how long it takes at least: by the rate, or by reading alone.
+        here: whether a worker on this host can fill it.
+        counted: what it takes of the history.
+        least_seconds: the least time that it takes, by the rate or by the time to read alone.
     """
 
     instance: Instance
@@ -83,21 +93,21 @@ class Planned(msgspec.Struct, frozen=True):
     least_seconds: float
 
 
-def planned(
+def plan_replay(
     stores: Stores,
     wanted: ReplayRequest,
-    tell: Tell = lambda done, total: None,
+    tell: ReportRead = lambda done, total: None,
     clock: Clock = SYSTEM,
     describe: Describe = describe_instance,
-) -> Planned:
+) -> ReplayPlan:
     """Return what a replay would do; change nothing.
 
     Args:
         stores: the stores.
-        wanted: what is asked.
-        tell: receives how many events are read, and of how many.
+        wanted: the request.
+        tell: receives how many events are read, and how many there are.
         clock: time.
-        describe: finds out what the copy would be.
+        describe: returns the description of the copy.
 
     Raises:
         ConfigError: the provider or a moment is unknown, or the target is live or not empty.
@@ -107,12 +117,14 @@ def planned(
     check_provider(stores, wanted.provider)
     what = describe(stores.settings, wanted.provider, wanted.into, wanted.options)
     _check_target(stores, wanted)
-    known, instance = _record(stores, wanted, what, clock)
-    home = _home(stores, wanted.provider) if what.placement == "local" else None
+    known, instance = _find_or_build_record(stores, wanted, what, clock)
+    home = _home_of(stores, wanted.provider) if what.placement == "local" else None
     ends = instance.plan.ends(stores.settings.partitions)
-    found = counted(stores, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
+    found = count_history(
+        stores, CountRequest(wanted.provider, what, instance.plan, ends), tell, clock
+    )
     rate = instance.plan.rate
-    return Planned(
+    return ReplayPlan(
         instance=instance,
         known=known,
         kind=what.kind,
@@ -125,15 +137,15 @@ def planned(
     )
 
 
-def _record(
+def _find_or_build_record(
     stores: Stores, wanted: ReplayRequest, what: InstanceDescription, clock: Clock
 ) -> tuple[bool, Instance]:
-    """Return whether the copy is known already, and its record as it is or would be."""
+    """Return whether the copy exists already, and its record as it is or would be."""
     known = stores.instances.get(wanted.into)
-    asked = _instance(stores, wanted, clock)
+    asked = _build_instance(stores, wanted, clock)
     if known is None and not wanted.force:
-        known = _begun_meanwhile(stores, asked, what, clock)
-    return known is not None, asked if known is None else _resumed(known, asked, wanted)
+        known = _find_concurrent_copy(stores, asked, what, clock)
+    return known is not None, asked if known is None else _check_resumable(known, asked, wanted)
 
 
 def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
@@ -145,16 +157,18 @@ def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
         )
 
 
-def _begun_meanwhile(
+def _find_concurrent_copy(
     stores: Stores, copy: Instance, what: InstanceDescription, clock: Clock
 ) -> Instance | None:
-    """Return the record of a copy that another command is just making; its lanes come first.
+    """Return the record of a copy that another command is making right now, or None.
+
+    That command makes the copy's lanes first and its record a moment later.
 
     Raises:
-        ConfigError: there is none, and the target is not empty.
+        ConfigError: there is no such command, and the target is not empty.
     """
     try:
-        _check_fresh(stores, copy, what)
+        _check_empty(stores, copy, what)
     except ConfigError:
         clock.sleep(_MOMENT)
         known = stores.instances.get(copy.name)
@@ -164,19 +178,19 @@ def _begun_meanwhile(
     return None
 
 
-def _check_fresh(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
-    """Refuse a target that is not empty.
+def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
+    """Make sure that the target is empty.
 
     Raises:
-        ConfigError: it is not empty.
+        ConfigError: it is not.
     """
     owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     if owner:
         raise ConfigError(
-            f"{shared(copy, owner)}; {remedy(what, copy.name)}; if its options give it one "
-            f"already, add --force"
+            f"{describe_shared_state(copy, owner)}; {describe_remedy(what, copy.name)}; if its "
+            f"options give it one already, add --force"
         )
-    left = left_of(stores, copy.name)
+    left = describe_leftovers(stores, copy.name)
     if left:
         raise ConfigError(
             f"{copy.name!r} is not empty: {left}; choose a new name, or go on with what is there "
@@ -184,12 +198,12 @@ def _check_fresh(stores: Stores, copy: Instance, what: InstanceDescription) -> N
         )
 
 
-def _home(stores: Stores, provider: str) -> Home:
+def _home_of(stores: Stores, provider: str) -> Home:
     """Return where the state of a local provider and its copies lies; here if it has no home."""
     return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 
-def _instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
+def _build_instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
     options = normalise_options(wanted.options)
     return Instance(
         name=wanted.into,
@@ -197,7 +211,7 @@ def _instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
         options=options,
         plan=Plan(
             query=stores.history.resolve(wanted.query),
-            spans=spans(stores.settings, stores.history, wanted.since, wanted.until),
+            spans=spans_between(stores.settings, stores.history, wanted.since, wanted.until),
             rate=wanted.rate or 0.0,
         ),
         made_at=clock.now_ms(),
@@ -205,24 +219,24 @@ def _instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
         reason=wanted.reason,
         asked=CopyRequest(
             query=wanted.query,
-            since=_kept(wanted.since),
-            until=_kept(wanted.until),
+            since=_recorded_moment(wanted.since),
+            until=_recorded_moment(wanted.until),
             options=options,
         ),
     )
 
 
-def _kept(moment: str) -> str:
+def _recorded_moment(moment: str) -> str:
     return str(moment_of(moment)) if moment else ""
 
 
-def spans(
+def spans_between(
     settings: Settings, history: History, since: str, until: str
 ) -> dict[int, tuple[Span, ...]]:
-    """Return the numbers of every partition from one moment to another, "" being either end.
+    """Return the numbers of every partition between two moments; "" stands for either end.
 
     Raises:
-        ConfigError: a moment that nobody can read, or an event that is not there.
+        ConfigError: a moment cannot be read, or names an event that does not exist.
     """
     heads = {head.partition: head.n for head in history.log.heads()}
     first = numbers_before(history, since) if since else {}
@@ -233,11 +247,11 @@ def spans(
     }
 
 
-def _resumed(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
-    """Return the record that is there, if it is of the same replay, with the rate that is asked.
+def _check_resumable(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
+    """Return the existing record, with the requested rate, if it is of the same replay.
 
     Raises:
-        ConfigError: it is another's.
+        ConfigError: it is the record of something else.
     """
     advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --execute"
     if known.purpose != "replay":
@@ -246,45 +260,45 @@ def _resumed(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instanc
         raise ConfigError(f"{known.name!r} is being removed; wait for it, or choose another name")
     if known.asked is None or (known.provider, known.asked) != (asked.provider, asked.asked):
         raise ConfigError(f"{known.name!r} is a copy with another plan; {advice}")
-    return known if wanted.rate is None else _paced(known, wanted.rate)
+    return known if wanted.rate is None else _with_rate(known, wanted.rate)
 
 
-def _paced(known: Instance, rate: float) -> Instance:
+def _with_rate(known: Instance, rate: float) -> Instance:
     plan = msgspec.structs.replace(known.plan, rate=rate)
     return msgspec.structs.replace(known, plan=plan)
 
 
-def begin(stores: Stores, plan: Planned, wanted: ReplayRequest) -> Planned:
-    """Make the copy known, or its new rate; every worker of its provider fills it from now on.
+def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> ReplayPlan:
+    """Record the copy, or its new rate; from now on every worker of its provider fills it.
 
     Returns:
-        The plan; that of the copy which the same command made meanwhile, if one did.
+        The plan; if the same command made the copy meanwhile elsewhere, the plan of that copy.
 
     Raises:
         ConfigError: a copy of that name with another plan was made meanwhile.
         LogUnavailable: Redis is away.
     """
     if plan.known:
-        _pace(stores, plan.instance)
+        _write_rate(stores, plan.instance)
         return plan
     if plan.home is not None:
         home = plan.home if plan.home.place else local_home(stores.settings)
-        stores.homes.move(plan.instance.name, home)  # before it is served anywhere
+        stores.homes.move(plan.instance.name, home)  # before any worker serves it
     try:
-        stores.make(plan.instance)
+        stores.add_instance(plan.instance)
     except ConfigError:
         made = stores.instances.get(plan.instance.name)
         if made is None:
             raise
-        there = _resumed(made, plan.instance, wanted)
-        _pace(stores, there)
+        there = _check_resumable(made, plan.instance, wanted)
+        _write_rate(stores, there)
         return msgspec.structs.replace(plan, instance=there, known=True)
     return plan
 
 
-def _pace(stores: Stores, copy: Instance) -> None:
-    """Write a copy's rate; the workers that fill it keep to it from then on."""
+def _write_rate(stores: Stores, copy: Instance) -> None:
+    """Write a copy's rate, which the workers that fill it obey from then on."""
     while (known := stores.instances.get(copy.name)) is not None:
-        now = _paced(known, copy.plan.rate)
+        now = _with_rate(known, copy.plan.rate)
         if now == known or stores.instances.change(known, now):
             return

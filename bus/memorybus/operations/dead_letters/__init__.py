@@ -1,4 +1,5 @@
-"""Dead letters as an operator deals with them: which are meant, and waiting until it is done.
+"""Dead letters as an operator handles them: selecting, asking for an action, waiting for it.
 
-The records below enter; nothing is changed but by request. Only commands call it.
+It uses the records of the layers below, and changes dead letters only by requests to the owners of
+their lanes. Only commands and the page use it.
 """

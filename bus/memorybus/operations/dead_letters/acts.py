@@ -1,4 +1,4 @@
-"""What an operator does about dead letters: first a plan, then requests to the owners (G6)."""
+"""An operator's actions on dead letters: first a plan, then requests to the lanes' owners (G6)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from memorybus.operations.dead_letters.selection import (
     LetterSelection,
     OperatorDecision,
 )
-from memorybus.operations.dead_letters.waiting import Waited
+from memorybus.operations.dead_letters.waiting import WaitResult
 
 
 class LetterPlan(msgspec.Struct, frozen=True):
@@ -28,10 +28,10 @@ class LetterPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         action: what to do.
-        wanted: with which dead letters.
-        letters: all dead letters among which they are, in order.
-        chosen: those that are meant.
-        steps: what follows under each of their keys.
+        wanted: the operator's selection.
+        letters: all dead letters of the selected providers, in order.
+        chosen: the selected dead letters.
+        steps: what the action does under each of their keys.
     """
 
     action: Action
@@ -47,7 +47,7 @@ class LetterPlan(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many dead letters may go."""
+        """How many dead letters may be settled by it."""
         return sum(step.events + step.then for step in self.steps)
 
 
@@ -55,18 +55,18 @@ class ActOutcome(msgspec.Struct, frozen=True):
     """What came of an action.
 
     Attributes:
-        waited: how far the owners are.
-        result: what became of the keys it touched.
-        discarded: how many dead letters are gone without being applied.
+        waited: how many requests the owners have not carried out yet.
+        result: what became of the keys that it touched.
+        discarded: how many dead letters were given up without being applied.
     """
 
-    waited: Waited
+    waited: WaitResult
     result: ActionResult
     discarded: int
 
 
-def open_desk(settings: Settings) -> DeadLetters:
-    """Return the dead letters of the log.
+def open_dead_letters(settings: Settings) -> DeadLetters:
+    """Return the store of the log's dead letters, after checking the log.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
@@ -80,7 +80,7 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     """Return the dead letters of one provider, or of all.
 
     Raises:
-        ConfigError: nobody knows the provider.
+        ConfigError: the provider is unknown.
     """
     known = desk.providers()
     if provider is not None and provider not in known:
@@ -88,25 +88,25 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     return desk.letters(known if provider is None else [provider])
 
 
-def plan(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
+def plan_action(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
     """Return what an action would do; nothing is changed.
 
     Raises:
-        ConfigError: the selection cannot be understood, or nobody knows the provider.
-        NoSuchLetter: it means no dead letter, or more than one event.
+        ConfigError: the selection is unclear, or the provider is unknown.
+        NoSuchLetter: it selects no dead letter, or more than one event.
     """
     letters = letters_of(desk, wanted.provider)
-    chosen = selection.selected(letters, wanted)
-    return LetterPlan(action, wanted, letters, chosen, selection.steps(action, letters, chosen))
+    chosen = selection.select_letters(letters, wanted)
+    return LetterPlan(action, wanted, letters, chosen, selection.plan_keys(action, letters, chosen))
 
 
 def check_edit(
     desk: DeadLetters, dead: LocatedLetter, fields: Mapping[str, Any], settings: Settings
 ) -> None:
-    """Check that fields are an event that may stand for a letter's.
+    """Check that edited fields make an event that may replace a dead letter's event.
 
     Raises:
-        InvalidEvent, EventTooLarge: they are not.
+        InvalidEvent, EventTooLarge: they do not.
     """
     published = desk.event(dead, shown=False)
     if published.event is None:
@@ -120,13 +120,13 @@ def check_edit(
 
 
 class LetterActs:
-    """Carries plans out: asks the lanes' owners and waits for them, within bounds.
+    """Carries plans out: sends requests to the lanes' owners, and waits for them within bounds.
 
     Args:
         desk: the dead letters.
         settings: of the bus.
         clock: time.
-        new_id: names requests.
+        new_id: makes ids of requests.
     """
 
     def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -143,23 +143,23 @@ class LetterActs:
         timeout: float,
         progress: Callable[[int], None] = lambda _: None,
     ) -> ActOutcome:
-        """Do what a plan says, and wait until it is done.
+        """Carry a plan out, and wait until the owners have done so.
 
         Args:
             planned: the plan.
-            decision: why, by whom.
-            timeout: seconds to wait at most; the requests stay.
-            progress: told how many of the lanes' dead letters are gone.
+            decision: what the operator decided, and why.
+            timeout: seconds to wait at most; requests that are open then stay open.
+            progress: receives how many of the lanes' dead letters are settled.
 
         Raises:
-            TooManyRequests: more would wait than may; nothing is asked of that provider.
-            LogUnavailable: Redis is away; what was asked stays.
+            TooManyRequests: more requests would be open than may be; that provider gets none.
+            LogUnavailable: Redis is away; the requests that were sent stay.
         """
-        asked = self._asked(planned, decision)
-        before = self._desk.count(waiting.lanes_of(asked))
+        asked = self._build_requests(planned, decision)
+        before = self._desk.count(waiting.lanes_of_requests(asked))
         for provider, requests in asked.items():
             self._desk.send(provider, requests)
-        waited = waiting.wait(
+        waited = waiting.await_requests(
             self._desk,
             asked,
             self._clock,
@@ -169,18 +169,18 @@ class LetterActs:
         )
         return self._outcome(planned, waited)
 
-    def _asked(
+    def _build_requests(
         self, planned: LetterPlan, decision: OperatorDecision
     ) -> dict[str, list[LetterRequest]]:
         asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.requests(decision, planned.chosen, self._new_id):
+        for provider, request in selection.build_requests(decision, planned.chosen, self._new_id):
             asked.setdefault(provider, []).append(request)
         return asked
 
-    def _outcome(self, planned: LetterPlan, waited: Waited) -> ActOutcome:
+    def _outcome(self, planned: LetterPlan, waited: WaitResult) -> ActOutcome:
         now = letters_of(self._desk, planned.wanted.provider)
-        result = selection.compared(planned.steps, planned.letters, now)
+        result = selection.compare_letters(planned.steps, planned.letters, now)
         gone = 0
         if planned.action == "discard":
-            gone = selection.compared(planned.steps, planned.chosen, now).settled
+            gone = selection.compare_letters(planned.steps, planned.chosen, now).settled
         return ActOutcome(waited, result, gone)

@@ -1,4 +1,4 @@
-"""Which dead letters an operator means, and what an action on them does; pure."""
+"""Selects the dead letters that an operator names, and says what an action on them does; pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,18 +16,18 @@ Action = Literal["retry", "discard", "edit"]
 
 
 class NoSuchLetter(MemoryBusError):
-    """The selection means no dead letter, or more than one event."""
+    """The selection finds no dead letter, or more than one event."""
 
 
 class LetterSelection(msgspec.Struct, frozen=True):
-    """Which dead letters are meant; exactly one of the first four says so.
+    """Which dead letters an operator selects; exactly one of the first four fields is given.
 
     Attributes:
         event: an event's id, or the beginning of one.
         key: an order key.
         error: an error group's short id.
-        everything: all of them.
-        provider: of this instance only.
+        everything: whether all dead letters are selected.
+        provider: only those of this instance; None for those of all.
     """
 
     event: str | None = None
@@ -42,11 +42,11 @@ class KeyPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         provider: the instance.
-        partition: the lane's.
+        partition: the lane's partition.
         key: the order key.
-        events: how many are retried, discarded or edited.
-        then: how many others of the key are applied after that, in order.
-        wait: how many go on waiting.
+        events: how many events are retried, discarded or edited.
+        then: how many other events of the key are applied after that, in order.
+        wait: how many events go on waiting.
     """
 
     provider: str
@@ -63,8 +63,8 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     Attributes:
         action: what to do.
         reason: why.
-        operator: who.
-        at: when (ms).
+        operator: who decided.
+        at: when (milliseconds).
         event: the fields of the edited event.
     """
 
@@ -75,35 +75,37 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     event: dict[str, Any] = {}
 
 
-def selected(letters: Sequence[LocatedLetter], wanted: LetterSelection) -> list[LocatedLetter]:
-    """Return the letters that are meant.
+def select_letters(
+    letters: Sequence[LocatedLetter], wanted: LetterSelection
+) -> list[LocatedLetter]:
+    """Return the selected letters.
 
     Raises:
-        ConfigError: not exactly one way to select.
-        NoSuchLetter: none is meant, or the event's id is not clear.
+        ConfigError: not exactly one way to select is given.
+        NoSuchLetter: no letter is selected, or the event's id is ambiguous.
     """
     ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
     if sum(way is not None for way in ways) != 1:
         raise ConfigError("say which dead letters: an event's id, --key, --error or --all")
-    found = [dead for dead in letters if _means(wanted, dead)]
+    found = [dead for dead in letters if _is_selected(wanted, dead)]
     if wanted.event is not None:
-        _one_event(wanted.event, found)
+        _check_one_event(wanted.event, found)
     if not found and not wanted.everything:
         raise NoSuchLetter(
-            f"no dead letter has {_described(wanted)}; it may be applied or discarded already: see "
-            f"memorybus dlq ls"
+            f"no dead letter has {_describe_selection(wanted)}; it may be applied or discarded "
+            f"already: see memorybus dlq ls"
         )
     return found
 
 
-def _described(wanted: LetterSelection) -> str:
-    """Return in words what a selection asked for."""
+def _describe_selection(wanted: LetterSelection) -> str:
+    """Return a selection in words."""
     ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
-    (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
-    return f"{said} at {wanted.provider}" if wanted.provider else said
+    (text,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
+    return f"{text} at {wanted.provider}" if wanted.provider else text
 
 
-def _means(wanted: LetterSelection, dead: LocatedLetter) -> bool:
+def _is_selected(wanted: LetterSelection, dead: LocatedLetter) -> bool:
     letter = dead.stored.letter
     if wanted.event is not None:
         return letter.event_id.startswith(wanted.event) and wanted.event != ""
@@ -112,11 +114,11 @@ def _means(wanted: LetterSelection, dead: LocatedLetter) -> bool:
     return wanted.everything or (dead.group != "" and dead.group == wanted.error)
 
 
-def _one_event(event: str, found: Sequence[LocatedLetter]) -> None:
-    """Check that an id means one event of one provider.
+def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
+    """Check that an id selects one event of one provider.
 
     Raises:
-        NoSuchLetter: it does not.
+        NoSuchLetter: it selects several.
     """
     ids = sorted({dead.stored.letter.event_id for dead in found})
     if len(ids) > 1:
@@ -132,7 +134,7 @@ def _one_event(event: str, found: Sequence[LocatedLetter]) -> None:
         )
 
 
-def steps(
+def plan_keys(
     action: Action, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
 ) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
@@ -140,7 +142,7 @@ def steps(
     Args:
         action: what to do.
         letters: all dead letters of the providers, in order.
-        chosen: some of them.
+        chosen: those among them that are selected.
     """
     meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
     touched = {dead.lane_and_key for dead in chosen}
@@ -149,10 +151,10 @@ def steps(
         if dead.lane_and_key in touched:
             is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
             by_key.setdefault(dead.lane_and_key, []).append(is_meant)
-    return [_step(action, under, marks) for under, marks in by_key.items()]
+    return [_plan_key(action, under, marks) for under, marks in by_key.items()]
 
 
-def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
+def _plan_key(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
     if action == "retry":
         return KeyPlan(*under, len(marks), 0, 0)
     others = len(marks) - sum(marks)
@@ -160,10 +162,10 @@ def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) ->
     return KeyPlan(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
 
 
-def requests(
+def build_requests(
     decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
-    """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
+    """Yield the requests to the owners of the lanes, by provider; a retry is of whole keys."""
     ordered = sorted(chosen, key=attrgetter("lane"))
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
         letters = [dead.stored.letter for dead in deads]
@@ -190,9 +192,9 @@ class ActionResult(msgspec.Struct, frozen=True):
     """What became of the keys that an action touched.
 
     Attributes:
-        settled: how many of their dead letters are gone.
-        left: how many wait now.
-        refused: what was refused again.
+        settled: how many of their dead letters are settled.
+        left: how many dead letters wait now.
+        refused: the dead letters that were refused again.
     """
 
     settled: int
@@ -200,10 +202,10 @@ class ActionResult(msgspec.Struct, frozen=True):
     refused: list[LocatedLetter]
 
 
-def compared(
+def compare_letters(
     steps: Sequence[KeyPlan], before: Iterable[LocatedLetter], after: Iterable[LocatedLetter]
 ) -> ActionResult:
-    """Return what became of dead letters between two looks at them."""
+    """Return what became of dead letters between two reads of them."""
     touched = {(step.provider, step.partition, step.key) for step in steps}
     was = {(d.lane, d.stored.id): d for d in before if d.lane_and_key in touched}
     now = {(d.lane, d.stored.id): d for d in after if d.lane_and_key in touched}
@@ -215,6 +217,6 @@ def compared(
     return ActionResult(len(was.keys() - now.keys()), len(now), refused)
 
 
-def behind(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
-    """Count what waits under each key, its first included."""
+def count_by_key(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
+    """Count the dead letters under each key, including the first."""
     return Counter(dead.lane_and_key for dead in letters)

@@ -1,5 +1,5 @@
-"""The whole system on a real Redis in a few seconds, leaving nothing behind.
+"""A demonstration of the whole system on a real Redis in a few seconds; it leaves nothing behind.
 
-It starts a server and a worker of its own, plays the conversation of ``play.json`` (our own
-writing) and asks a question. `memorybus demo` shows it.
+It starts a server and a worker of its own, publishes the conversation of ``play.json`` (written for
+it) and asks a question. `memorybus demo` shows the result.
 """

@@ -27,12 +27,9 @@ from memorybus.registry.description import InstanceDescription
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
-"""Seconds that anything may take."""
+"""Seconds that each step may take."""
 
 LOOK_EVERY = 0.005
-_WARM_READS = 9
-"""How often the warm answer is read, so that one interruption does not decide its time."""
-
 _HELP = "try `memorybus doctor`"
 
 _T = TypeVar("_T")
@@ -43,7 +40,7 @@ class DemoFailed(MemoryBusError):
 
 
 class PlayStep(msgspec.Struct, frozen=True):
-    """Something an agent publishes; which of the texts there are depends on the event."""
+    """Something an agent publishes; the event determines which of the texts are set."""
 
     event: Literal["turn", "memory", "branch", "switch", "compress", "delegate", "end"]
     user: str = ""
@@ -84,17 +81,17 @@ class DemoResult(msgspec.Struct, frozen=True):
     """What the demo did.
 
     Attributes:
-        published: events.
-        applied: events by provider.
+        published: how many events were published.
+        applied: how many events each provider applied.
         caught_up: seconds from the last event until a provider had applied all, by provider.
-        recalled: the block that answers the question.
-        silent: providers without a line in it.
-        left: what could not be erased of the demo where it lies outside of it, by provider.
-        seconds: what the whole demo took.
+        recalled: the memory block that answers the question.
+        silent: providers without a line in this block.
+        left: memories of the demo that could not be erased in outside backends, by provider.
+        seconds: how long the whole demo took.
         publish: seconds that a turn or memory write took (median).
-        catch_up: seconds from the last event until all providers have applied all.
-        answer: seconds for the question; the first one starts the processes that answer.
-        again: seconds for the same question, now warm (median).
+        catch_up: seconds from the last event until all providers had applied all.
+        answer: seconds for the question; it also starts the processes that answer.
+        again: seconds for the same question, now warm.
     """
 
     published: int
@@ -111,21 +108,21 @@ class DemoResult(msgspec.Struct, frozen=True):
 
 
 ShowStep = Callable[[str, PlayStep], None]
-"""Is told each step that was published, and in which session."""
+"""Receives the session and the step, for each step that was published."""
 
 ShowProgress = Callable[[int, Mapping[str, int]], None]
-"""Is told how many events are published, and how many each provider has applied."""
+"""Receives how many events are published, and how many each provider has applied."""
 
 
 class DemoProviders(msgspec.Struct, frozen=True):
-    """Which providers play along.
+    """The providers that take part in the demo.
 
     Attributes:
         names: the instances.
         tables: their kinds and options.
-        secrets_file: of the person's settings.
-        user: whose memories the demo makes: nobody's.
-        made: what is made on a server for the demo alone, by provider.
+        secrets_file: the secrets file of the user's settings.
+        user: the invented person whose memories the demo makes.
+        made: what the demo creates on a server for itself alone, by provider.
     """
 
     names: tuple[str, ...] = PROVIDERS
@@ -136,36 +133,41 @@ class DemoProviders(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """Those that may keep something outside of the demo's directory."""
+        """The providers that may keep something outside of the demo's directory."""
         kinds = {name: self.tables.get(name, {}).get("kind", name) for name in self.names}
         return tuple(name for name, kind in kinds.items() if kind not in PROVIDERS)
 
 
-TWO: Final = DemoProviders()
-"""The two of the package, which need nothing."""
+PACKAGED: Final = DemoProviders()
+"""The two providers of the package that need no service."""
 
 
-def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark) -> DemoProviders:
-    """Return providers of a person's settings, or of a kind that is called so.
+def choose_providers(
+    settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
+) -> DemoProviders:
+    """Return the named providers: instances of the user's settings, or else kinds.
 
-    The demo's person gets a name of its own then, since a server may have others. Where a server
-    also keeps checkpoints, the demo gets a place of its own: they belong to another log.
+    The demo's person then gets a unique name, since the server may hold real people. Where a server
+    also keeps checkpoints, the demo gets a place of its own there: those checkpoints belong to
+    another log.
 
     Args:
-        settings: of the person.
-        names: the instances; the two of the package if none.
-        make_mark: of the names.
+        settings: the user's settings.
+        names: the instances; none for the two of the package.
+        make_mark: makes the unique part of names.
 
     Raises:
-        MissingProvider, ConfigError: one cannot be made here, or not apart from the person's.
+        MissingProvider, ConfigError: a provider cannot be made here, or not separately from the
+            user's own.
     """
     if not names:
-        return TWO
+        return PACKAGED
     mark = make_mark()
     tables = {name: settings.provider.get(name, {}) for name in names}
     who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
     places = {
-        name: _own_place(describe_instance(settings, name), name, mark) for name in who.outside
+        name: _own_place_options(describe_instance(settings, name), name, mark)
+        for name in who.outside
     }
     apart = {name: {**tables[name], **place} for name, place in places.items()}
     made = {
@@ -176,11 +178,11 @@ def chosen(settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
     return msgspec.structs.replace(who, tables=tables | apart, made=made)
 
 
-def _own_place(what: InstanceDescription, name: str, mark: str) -> dict[str, str]:
-    """Return the options that keep a demo's checkpoints from those of the person's own log.
+def _own_place_options(what: InstanceDescription, name: str, mark: str) -> dict[str, str]:
+    """Return the options that separate a demo's checkpoints from those of the user's own log.
 
     Raises:
-        ConfigError: no option says where they are.
+        ConfigError: no option says where checkpoints are.
     """
     if what.delivery != "transactional" or what.by_home:
         return {}
@@ -192,37 +194,37 @@ def _own_place(what: InstanceDescription, name: str, mark: str) -> dict[str, str
     return dict.fromkeys(what.place, f"mb_demo_{mark}")
 
 
-def run(
+def run_demo(
     show: ShowStep,
     progress: ShowProgress,
     pause: float = 0.0,
     clock: Clock = SYSTEM,
-    providers: DemoProviders = TWO,
+    providers: DemoProviders = PACKAGED,
 ) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
     Args:
-        show, progress: see there.
+        show, progress: receive what happens; see `ShowStep` and `ShowProgress`.
         pause: seconds between steps, so that people can follow.
         clock: time, injected.
-        providers: who plays along.
+        providers: the providers that take part.
 
     Raises:
-        MemoryBusError: something did not work; says what.
+        MemoryBusError: something did not work; the message says what.
     """
     begun = clock.monotonic()
     left: dict[str, tuple[str, ...]] = {}
-    with _redis(providers) as settings:
+    with _started_system(providers) as settings:
         try:
-            with _worker(settings), MemoryBus.connect(settings) as bus:
-                result = _played(bus, providers, show, progress, pause, clock)
+            with _running_worker(settings), MemoryBus.connect(settings) as bus:
+                result = _play_acts(bus, providers, show, progress, pause, clock)
         finally:
-            left |= _erased(settings, providers)
+            left |= _erase_outside(settings, providers)
     seconds = round(clock.monotonic() - begun, 3)
     return msgspec.structs.replace(result, seconds=seconds, left=left)
 
 
-def _played(
+def _play_acts(
     bus: MemoryBus,
     providers: DemoProviders,
     show: ShowStep,
@@ -232,22 +234,21 @@ def _played(
 ) -> DemoResult:
     publish = []
     for number, act in enumerate(PLAY.acts, 1):
-        begin, last = _session(bus, f"demo-{number}", providers), clock.monotonic()
-        for step, session in played(act.steps, begin):
+        begin, last = _open_session(bus, f"demo-{number}", providers), clock.monotonic()
+        for step, session in play_steps(act.steps, begin):
             if step.event in ("turn", "memory"):
                 publish.append(clock.monotonic() - last)
             show(session.id, step)
             clock.sleep(pause)
             last = clock.monotonic()
     wait = partial(_await_applied, bus, len(providers.names), progress, clock)
-    catch_up, (_, _, caught_up) = _timed(clock, wait)
-    asking = _session(bus, "demo-question", providers)
-    answer, block = _timed(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
+    catch_up, (_, _, caught_up) = _measure(clock, wait)
+    asking = _open_session(bus, "demo-question", providers)
+    answer, block = _measure(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
     silent = tuple(name for name in providers.names if f"From {name}:" not in block)
     if set(silent) & {*providers.names} - {*providers.outside}:
         raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
-    reads = [_timed(clock, lambda: asking.prefetch(PLAY.question)) for _ in range(_WARM_READS)]
-    again = statistics.median(seconds for seconds, _ in reads)
+    again, _ = _measure(clock, lambda: asking.prefetch(PLAY.question))
     published, applied, _ = wait()
     median = statistics.median(publish)
     return DemoResult(
@@ -255,20 +256,24 @@ def _played(
     )
 
 
-def _timed(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
+def _measure(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
     begun = clock.monotonic()
     result = do()
     return clock.monotonic() - begun, result
 
 
-def _session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
+def _open_session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
     return bus.session(name, agent=PLAY.agent, user=providers.user, platform="demo")
 
 
 def _await_applied(
     bus: MemoryBus, count: int, progress: ShowProgress, clock: Clock
 ) -> tuple[int, dict[str, int], dict[str, float]]:
-    """Wait until all providers have applied every event; return how many, and when each had."""
+    """Wait until all providers have applied every event.
+
+    Returns:
+        How many events were published, how many each provider applied, and the seconds until each
+        provider had applied all."""
     begun = clock.monotonic()
     if not bus.flush("logged", timeout=PATIENCE):
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
@@ -288,8 +293,8 @@ def _await_applied(
 
 
 @contextmanager
-def _redis(providers: DemoProviders) -> Iterator[Settings]:
-    """Yield the settings of a fresh system: temporary directory, Redis."""
+def _started_system(providers: DemoProviders) -> Iterator[Settings]:
+    """Yield the settings of a fresh system with a temporary directory and a Redis of its own."""
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
         settings = load(
@@ -299,7 +304,6 @@ def _redis(providers: DemoProviders) -> Iterator[Settings]:
             providers=providers.names,
             provider=providers.tables,
             secrets_file=providers.secrets_file,
-            log_level="warning",
         )
         server = EmbeddedRedis(settings)
         try:
@@ -312,8 +316,8 @@ def _redis(providers: DemoProviders) -> Iterator[Settings]:
 
 
 @contextmanager
-def _worker(settings: Settings) -> Iterator[None]:
-    """Run one worker."""
+def _running_worker(settings: Settings) -> Iterator[None]:
+    """Run one worker while the block lasts."""
     command = worker_command(settings.providers, jobs=1, with_parent=True)
     with running_child(command, settings, directory=settings.data_dir) as worker:
         if worker.report() is None:
@@ -324,8 +328,8 @@ def _worker(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
-    """Erase the demo's memories where they outlast its directory; return what is left of them."""
+def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
+    """Erase the demo's memories in backends that outlive its directory; return what is left."""
     if not providers.outside:
         return {}
     with signals.deferred():
@@ -337,24 +341,24 @@ def _erased(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str
     return {name: (*made.get(name, ()), *left.get(name, ())) for name in [*made, *left]}
 
 
-def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
+def play_steps(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
     """Publish steps one by one; yield each with the session that the next one belongs to."""
     trunk = session
-    said: list[Message] = []
+    messages: list[Message] = []
     for step in steps:
         if step.event == "branch":
             trunk = session
-        session = _published(step, session, trunk, said)
+        session = _publish_step(step, session, trunk, messages)
         if step.event == "turn":
-            said += [
+            messages += [
                 {"role": "user", "content": step.user},
                 {"role": "assistant", "content": step.assistant},
             ]
         yield step, session
 
 
-def _published(
-    step: PlayStep, session: Session, trunk: Session, said: Sequence[Message]
+def _publish_step(
+    step: PlayStep, session: Session, trunk: Session, messages: Sequence[Message]
 ) -> Session:
     """Publish one step in a session; return the session that the next one belongs to."""
     match step.event:
@@ -370,7 +374,7 @@ def _published(
         case "switch":
             return session.switched_to(trunk.id, reason="resume")
         case "compress":
-            session.compressing(said, compression_count=1)
+            session.compressing(messages, compression_count=1)
             return session.compressed()
         case "delegate":
             session.delegated(step.task, step.result)

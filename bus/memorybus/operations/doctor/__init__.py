@@ -1,4 +1,4 @@
-"""What could be wrong, each finding with its remedy, and one real event through the whole system.
+"""Checks of everything that could be wrong, each with its remedy, and a canary event end to end.
 
-It reads everything below and leaves nothing behind. `memorybus doctor` shows it.
+It reads from all layers below, and leaves nothing behind. `memorybus doctor` shows the results.
 """

@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor --deep`: one event into every backend, and its memory back."""
+"""The canary of `memorybus doctor --deep`: an event that every backend remembers and recalls."""
 
 import msgspec
 
@@ -15,12 +15,12 @@ RECALL_TIMEOUT = 3.0
 LOOK_EVERY = 0.05
 
 
-class Flight(msgspec.Struct, frozen=True):
+class CanaryRecall(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
-        logged: Redis took its event.
-        recalled: a provider applied it and remembered it.
+        logged: whether Redis took its event.
+        recalled: whether a provider applied the event and recalled its text.
         seconds: how long that took.
     """
 
@@ -29,13 +29,13 @@ class Flight(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def fly(settings: Settings, clock: Clock, word: str) -> Flight:
-    """Write a unique word to the canaries' store, recall it, remove it again.
+def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall:
+    """Write a unique word to the canaries' store, recall it, and remove it again.
 
-    The word is removed also if this is interrupted: the removal waits in the spool then.
+    The word is removed even if this is interrupted; the removal then waits in the spool.
 
     Raises:
-        MemoryBusError: nothing can be published, or nobody answers recalls.
+        MemoryBusError: nothing can be published, or no worker answers recalls.
     """
     begun = clock.monotonic()
     logged = recalled = False
@@ -48,18 +48,18 @@ def fly(settings: Settings, clock: Clock, word: str) -> Flight:
             logged = bus.flush("logged", timeout=LOG_TIMEOUT)
             recalled = logged and _is_recalled(bus, word, clock)
         finally:
-            _remove(session, word)
+            _remove_word(session, word)
             bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
-    return Flight(logged, recalled, clock.monotonic() - begun)
+    return CanaryRecall(logged, recalled, clock.monotonic() - begun)
 
 
-def check(flight: Flight) -> Check:
+def check_recall(result: CanaryRecall) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
-    if flight.recalled:
-        found = f"published, applied and recalled in {flight.seconds * 1000:.0f} ms"
+    if result.recalled:
+        found = f"published, applied and recalled in {result.seconds * 1000:.0f} ms"
         return Check(name=name, ok=True, found=found)
-    if not flight.logged:
+    if not result.logged:
         found = "published, but Redis did not take it in time: it waits in the spool"
         return Check(name=name, ok=False, found=found, fix="run: memorybus status")
     return Check(
@@ -80,6 +80,6 @@ def _is_recalled(bus: MemoryBus, word: str, clock: Clock) -> bool:
     return False
 
 
-def _remove(session: Session, word: str) -> None:
+def _remove_word(session: Session, word: str) -> None:
     session.memory_written("remove", store="user", old_text=word)
     session.ended("canary")

@@ -1,6 +1,6 @@
-"""``memorybus doctor``: what could be wrong, each with its remedy, and one real canary.
+"""``memorybus doctor``: runs all checks, each with its remedy, and sends a canary.
 
-Every check is independent: one that fails does not hide the others.
+The checks are independent: one that fails does not hide the others.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from memorybus.health.services import START
 from memorybus.ids import NewId, new_id
 from memorybus.operations.doctor import canary, host, passage
 from memorybus.operations.doctor.log import check_redis
-from memorybus.operations.doctor.serving import check_serving, guarded
+from memorybus.operations.doctor.serving import check_serving, run_guarded
 
 NEEDED = ("redis", "eviction policy", "log")
 """Checks without which nothing can be published or applied."""
@@ -22,48 +22,48 @@ NEEDED = ("redis", "eviction policy", "log")
 def examine(
     settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id, *, deep: bool = False
 ) -> Iterator[Check]:
-    """Run every check, in order, giving each result as it is known.
+    """Run every check in order, and yield each result as soon as it is known.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        make_id: names the canary.
+        make_id: makes the canary's word.
         deep: write the canary's word into every provider, recall it, and remove it.
     """
-    yield host.python()
-    yield guarded("server binary", START, lambda: host.binary(settings))
-    spool = host.spool(settings)
+    yield host.check_python()
+    yield run_guarded("server binary", START, lambda: host.check_server_binary(settings))
+    spool = host.check_spool(settings)
     yield spool
-    # If nothing can be written here, that is the remedy of all that follows.
+    # If nothing can be written here, making room or rights is the remedy of all later checks, too.
     start = spool.fix or START
-    yield guarded("other spools", start, lambda: host.other_spools(settings))
-    yield guarded("privacy", start, lambda: host.privacy(settings))
+    yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
+    yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
     obstacle: Check | None = None
     for check in check_redis(settings, start_advice(settings, start)):
         yield check
         if not check.ok and check.name in NEEDED:
             obstacle = obstacle or check
     if obstacle is not None:
-        yield _not_tried("worker", obstacle)
-        yield _not_tried("canary", obstacle)
+        yield _check_not_tried("worker", obstacle)
+        yield _check_not_tried("canary", obstacle)
         return
     yield from check_serving(settings, clock)
-    yield guarded("canary", start, lambda: _canary(settings, clock, make_id(), deep=deep))
+    yield run_guarded("canary", start, lambda: _check_canary(settings, clock, make_id(), deep=deep))
 
 
-def _canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
+def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
     if deep:
-        return canary.check(canary.fly(settings, clock, word))
-    return passage.check(passage.send(settings, clock, word))
+        return canary.check_recall(canary.send_and_recall(settings, clock, word))
+    return passage.check_passage(passage.send_and_await(settings, clock, word))
 
 
 def start_advice(settings: Settings, start: str) -> str:
-    """Return what to do if Redis does not answer: `start` starts the embedded server alone."""
+    """Return what to do if Redis does not answer; `start` helps only with the embedded server."""
     if settings.url:
         return f"start the Redis at {redacted(settings.url)}, or tell memorybus another url"
     return start
 
 
-def _not_tried(name: str, obstacle: Check) -> Check:
+def _check_not_tried(name: str, obstacle: Check) -> Check:
     found = f"not tried: see {obstacle.name}"
     return Check(name=name, ok=False, found=found, fix=obstacle.fix)

@@ -26,13 +26,13 @@ _NAMED = 3
 """How many open files are named."""
 
 
-def python() -> Check:
-    """Show the interpreter; an unsupported one cannot install the package."""
+def check_python() -> Check:
+    """Show the interpreter; this cannot fail, since the package does not install on an old one."""
     shown = ".".join(map(str, sys.version_info[:3]))
     return Check(name="python", ok=True, found=f"{shown} ({platform.python_implementation()})")
 
 
-def binary(settings: Settings) -> Check:
+def check_server_binary(settings: Settings) -> Check:
     """Check that the embedded server could be started, unless a URL says it is not needed.
 
     Raises:
@@ -46,7 +46,7 @@ def binary(settings: Settings) -> Check:
     )
 
 
-def spool(settings: Settings) -> Check:
+def check_spool(settings: Settings) -> Check:
     """Check that the spool's directory can be written and has room."""
     place = settings.spool_dir
     try:
@@ -67,10 +67,12 @@ def _try_write(place: Path) -> None:
     probe.unlink()
 
 
-def other_spools(settings: Settings) -> Check:
-    """Check that no event waits here for another Redis or namespace than the configured one."""
+def check_other_spools(settings: Settings) -> Check:
+    """Check that no event waits on this host for a Redis or namespace that is not configured."""
     places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
-    counts = {place: _waiting(settings, place) for place in places if place != settings.spool_dir}
+    counts = {
+        place: _count_waiting(settings, place) for place in places if place != settings.spool_dir
+    }
     found = [f"{count} in {place}" for place, count in counts.items() if count]
     if not found:
         return Check(name="other spools", ok=True, found="nothing waits for another Redis")
@@ -83,8 +85,8 @@ def other_spools(settings: Settings) -> Check:
     )
 
 
-def _waiting(settings: Settings, place: Path) -> int:
-    """Count a directory's unsent events; only our own Redis can say which it has already."""
+def _count_waiting(settings: Settings, place: Path) -> int:
+    """Count a directory's unsent events, without those that our own Redis has already."""
     namespace, _, where = place.name.rpartition("-")
     if settings.spool_dir.name.endswith(f"-{where}"):
         with suppress(MemoryBusError):
@@ -93,10 +95,10 @@ def _waiting(settings: Settings, place: Path) -> int:
     return sum(inspect_spool(path, {}).events for path in place.glob("*.db"))
 
 
-def privacy(settings: Settings) -> Check:
-    """Check that no other user of this machine can read the memories; links are not followed."""
+def check_privacy(settings: Settings) -> Check:
+    """Check that no other user of this machine can read the memories; ignore symbolic links."""
     roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
-    found = [f"{path} ({mode:04o})" for root in roots for path, mode in _open_below(root)]
+    found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
     if not found:
         return Check(name="privacy", ok=True, found="files are their user's alone")
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
@@ -114,8 +116,10 @@ def _local_archive(settings: Settings) -> Path | None:
     return Path(place) if place and "://" not in place and Path(place).is_dir() else None
 
 
-def _open_below(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield what others may read, with its mode, also in closed directories: a copy is open."""
+def _readable_by_others(root: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the files that others may read, with their modes, even inside closed directories.
+
+    A copy of such a file elsewhere would be readable."""
     for path in (root, *sorted(root.rglob("*"))):
         with suppress(FileNotFoundError):  # others write and delete meanwhile
             known = path.lstat()

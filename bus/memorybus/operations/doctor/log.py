@@ -1,4 +1,4 @@
-"""The doctor's checks of the log: its Redis, its keys, whether it is whole, archived, has room."""
+"""The doctor's checks of the log: its Redis, its keys, completeness, archive, memory and disk."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),
 }
-"""Alarms by check. Eviction and durability have checks of their own, which also say how it is."""
+"""Alarms by check. Eviction and durability have checks of their own, which name the setting."""
 
 
 def check_redis(settings: Settings, start: str) -> Iterator[Check]:
@@ -30,7 +30,7 @@ def check_redis(settings: Settings, start: str) -> Iterator[Check]:
 
     Args:
         settings: see `Settings`.
-        start: the remedy if it does not answer.
+        start: the remedy if Redis does not answer.
     """
     log = EventLog(connect_redis(settings), settings)
     try:
@@ -40,15 +40,15 @@ def check_redis(settings: Settings, start: str) -> Iterator[Check]:
         yield Check(name="redis", ok=False, found=str(error), fix=fix)
         return
     yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
-    yield version(server)
-    yield eviction(server)
-    yield durability(server)
-    if eviction(server).ok:
-        yield _opened(log)
+    yield check_version(server)
+    yield check_eviction(server)
+    yield check_durability(server)
+    if check_eviction(server).ok:
+        yield _check_opens(log)
     yield from check_log(settings)
 
 
-def version(server: Server) -> Check:
+def check_version(server: Server) -> Check:
     """Check that the server is new enough."""
     found = parse_version(f"v={server.version}")
     ok = found is not None and found >= OLDEST
@@ -56,21 +56,21 @@ def version(server: Server) -> Check:
     return Check(name="redis version", ok=ok, found=server.version, fix=fix)
 
 
-def eviction(server: Server) -> Check:
+def check_eviction(server: Server) -> Check:
     """Check that the server never evicts keys (G1)."""
     ok = server.policy == SAFE_POLICY
     fix = "" if ok else "run: redis-cli config set maxmemory-policy noeviction"
     return Check(name="eviction policy", ok=ok, found=server.policy, fix=fix)
 
 
-def durability(server: Server) -> Check:
+def check_durability(server: Server) -> Check:
     """Check that the server keeps an append-only file (G1)."""
     ok = server.durability.startswith("aof")
     fix = "" if ok else "run: redis-cli config set appendonly yes (and put it into redis.conf)"
     return Check(name="durability", ok=ok, found=server.durability, fix=fix)
 
 
-def _opened(log: EventLog) -> Check:
+def _check_opens(log: EventLog) -> Check:
     """Check that the log can be opened, and that every key of its partitions is ours."""
     try:
         log.open()
@@ -93,11 +93,11 @@ def check_log(settings: Settings) -> Iterator[Check]:
         fix = "see the checks of Redis above"
         yield Check(name="continuity", ok=False, found=str(error), fix=fix)
         return
-    yield from checks(health)
+    yield from build_checks(health)
 
 
-def checks(health: LogHealth) -> Iterator[Check]:
-    """Yield the checks of one look, in order: a critical alarm fails its check, a warning warns."""
+def build_checks(health: LogHealth) -> Iterator[Check]:
+    """Yield the checks of a health reading, in order: a critical alarm fails its check."""
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
@@ -109,12 +109,12 @@ def checks(health: LogHealth) -> Iterator[Check]:
     for name, found in well.items():
         alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
         if name == "archive":
-            alarms = _of_archive(health, alarms)
+            alarms = _archive_findings(health, alarms)
         yield Check.from_findings(name, alarms, found)
 
 
-def _of_archive(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
-    """Return the findings about the archive: an alarm mostly says why nothing is trimmed."""
+def _archive_findings(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
+    """Return the archive's findings; an alarm, if there is one, explains why nothing is trimmed."""
     untrimmed = list(services.find_untrimmed(health.archive))
     if health.archive.hindered:
         return [*alarms, *untrimmed]

@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor`: an event that lanes pass, and of which no backend is told."""
+"""The canary of `memorybus doctor`: an event that lanes pass without calling a backend."""
 
 from contextlib import suppress
 
@@ -22,14 +22,14 @@ PASSED_WITHIN = 10.0
 """Seconds in which every lane of the canary's partition has to pass it."""
 
 
-class Passage(msgspec.Struct, frozen=True):
+class CanaryPassage(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
-        logged: Redis took its event.
+        logged: whether Redis took its event.
         waits: the providers whose lanes did not pass it in time.
         seconds: how long that took.
-        outdated: whether it was not sent, since a worker is of a release that would park it.
+        outdated: whether it was not sent, because a worker's release is too old and would park it.
     """
 
     logged: bool
@@ -38,13 +38,13 @@ class Passage(msgspec.Struct, frozen=True):
     outdated: bool = False
 
 
-def send(settings: Settings, clock: Clock, word: str) -> Passage:
-    """Publish a canary, and wait until every provider's lane has passed it; note that it has.
+def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
+    """Publish a canary, wait until every provider's lane has passed it, and note the time of that.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        word: names its session: another one meets another lane.
+        word: part of its session's id, and so of its partition.
 
     Raises:
         MemoryBusError: nothing can be published, or Redis is away.
@@ -52,17 +52,17 @@ def send(settings: Settings, clock: Clock, word: str) -> Passage:
     begun = clock.monotonic()
     with open_monitor(settings) as monitor:
         if any(not worker.version for worker in monitor.roster.alive()):
-            return Passage(logged=False, waits=(), seconds=0.0, outdated=True)
-        partition = _publish(settings, word)
+            return CanaryPassage(logged=False, waits=(), seconds=0.0, outdated=True)
+        partition = _publish_canary(settings, word)
         if partition is None:
-            return Passage(logged=False, waits=(), seconds=clock.monotonic() - begun)
-        waits = _await(monitor, monitor.log.heads()[partition], clock)
+            return CanaryPassage(logged=False, waits=(), seconds=clock.monotonic() - begun)
+        waits = _await_lanes(monitor, monitor.log.heads()[partition], clock)
     if not waits:
-        _note(settings, clock)
-    return Passage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
+        _note_passage(settings, clock)
+    return CanaryPassage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
 
 
-def check(passage: Passage) -> Check:
+def check_passage(passage: CanaryPassage) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
     if passage.outdated:
@@ -79,8 +79,8 @@ def check(passage: Passage) -> Check:
     return Check(name=name, ok=True, found=found)
 
 
-def _publish(settings: Settings, word: str) -> int | None:
-    """Publish it; return its partition, None if Redis did not take it in time."""
+def _publish_canary(settings: Settings, word: str) -> int | None:
+    """Publish the canary; return its partition, None if Redis did not take it in time."""
     scope = Scope(agent=CANARY_SCOPE, user=CANARY_SCOPE)
     name = CANARY_PREFIX + word
     key = session_key(scope, name)
@@ -90,16 +90,16 @@ def _publish(settings: Settings, word: str) -> int | None:
     return partition_of(key, settings.partitions) if logged else None
 
 
-def _await(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
-    """Wait for the lanes of a partition; return the providers that did not come so far in time."""
+def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
+    """Wait for the lanes of a partition; return the providers that did not pass it in time."""
     deadline = clock.monotonic() + PASSED_WITHIN
     while (waits := monitor.providers_before(place)) and clock.monotonic() < deadline:
         clock.sleep(LOOK_EVERY)
     return waits
 
 
-def _note(settings: Settings, clock: Clock) -> None:
-    """Note when it came through; where that cannot be written, it has come through all the same."""
+def _note_passage(settings: Settings, clock: Clock) -> None:
+    """Note when the canary came through; a note that cannot be written is no failure of it."""
     redis = connect_redis(settings)
     with suppress(LogError):
         note_arrival(redis, Keys(settings.namespace), clock.now_ms())

@@ -11,8 +11,12 @@ from memorybus.health.monitor import Status, read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.services import START
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
-from memorybus.operations.copies.generations import ending, unended, unfinished
-from memorybus.operations.providers.inventory import ListedProvider, check_homes, instances
+from memorybus.operations.copies.generations import (
+    command_to_finish_swap,
+    unfinished_copy,
+    unfinished_swap,
+)
+from memorybus.operations.providers.inventory import ListedProvider, check_homes, list_instances
 from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -28,13 +32,13 @@ from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
 
 MOVES_WITHIN = 3.0
-"""Seconds in which a backlog has to become smaller to count as being worked on."""
+"""Seconds within which a backlog must shrink to count as being worked on."""
 
 LOOK_EVERY = 0.1
 
 
-def guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
-    """Run a check; return a failed one, with this remedy, if it cannot be made."""
+def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
+    """Run a check; if it raises, return a failed one with this remedy."""
     try:
         return check()
     except (MemoryBusError, OSError) as error:
@@ -42,55 +46,55 @@ def guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
 
 
 def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
-    """Check all that serves the log, in order."""
+    """Check everything that serves the log, in order."""
     try:
         status = read_status(settings)
     except MemoryBusError as error:
         yield Check(name="worker", ok=False, found=str(error), fix=START)
         return
-    yield worker(status)
-    yield guarded("homes", START, lambda: check_homes(instances(settings)))
-    yield guarded("notes", START, lambda: notes(instances(settings)))
+    yield check_worker(status)
+    yield run_guarded("homes", START, lambda: check_homes(list_instances(settings)))
+    yield run_guarded("notes", START, lambda: check_notes(list_instances(settings)))
     yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
     yield Check.from_findings(
         "backends", services.find_failing(status), "no provider says that its calls fail"
     )
     yield Check.from_findings("paused", services.find_paused(status), "no provider is")
-    yield guarded("copies", START, lambda: copies(settings))
-    yield guarded("rebuilds", START, lambda: rebuilds(settings))
+    yield run_guarded("copies", START, lambda: check_copies(settings))
+    yield run_guarded("rebuilds", START, lambda: check_rebuilds(settings))
     if status.workers:
-        yield providers(status, settings.providers)
-        yield guarded("backlog", START, lambda: backlog(settings, status, clock))
+        yield check_providers(status, settings.providers)
+        yield run_guarded("backlog", START, lambda: check_backlog(settings, status, clock))
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
         yield Check.from_findings(
             "recalls", services.find_recall_trouble(status.jobs, clock.now_ms()), well
         )
-        yield guarded("health", START, lambda: health(settings, clock))
+        yield run_guarded("health", START, lambda: check_health(settings, clock))
 
 
-def worker(status: Status) -> Check:
+def check_worker(status: Status) -> Check:
     """Check that a worker is alive."""
     return Check.from_findings(
         "worker", services.find_no_worker(status), f"{len(status.workers)} alive"
     )
 
 
-def providers(status: Status, configured: Sequence[str]) -> Check:
+def check_providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served in all its lanes."""
     owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
     well = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
     return Check.from_findings("providers", services.find_unserved(status, configured), well)
 
 
-def notes(found: Sequence[ListedProvider]) -> Check:
-    """Show what instances want people to know; nothing is wrong with that."""
-    said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
-    return Check(name="notes", ok=True, found=said or "no provider has any")
+def check_notes(found: Sequence[ListedProvider]) -> Check:
+    """Show the notes that instances give for people; this never fails."""
+    text = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
+    return Check(name="notes", ok=True, found=text or "no provider has any")
 
 
-def health(settings: Settings, clock: Clock) -> Check:
-    """Ask the instances that serve how their backends are, where a worker can be asked.
+def check_health(settings: Settings, clock: Clock) -> Check:
+    """Ask the live instances for the health of their backends, where a worker can answer.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -99,7 +103,7 @@ def health(settings: Settings, clock: Clock) -> Check:
         served, live = stores.roster.job_providers(), stores.instances.live()
         known = stores.roster.providers()
     asked = [name for name, info in known.items() if info.examines and name in served]
-    ill = {name: why for name in asked if (why := _illness(settings, clock, name, live))}
+    ill = {name: why for name in asked if (why := _describe_illness(settings, clock, name, live))}
     if not ill:
         well = f"{', '.join(asked)}: well" if asked else "no provider can be asked"
         return Check(name="health", ok=True, found=well)
@@ -108,8 +112,8 @@ def health(settings: Settings, clock: Clock) -> Check:
     return Check(name="health", ok=False, found=found, fix=fix)
 
 
-def _illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Live]) -> str:
-    """Return why an instance could not serve, "" if it is well."""
+def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Live]) -> str:
+    """Return why an instance is not healthy; "" if it is."""
     try:
         return InstanceInspector(settings, clock).health(name, live_name(name, live))
     except InspectionFailed as error:
@@ -119,15 +123,15 @@ def _illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Liv
 # -- backlog --------------------------------------------------------------------------------------
 
 
-def backlog(settings: Settings, status: Status, clock: Clock) -> Check:
-    """Check that whoever is behind catches up; waits up to `MOVES_WITHIN` if somebody is."""
+def check_backlog(settings: Settings, status: Status, clock: Clock) -> Check:
+    """Check that providers with a backlog catch up; wait up to `MOVES_WITHIN` if one has any."""
     behind = [one for one in status.providers if one.backlog and (one.lanes_owned or one.failing)]
     behind = [one for one in behind if not one.paused]
     stuck = behind
     deadline = clock.monotonic() + MOVES_WITHIN
     while stuck and clock.monotonic() < deadline:
         clock.sleep(LOOK_EVERY)
-        stuck = unmoved(stuck, read_status(settings).providers)
+        stuck = find_unmoved(stuck, read_status(settings).providers)
     if stuck:
         named = ", ".join(f"{one.name} ({one.backlog} events)" for one in stuck)
         fix = "read the worker's log: it says what its provider waits for"
@@ -135,10 +139,10 @@ def backlog(settings: Settings, status: Status, clock: Clock) -> Check:
     return Check(name="backlog", ok=True, found="being worked on" if behind else "none")
 
 
-def unmoved(
+def find_unmoved(
     before: Iterable[ProviderStatus], after: Iterable[ProviderStatus]
 ) -> list[ProviderStatus]:
-    """Return those of `before` that have applied nothing since and are as far behind."""
+    """Return those of `before` that have applied nothing since and whose backlog did not shrink."""
     now = {one.name: one for one in after}
     return [
         one
@@ -152,8 +156,8 @@ def unmoved(
 # -- copies ---------------------------------------------------------------------------------------
 
 
-def copies(settings: Settings) -> Check:
-    """Check that memorybus made every entry of the copies' hash.
+def check_copies(settings: Settings) -> Check:
+    """Check that memorybus itself wrote every entry of the copies' hash.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -178,34 +182,34 @@ def copies(settings: Settings) -> Check:
 # -- rebuilds -------------------------------------------------------------------------------------
 
 
-def rebuilds(settings: Settings) -> Check:
-    """Check that no rebuild or verification was killed and left something behind.
+def check_rebuilds(settings: Settings) -> Check:
+    """Check that no killed rebuild or verification left something behind.
 
     Raises:
         LogUnavailable: Redis is away.
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
-        sight = Instances(redis, keys).look()
-        return left_behind(sight, running_rebuilds(redis, keys, _providers(sight)).keys())
+        view = Instances(redis, keys).look()
+        return check_left_behind(view, running_rebuilds(redis, keys, _all_providers(view)).keys())
     finally:
         redis.close()
 
 
-def left_behind(sight: InstancesView, busy: Collection[str]) -> Check:
-    """Check what commands left, but for the providers that a living one works on; pure."""
-    held = sorted(name for name, hold in sight.pauses.items() if prepared_copy(hold))
-    left = [name for name in held if _provider(name, sight) not in busy]
+def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
+    """Check what killed commands left, but for providers on which a live command works; pure."""
+    held = sorted(name for name, hold in view.pauses.items() if prepared_copy(hold))
+    left = [name for name in held if _provider_of(name, view) not in busy]
     if left:
-        return _standing(left, sight)
-    found, fix = next(_not_ended(sight, busy), ("none was cut short", ""))
+        return _check_standing(left, view)
+    found, fix = next(_unfinished_work(view, busy), ("none was cut short", ""))
     return Check(name="rebuilds", ok=True, found=found, fix=fix)
 
 
-def _standing(left: Sequence[str], sight: InstancesView) -> Check:
-    """Return the check of instances that a killed command holds; it fails if agents lack one."""
-    serving = [n for n in left if live_name(_provider(n, sight), sight.live) == n]
-    named = "; ".join(f"{name}: {sight.pauses[name].reason}" for name in left)
+def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
+    """Return the check of instances that a killed command left paused; a live one fails it."""
+    serving = [n for n in left if live_name(_provider_of(n, view), view.live) == n]
+    named = "; ".join(f"{name}: {view.pauses[name].reason}" for name in left)
     return Check(
         name="rebuilds",
         ok=not serving,
@@ -215,30 +219,30 @@ def _standing(left: Sequence[str], sight: InstancesView) -> Check:
     )
 
 
-def _not_ended(sight: InstancesView, busy: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield what killed commands did not end, and what to do about it."""
-    for name in sorted(_providers(sight) - set(busy)):
-        begun = unfinished(name, "rebuild", sight)
-        if unended(name, sight):
+def _unfinished_work(view: InstancesView, busy: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what killed commands did not finish, and what to do about it."""
+    for name in sorted(_all_providers(view) - set(busy)):
+        begun = unfinished_copy(name, "rebuild", view)
+        if unfinished_swap(name, view):
             yield (
                 f"{name} was swapped by a command that is gone before it had ended",
-                ending(name, sight),
+                command_to_finish_swap(name, view),
             )
         elif begun is not None:
             yield (
                 f"{begun.name} follows the log unused: its rebuild was cut short, or differed",
                 f"the same command goes on; or: memorybus rebuild --drop {name} --execute",
             )
-    for one in sight.all.values():
+    for one in view.all.values():
         if one.purpose == "verify" and not one.dropped and one.provider not in busy:
             yield f"{one.name} was left by a verification that is gone", "memorybus up removes it"
 
 
-def _providers(sight: InstancesView) -> set[str]:
-    made = {one.provider for one in sight.all.values()}
-    return made | set(sight.live) | {_provider(name, sight) for name in sight.pauses}
+def _all_providers(view: InstancesView) -> set[str]:
+    made = {one.provider for one in view.all.values()}
+    return made | set(view.live) | {_provider_of(name, view) for name in view.pauses}
 
 
-def _provider(name: str, sight: InstancesView) -> str:
-    known = sight.all.get(name)
+def _provider_of(name: str, view: InstancesView) -> str:
+    known = view.all.get(name)
     return known.provider if known else name

@@ -1,4 +1,4 @@
-"""Events as people look for them: searched by words and by whose they are, and what became of one.
+"""Searches events by words and owners, and tells what became of one event at each provider.
 
-What reads the history and the lanes enters; nothing is changed. Commands and the page call it.
+It reads the history and the lanes, and changes nothing. Commands and the page use it.
 """

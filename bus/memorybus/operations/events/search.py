@@ -1,12 +1,15 @@
-"""Events searched, newest first, a page at a time: by words, session, person, type and time.
+"""Searches events, newest first, a page at a time: by words, session, person, type and time.
 
-A search reads back from the end, or from where another one stopped, as far as it must: until a page
-is full, until `since`, or to the beginning. What it costs is what it looks at. In the log that is
-every event on its way, of which one that is not meant is read no further than its header; in the
-archive the manifests pass over segments that have nothing of a session or a type, or are too young.
-So the newest events of a person who is here today, and a search of the last hours, cost the same
-however long the history is; a session of long ago costs what the log still holds, and its own
-segments; words that nobody said cost the whole history, which is why a search can be stopped.
+A search reads backward from the end of the history, or from where another search stopped. It reads
+until a page is full, until `since`, or to the beginning. It costs as much as it reads:
+
+- In the log it reads every event on its way; of an event that cannot match, only the header.
+- In the archive the manifests let it skip segments that hold nothing of a session or a type, and
+  segments that are too young.
+
+So the cost of finding the newest events of an active person, or those of the last hours, does not
+depend on the length of the history. An old session costs what the log still holds, and its own
+segments. Words that nobody said cost the whole history, which is why a search can be stopped.
 """
 
 import re
@@ -20,31 +23,32 @@ from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations.events.words import SearchWords
-from memorybus.operations.journal import ListedEvents
+from memorybus.operations.journal import EventSelection
 from memorybus.query.query import Query
 
 SKEW_MS = 3_600_000
-"""How far a producer's clock may be ahead of Redis's: what is searched since a time is looked for
-among events that came so much earlier, too."""
+"""How far a producer's clock may be ahead of Redis's, milliseconds. A search since a time also
+looks at events that entered the log so much earlier."""
 
-LOOKS = 64
-"""Events between two questions whether it is enough."""
+ASK_EVERY = 64
+"""After so many events a search asks again whether it shall stop."""
 
 _MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
 
 
-class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events are searched; what is empty or None does not matter.
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched for; a field that is empty or None restricts nothing.
 
     Attributes:
-        id: the event of this id.
-        words: all of them, in the texts of the event; a word with blanks is a phrase.
-        session: in which session, whoever's it is.
-        user: whose.
+        id: the event's id.
+        words: words that the texts of the event must all contain; one with blanks is a phrase.
+        session: the event's session, whoever it belongs to.
+        user: the person to whom the event belongs.
         type: the event's type tag, in any case.
         since: the earliest time of the event, milliseconds.
-        until: the time before which it happened, milliseconds.
-        canaries: with those of `memorybus doctor`; what is asked for by name is shown anyway.
+        until: the time before which the event happened, milliseconds.
+        canaries: whether events of `memorybus doctor` are found, too; they always are if an id or
+            a session is given.
     """
 
     id: str | None = None
@@ -56,15 +60,15 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     canaries: bool = False
 
-    def listed(self) -> ListedEvents:
-        """Return what decides by type, and whether canaries are shown."""
+    def selection(self) -> EventSelection:
+        """Return the part of the request about types and canaries."""
         named = self.session is not None or self.id is not None
-        return ListedEvents(type=self.type, canaries=self.canaries or named)
+        return EventSelection(type=self.type, canaries=self.canaries or named)
 
     def query(self) -> Query:
-        """Return what asks the history for no less than what passes."""
+        """Return a query for the history that finds at least every event that matches."""
         return msgspec.structs.replace(
-            self.listed().query(),
+            self.selection().query(),
             ids=(self.id,) if self.id else (),
             sessions=(self.session,) if self.session else (),
             users=(self.user,) if self.user else (),
@@ -72,40 +76,40 @@ class SearchedEvents(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def never(_: "EventSearch") -> bool:
-    """Say that it is not enough."""
+def never_enough(_: "EventSearch") -> bool:
+    """Let a search go on."""
     return False
 
 
 class EventSearch:
-    """One search, which can be stopped and gone on with. Use from one thread.
+    """One search, which can be stopped and continued later. Use from one thread.
 
     Attributes:
         found: the events so far, newest first.
         looked: how many events it has looked at.
-        reached: how far back it is: when the last of these entered the log, milliseconds.
-        mark: where it stopped; None at the beginning of what is searched.
-        unread: what of the past could not be read.
+        reached: when the last of these entered the log, milliseconds.
+        mark: where the search stopped; None if it reached the beginning.
+        unread: the parts of the history that could not be read, in words.
     """
 
     def __init__(
         self,
         history: History,
-        wanted: SearchedEvents,
+        wanted: SearchRequest,
         before: BackwardMark | None = None,
-        enough: Callable[["EventSearch"], bool] = never,
+        enough: Callable[["EventSearch"], bool] = never_enough,
     ) -> None:
         """Read nothing yet.
 
         Args:
             history: archive and log.
-            wanted: which events.
-            before: where an earlier search stopped; None for the end.
-            enough: asked every `LOOKS` events whether to stop; it may tell people how far it is.
+            wanted: what to search for.
+            before: where an earlier search stopped; None for the end of the history.
+            enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.
         """
         self._history = history
         self._wanted = wanted
-        self._listed = wanted.listed()
+        self._selection = wanted.selection()
         self._words = SearchWords(wanted.words)
         self._enough = enough
         self.found: list[LoggedEvent] = []
@@ -114,7 +118,7 @@ class EventSearch:
         self.unread: list[str] = []
 
     def run(self, limit: int) -> None:
-        """Search until `limit` events are found, it is enough, or nothing is left.
+        """Search until `limit` events are found, `enough` says so, or nothing is left.
 
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
@@ -127,30 +131,30 @@ class EventSearch:
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
             self.mark = BackwardMark(event.position.partition, event.position.entry)
-            if self._is_meant(event):
+            if self._matches(event):
                 self.found.append(event)
-            if len(self.found) == limit or (self.looked % LOOKS == 0 and self._enough(self)):
+            if len(self.found) == limit or (self.looked % ASK_EVERY == 0 and self._enough(self)):
                 return
         self.mark = None
 
-    def _is_meant(self, event: LoggedEvent) -> bool:
+    def _matches(self, event: LoggedEvent) -> bool:
         envelope, wanted = event.envelope, self._wanted
-        if type(envelope.event) is Omitted or not self._listed.wants(event):
+        if type(envelope.event) is Omitted or not self._selection.wants(event):
             return False
         timely = wanted.since is None or envelope.at >= wanted.since
         return timely and self._words.are_in(envelope.event)
 
 
-def mark_text(mark: BackwardMark | None) -> str | None:
-    """Return where a search stopped as commands and links name it."""
+def format_mark(mark: BackwardMark | None) -> str | None:
+    """Return the text that commands and links use for where a search stopped."""
     return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
 
 
-def mark_of(text: str | None) -> BackwardMark | None:
-    """Return where a search stopped.
+def parse_mark(text: str | None) -> BackwardMark | None:
+    """Return where a search stopped, from its text; None for an empty one.
 
     Raises:
-        ConfigError: nobody can read it.
+        ConfigError: the text cannot be read.
     """
     found = _MARK.fullmatch(text or "")
     if text and not found:

@@ -1,8 +1,8 @@
-"""What became of one event: where it lies, and at each provider whether it is applied.
+"""Tells what became of one event: where it lies, and whether each provider has applied it.
 
 It reads what `status` reads: checkpoints, done-sets, dead letters, pauses. It costs one round trip
-for all lanes, the lane's dead letters where the event's key is parked, and `DECISIONS` events at
-most, behind the event, for what operators decided about it: never more as the history grows.
+for all lanes, the lane's dead letters if the event's key is parked, and at most `DECISIONS` events
+behind the event, to find what operators decided about it. The cost does not grow with the history.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.lanes import LanePassage
 
 DECISIONS = 5_000
-"""Events of its partition behind one, among which is looked for what operators decided of it."""
+"""How many later events of its partition are searched for operators' decisions about an event."""
 
 _BEHIND = "never tried: it waits behind a refused event of its key"
 
@@ -38,14 +38,14 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         instance: which one.
         role: ``serves …`` or ``copy of …`` for an instance with another name than its provider's.
-        outcome: the lane passed it (``applied``), has not come to it (``waiting``) or put it aside
-            (``parked``), an operator gave it up (``discarded``), or the instance does not take it
-            (``left out``): it begins later, or its plan means other events.
-        before: how many events the lane still has to pass before it; 0 unless it waits.
-        why: what there is to say of that; hostile text.
-        tries: how often it was tried, if it is parked; 0 if it only waits behind another.
-        behind: how many events of its key are parked, itself included; 0 if it is not.
-        letter: the id of its dead letter in the lane's stream; "" if it is none.
+        outcome: the lane has passed the event (``applied``), has not reached it (``waiting``) or
+            has parked it (``parked``); or an operator gave it up (``discarded``); or the instance
+            does not take it (``left out``), since it begins later or its plan excludes the event.
+        before: how many events the lane has to pass before this one; 0 unless it waits.
+        why: the reason for the outcome; hostile text.
+        tries: how often a parked event was tried; 0 if it only waits behind another one.
+        behind: how many events of its key are parked, including this one; 0 if it is not parked.
+        letter: the id of its dead letter in the lane's stream; "" if there is none.
     """
 
     instance: str
@@ -66,17 +66,17 @@ class EventStory(msgspec.Struct, frozen=True):
     fates: list[Fate]
 
 
-class Passage(msgspec.Struct, frozen=True, kw_only=True):
+class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one event and one instance.
 
     Attributes:
         instance: which one.
         n: the event's number.
         lane: how far the lane is.
-        letter: the event's dead letter, if it is one.
-        left_out: why the instance does not take it; "" if it does.
-        decided: what an operator decided about it last.
-        hindered: why the instance stands still, or fails; "" if it does not.
+        letter: the event's dead letter; None if there is none.
+        left_out: why the instance does not take the event; "" if it does.
+        decided: the last decision of an operator about it; None if there is none.
+        hindered: why the instance is paused or fails; "" if neither.
     """
 
     instance: str
@@ -88,7 +88,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     hindered: str = ""
 
 
-def fate_of(seen: Passage) -> Fate:
+def fate_of(seen: EventAtInstance) -> Fate:
     """Return what became of an event at an instance; pure."""
     name, lane, letter, decided = seen.instance, seen.lane, seen.letter, seen.decided
     if letter is not None:
@@ -110,11 +110,11 @@ def fate_of(seen: Passage) -> Fate:
 
 
 def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
-    """Return the event at a place.
+    """Return the event at a position.
 
     Raises:
-        MissingEvent: there is none, or nobody may read it any more.
-        ArchiveError: it is not known what may be read.
+        MissingEvent: there is none, or it was forgotten or left out.
+        ArchiveError: the archive cannot say what was forgotten.
     """
     known = mark.partition < history.log.partitions
     found = history.event_at(mark.partition, mark.entry) if known else None
@@ -138,12 +138,12 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     for name, lane in lanes.items():
         dead = desk.letter_at((name, place.partition), place.entry) if lane.parked else None
         fate = fate_of(
-            Passage(
+            EventAtInstance(
                 instance=name,
                 n=place.n,
                 lane=lane,
                 letter=None if dead is None else dead.stored.letter,
-                left_out=_left_out(view.all.get(name), event),
+                left_out=_omission_reason(view.all.get(name), event),
                 decided=decided.get(name),
                 hindered=hindered.get(name, ""),
             )
@@ -154,7 +154,7 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
 
 
 def _roles(stores: Stores, view: InstancesView) -> dict[str, str]:
-    """Return the instances, those that serve agents first, and what they are."""
+    """Return the instances and their roles; those that serve agents come first."""
     providers = dict.fromkeys([*stores.roster.providers(), *stores.settings.providers])
     serving = {live_name(name, view.live): name for name in providers}
     found = {live: "" if live == name else f"serves {name}" for live, name in serving.items()}
@@ -163,13 +163,13 @@ def _roles(stores: Stores, view: InstancesView) -> dict[str, str]:
 
 
 def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
-    """Return why instances stand still or fail."""
+    """Return why instances are paused or fail, by instance."""
     failing = {name: why for one in stores.roster.alive() for name, why in one.failing.items()}
     paused = {name: f"paused: {one.reason}" for name, one in view.pauses.items()}
     return failing | paused
 
 
-def _left_out(instance: Instance | None, event: LoggedEvent) -> str:
+def _omission_reason(instance: Instance | None, event: LoggedEvent) -> str:
     """Return why an instance does not take an event; "" if it does."""
     if instance is None:
         return ""
@@ -181,16 +181,16 @@ def _left_out(instance: Instance | None, event: LoggedEvent) -> str:
 
 
 def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResolved]:
-    """Yield what operators decided about an event, in order, as far as is looked."""
+    """Yield operators' decisions about an event, in order, from the next `DECISIONS` events."""
     place, whose = event.position, event.envelope
     query = Query(types=(DeadLetterResolved.__name__,), sessions=(whose.session.id,))
     after, n = place.entry, place.n
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
         for one in page:
-            said = one.envelope.event
-            if isinstance(said, DeadLetterResolved) and said.event_id == whose.id:
-                yield said
+            decision = one.envelope.event
+            if isinstance(decision, DeadLetterResolved) and decision.event_id == whose.id:
+                yield decision
         if not page:
             return
         after, n = page[-1].position.entry, page[-1].position.n

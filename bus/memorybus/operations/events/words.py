@@ -1,4 +1,4 @@
-"""Words in events: which texts an event holds, and whether all the words of a search are there."""
+"""The texts of events, and whether they contain all the words of a search."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -8,42 +8,42 @@ import msgspec
 from memorybus.events import AnyEvent, UnknownEvent
 
 _SILENT = frozenset({"role"})
-"""Keys of messages whose values nobody said."""
+"""Keys of messages whose values are no text that anybody wrote."""
 
 
 class SearchWords:
-    """The words and phrases of a search: an event has to hold them all, in any of its texts.
+    """The words and phrases of a search: an event must contain them all, in any of its texts.
 
-    Case, widths and the kind of white space do not matter; a part of a word is enough.
+    Case, character widths and the kind of white space do not matter; a part of a word is enough.
     """
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        """Fold them; what says nothing is left out."""
-        self._words = tuple(word for word in map(_folded, words) if word)
+        """Fold the words; empty ones are left out."""
+        self._words = tuple(word for word in map(_fold, words) if word)
 
     def are_in(self, event: AnyEvent) -> bool:
-        """Say whether an event holds all the words; without any, each event does."""
+        """Say whether an event contains all the words; without words, every event does."""
         if not self._words:
             return True
-        texts = [_folded(text) for text in texts_of(event)]
+        texts = [_fold(text) for text in texts_of(event)]
         return all(any(word in text for text in texts) for word in self._words)
 
-    def shown(self, event: AnyEvent) -> str:
-        """Return the text that holds the first word, from a little before it; "" without words."""
+    def excerpt(self, event: AnyEvent) -> str:
+        """Return the text that contains the first word, from shortly before it; "" if none does."""
         for text in texts_of(event) if self._words else ():
             flat = " ".join(text.split())
-            at = _folded(flat).find(self._words[0])
+            at = _fold(flat).find(self._words[0])
             if at >= 0:
                 return flat if at < _BEFORE else f"…{flat[at - _BEFORE // 2 :]}"
         return ""
 
 
 _BEFORE = 40
-"""Characters before a word from which on a text is cut; half of them stay."""
+"""A text with more characters before the word is cut; half as many stay before it."""
 
 
 def texts_of(event: AnyEvent) -> Iterator[str]:
-    """Yield what an event says, field by field; of one that nobody can read, its bytes as text."""
+    """Yield an event's texts, field by field; of an unknown event, its name and bytes as text."""
     if isinstance(event, UnknownEvent):
         yield event.name
         yield event.raw.decode("utf-8", "replace")
@@ -64,7 +64,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _folded(text: str) -> str:
-    """Return a text by which two spellings of a word are one."""
+def _fold(text: str) -> str:
+    """Return a text in which spellings that count as equal are the same."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(plain.casefold().split())

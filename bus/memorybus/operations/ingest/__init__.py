@@ -1,5 +1,5 @@
-"""Recorded conversations published as an agent would have, no faster than the log takes them.
+"""Publishes recorded conversations as an agent would have, no faster than the log takes them.
 
-Files and the client enter. `memorybus ingest`, the import of archives and Hermes's
-reconciliation use it.
+It uses files and the client. `memorybus ingest`, the import of archives and Hermes's reconciliation
+use it.
 """

@@ -1,8 +1,8 @@
 """Events as lines of JSON: what `memorybus export` writes and `memorybus ingest` reads.
 
-A line is an envelope as the wire has it, in JSON instead of msgpack: ``id``, ``key``, ``scope``,
-``session``, ``at`` (milliseconds), ``event`` with its ``type``; ``v`` where the version is not 1.
-Old versions are brought up to date as those of the log are, by the same decoder.
+A line is an envelope with the fields of the wire format, in JSON instead of msgpack: ``id``,
+``key``, ``scope``, ``session``, ``at`` (milliseconds), ``event`` with its ``type``, and ``v`` if
+the version is not 1. The log's decoder also brings old versions in lines up to date.
 """
 
 from collections.abc import Iterator
@@ -17,46 +17,46 @@ from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.wire.codec import Decoder
 
 _NAMES = frozenset(("id", "key", "scope", "session", "at", "event"))
-"""What every line has, and no message of a conversation."""
+"""Fields that every line has; no message of a conversation has them all."""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _UNWRITABLE = (*_UNREADABLE, TypeError, UnicodeEncodeError)
 _PEEK = LARGEST_BODY
-"""Bytes of the first line that are looked at to tell what a file is: as long as an event may be."""
+"""How many bytes of the first line are read to recognize a file: as many as an event may have."""
 
 
 class EventLines:
     """Writes and reads lines of events. Use from one thread."""
 
     def __init__(self) -> None:
-        """Prepare the decoder once."""
+        """Prepare the decoder."""
         self._decoder = Decoder()
 
-    def line(self, envelope: Envelope) -> bytes:
-        """Return an event as a line without its end, from which `envelope` makes the same event.
+    def encode(self, envelope: Envelope) -> bytes:
+        """Return an event as a line, without its end, that `decode` turns into the same event.
 
         Raises:
-            ValueError: JSON cannot hold the event (bytes, or numbers that are none): nobody
-                publishes such a thing, damage makes it.
+            ValueError: JSON cannot hold the event (bytes, NaN): no publisher makes such an event,
+                only damage does.
         """
         event = envelope.event
         unknown = isinstance(event, UnknownEvent)
         version = event.wire_version if isinstance(event, UnknownEvent) else event.version
         wire = msgspec.structs.replace(envelope, v=version)
         try:
-            line = msgspec.json.encode(_as_its_release_writes(wire) if unknown else wire)
-            same = self.envelope(line) == wire
+            line = msgspec.json.encode(_unknown_event_fields(wire) if unknown else wire)
+            same = self.decode(line) == wire
         except (*_UNWRITABLE, CorruptEnvelope) as error:
             raise ValueError(f"JSON cannot hold it: {error}") from error
         if not same:
             raise ValueError("JSON cannot hold it unchanged")
         return line
 
-    def envelope(self, line: bytes) -> Envelope:
-        """Return the event of a line; one of a later release becomes `UnknownEvent`.
+    def decode(self, line: bytes) -> Envelope:
+        """Return the event of a line; an event of a later release becomes an `UnknownEvent`.
 
         Raises:
-            CorruptEnvelope: it is not JSON, or no event.
+            CorruptEnvelope: the line is not JSON, or no event.
         """
         try:
             body = msgspec.msgpack.encode(msgspec.json.decode(line))
@@ -65,17 +65,17 @@ class EventLines:
         return self._decoder.decode(body)
 
 
-def _as_its_release_writes(envelope: Envelope) -> dict[str, Any]:
-    """Return an event that this release does not know, with what is inside it."""
+def _unknown_event_fields(envelope: Envelope) -> dict[str, Any]:
+    """Return the fields of an unknown event's envelope, with its own fields decoded."""
     fields: dict[str, Any] = msgspec.to_builtins(envelope, builtin_types=(bytes,))
     return fields | {"event": msgspec.msgpack.decode(fields["event"]["raw"])}
 
 
 def holds_events(path: Path) -> bool:
-    """Say whether a file begins with an event, so that it is no conversation.
+    """Say whether a file begins with an event, and so is no conversation.
 
-    One that cannot be read is none: whoever reads it next says why. A pipe is not looked into,
-    since what is read of it is gone.
+    A file that cannot be read counts as no events: the next reader of it reports why. A pipe is not
+    read, because what is read of it is lost for the next reader.
     """
     if not path.is_file():
         return False
@@ -89,23 +89,24 @@ def holds_events(path: Path) -> bool:
 
 
 def events_of(path: Path) -> Iterator[Envelope]:
-    """Yield the events of a file, line by line: memory does not grow with it.
+    """Yield the events of a file, line by line; memory use does not grow with the file.
 
     Raises:
-        TranscriptError: a line that is no event, with ``file:line``; the file cannot be read.
+        TranscriptError: a line is no event (the message has ``file:line``), or the file cannot be
+            read.
     """
     lines = EventLines()
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield _event(lines, line, f"{path}:{number}")
+                    yield _decode_line(lines, line, f"{path}:{number}")
     except OSError as error:
         raise TranscriptError(f"{path}: {error.strerror or error}") from error
 
 
-def _event(lines: EventLines, line: bytes, where: str) -> Envelope:
+def _decode_line(lines: EventLines, line: bytes, where: str) -> Envelope:
     try:
-        return lines.envelope(line)
+        return lines.decode(line)
     except CorruptEnvelope as error:
         raise TranscriptError(f"{where}: {error}") from error

@@ -1,4 +1,4 @@
-"""Publishing recorded conversations: the events that an agent would have published live.
+"""Publishes recorded conversations: the events that an agent would have published live.
 
 Every turn is published with its ordinal and a time that does not change between runs, so that its
 event id and payload are the same each time: a second ingest of a file adds nothing (G2).
@@ -17,14 +17,14 @@ from memorybus.operations.ingest.transcripts import (
     RecordedSession,
     Transcript,
     TranscriptError,
-    read,
+    read_transcript,
 )
 
 PLATFORM = "ingest"
 
 
 class ParsedFile(msgspec.Struct, frozen=True):
-    """A parsed file. Its modification time stands for those that it does not give."""
+    """A parsed file. Its modification time is used where it gives no times."""
 
     path: Path
     transcript: Transcript
@@ -39,28 +39,28 @@ class RefusedInput(msgspec.Struct, frozen=True):
 
 
 class PublishedTurns(msgspec.Struct, frozen=True):
-    """What one file brought."""
+    """The turns of one file that were published or refused."""
 
     turns: int
     refused: tuple[RefusedInput, ...] = ()
 
 
-def load(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
-    """Parse every file; one that cannot be read whole is refused, the others are not."""
+def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; return the parsed ones, and refuse those that cannot be read completely."""
     sources: list[ParsedFile] = []
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(path, read(path), path.stat().st_mtime_ns // 1_000_000)
-            _check_apart(found, sources)
+            found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
+            _check_sessions_apart(found, sources)
             sources.append(found)
         except TranscriptError as error:
             refused.append(RefusedInput(str(path), str(error)))
     return sources, refused
 
 
-def _check_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
-    """Refuse a file whose sessions would mix with those of a different file."""
+def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+    """Refuse a file if one of its sessions has the id of a different session of another file."""
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
         source, other = known.get(conversation.session, (found, conversation))
@@ -71,7 +71,7 @@ def _check_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
             )
 
 
-def publish(
+def publish_file(
     bus: MemoryBus,
     source: ParsedFile,
     *,
@@ -79,32 +79,32 @@ def publish(
     user: str | None,
     on_turn: Callable[[], None],
 ) -> PublishedTurns:
-    """Publish a file's conversations in order, each continuing the one it names.
+    """Publish a file's conversations in order; each continues the session that it names, if any.
 
-    A turn or a session that the bus refuses (too large, an id it cannot take) is reported and the
-    rest goes on.
+    A turn or session that the bus refuses (too large, an invalid id) is reported, and the rest is
+    published.
 
     Args:
-        bus: where to.
+        bus: the bus to publish to.
         source: the parsed file.
-        agent: whose memories; the setting's default if None.
-        user: whose memories; the speaker the file names, else the setting's default, if None.
+        agent: the agent; None for the settings' default.
+        user: the person; None for the speaker that the file names, else the settings' default.
         on_turn: called after each turn, published or refused.
 
     Raises:
-        SpoolFull: the spool's bound is reached; what was published stays published.
+        SpoolFull: the spool has reached its bound; what was published stays published.
     """
     sessions: dict[str, Session] = {}
     turns = 0
     refused: list[RefusedInput] = []
     for conversation in source.transcript.conversations:
         try:
-            session = _session(bus, conversation, sessions, agent, user, source.modified_ms)
+            session = _open_session(bus, conversation, sessions, agent, user, source.modified_ms)
         except EventError as error:
             refused.append(RefusedInput(f"{source.path}: {conversation.session}", str(error)))
             continue
         sessions[conversation.session] = session
-        for refusal in _turns(session, conversation, source):
+        for refusal in _publish_turns(session, conversation, source):
             on_turn()
             if refusal is None:
                 turns += 1
@@ -113,7 +113,7 @@ def publish(
     return PublishedTurns(turns, tuple(refused))
 
 
-def _session(
+def _open_session(
     bus: MemoryBus,
     conversation: RecordedSession,
     sessions: Mapping[str, Session],
@@ -136,7 +136,7 @@ def _session(
     )
 
 
-def _turns(
+def _publish_turns(
     session: Session, conversation: RecordedSession, source: ParsedFile
 ) -> Iterable[RefusedInput | None]:
     for ordinal, turn in enumerate(conversation.turns):
@@ -160,14 +160,14 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an ingest did; its ``--json``.
 
     Attributes:
-        files: files read whole.
-        sessions: sessions in them.
-        turns: turns published, whether the log knew them or not.
-        events: events read in files of events, whether the log knew them or not.
-        skipped: messages without content, left out.
-        new_events: how much the log grew meanwhile; None if Redis did not answer.
+        files: how many files were read completely.
+        sessions: how many sessions they hold.
+        turns: how many turns were published, including those that the log had already.
+        events: how many events were read from files of events, including those that the log had.
+        skipped: how many messages were left out because they have no content.
+        new_events: by how many events the log grew meanwhile; None if Redis did not answer.
         level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
-            and hence nothing was published.
+            and so nothing was published.
         refused: files and turns that were not published, and why.
     """
 

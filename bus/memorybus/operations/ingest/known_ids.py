@@ -1,4 +1,4 @@
-"""Ids of events in a temporary file: so memory stays flat, however many they are."""
+"""Ids of events in a temporary file, so that memory use does not grow with their number."""
 
 import contextlib
 import sqlite3
@@ -8,17 +8,17 @@ from typing import Self
 from memorybus.errors import ArchiveUnavailable
 
 _CACHE_KIB = 65_536
-"""What SQLite keeps of it in memory (G10)."""
+"""KiB of the file that SQLite keeps in memory (G10)."""
 
 
 class KnownIds:
-    """A set of ids, gone when it is closed. Use from one thread.
+    """A set of ids, which is deleted when it is closed. Use from one thread.
 
     Every method raises `ArchiveUnavailable` if the disk is full.
     """
 
     def __init__(self) -> None:
-        """Make an empty one in a file that SQLite deletes by itself."""
+        """Make an empty set in a file that SQLite deletes by itself."""
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(
             f"pragma journal_mode = off; pragma synchronous = off; "

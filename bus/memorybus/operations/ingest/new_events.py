@@ -1,7 +1,8 @@
-"""Events that have their ids already, published into a log that may have some of them.
+"""Publishes events that have ids already into a log that may hold some of them.
 
-What this log ever had is passed over, by event id, also what was forgotten or kept no longer. The
-ids are in a temporary file: memory does not grow with either history.
+Events that this log ever had are skipped by their ids, including forgotten ones and those past
+their retention. The known ids are in a temporary file, so that memory use does not grow with either
+history.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,30 +18,30 @@ from memorybus.errors import EventError
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.log.stream import START, EventLog
 from memorybus.operations.ingest.known_ids import KnownIds
-from memorybus.operations.ingest.paced import Paced
+from memorybus.operations.ingest.paced import PacedPublisher
 from memorybus.redis.connect import connect_redis
 
-FLUSH = 60.0
-"""Seconds an import waits for Redis to have everything."""
+FLUSH_TIMEOUT = 60.0
+"""Seconds that an import waits until Redis has everything."""
 
 NAMED = 1_000
-"""Refused events that are named each; later ones are only counted (G10)."""
+"""How many refused events are named; further ones are only counted (G10)."""
 
 _PAGE = 500
 
 
-class Imported(msgspec.Struct, kw_only=True):
+class ImportResult(msgspec.Struct, kw_only=True):
     """What an import did, or would do.
 
     Attributes:
-        events: in what was read.
-        new: of these, not in this log yet.
-        published: of these, sent.
+        events: how many events were read.
+        new: how many of these the log does not have.
+        published: how many of the new ones were published.
         refused: ids of events that this release cannot publish unchanged, and why: the first
             `NAMED` of them.
-        refused_events: how many there are.
-        executed: whether anything was to be done.
-        logged: whether Redis has all that was sent.
+        refused_events: how many such events there are.
+        executed: whether the import was carried out, not only planned.
+        logged: whether Redis has everything that was published.
     """
 
     executed: bool
@@ -54,39 +55,41 @@ class Imported(msgspec.Struct, kw_only=True):
 
 def publish_new(
     settings: Settings, envelopes: Iterable[Envelope], step: Callable[[], None], *, execute: bool
-) -> Imported:
+) -> ImportResult:
     """Publish the events that this log never had, in their order, under their own ids and times.
 
     Args:
         settings: which log.
-        envelopes: the events; read once, as they are needed.
+        envelopes: the events; read once, one at a time.
         step: called before each event.
         execute: whether to publish; otherwise they are only counted.
 
     Raises:
-        LogUnavailable: Redis is away, so nobody knows what is new.
-        ArchiveUnavailable: this log's own archive cannot be asked for what it has.
-        LogStalled: the log takes nothing; the rest is published by the next run.
+        LogUnavailable: Redis is away, so that it is unknown what is new.
+        ArchiveUnavailable: this log's own archive cannot say which events it has.
+        LogStalled: the log accepts nothing; the next run publishes the rest.
     """
-    done = Imported(executed=execute)
+    done = ImportResult(executed=execute)
     with KnownIds() as known:
-        _note_known(settings, known)
+        _note_known_ids(settings, known)
         with MemoryBus.connect(settings) as bus:
-            paced = Paced(bus, SYSTEM, lambda unsent: None)
+            paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
             for envelope in envelopes:
                 step()
                 done.events += 1
                 if known.is_new(envelope.id):
                     done.new += 1
-                    _take(done, envelope, partial(_publish, bus, paced, envelope))
-            done.logged = bus.flush("logged", FLUSH) if execute else True
+                    _publish_or_refuse(
+                        done, envelope, partial(_publish_unchanged, bus, paced, envelope)
+                    )
+            done.logged = bus.flush("logged", FLUSH_TIMEOUT) if execute else True
     return done
 
 
-def _note_known(settings: Settings, known: KnownIds) -> None:
-    """Note the ids of all that the log has or had.
+def _note_known_ids(settings: Settings, known: KnownIds) -> None:
+    """Note the ids of all events that the log has or had.
 
-    The log is read before the archive: what is trimmed meanwhile is sealed by then.
+    The log is read before the archive: an event that is trimmed meanwhile is sealed by then.
     """
     redis = connect_redis(settings)
     log = EventLog(redis, settings)
@@ -106,8 +109,8 @@ def _note_known(settings: Settings, known: KnownIds) -> None:
     redis.close()
 
 
-def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> None:
-    """Publish an event that is new here, or note why it is refused."""
+def _publish_or_refuse(done: ImportResult, envelope: Envelope, publish: Callable[[], None]) -> None:
+    """Publish an event that the log does not have, or note why it is refused."""
     why = ""
     if isinstance(envelope.event, UnknownEvent):
         known = envelope.event.wire_version
@@ -124,9 +127,9 @@ def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> No
             done.refused[envelope.id] = why
 
 
-def _publish(bus: MemoryBus, paced: Paced, envelope: Envelope) -> None:
+def _publish_unchanged(bus: MemoryBus, paced: PacedPublisher, envelope: Envelope) -> None:
     """Publish an event under its own id and time."""
-    paced.accepted(
+    paced.publish(
         lambda: bus.publish(
             envelope.event,
             key=envelope.key,

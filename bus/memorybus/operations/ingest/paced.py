@@ -1,4 +1,4 @@
-"""Publishing many events, no faster than the log takes them."""
+"""Publishes many events, no faster than the log takes them."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,51 +8,52 @@ from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable, SpoolFull
 
 MOST_UNSENT = 500
-"""Events that wait in the spool at most: it is the agents' buffer, not ours (G10)."""
+"""How many events of an import may wait in the spool, which is the agents' buffer (G10)."""
 
 _LOOK_EVERY = 50
 _STEP = 0.5
 _PATIENCE = 120
-"""Steps without any event sent, after which an import gives up. Its next run goes on there."""
+"""After so many steps in which no event was sent an import gives up; its next run continues."""
 
 
 class LogStalled(LogUnavailable):
-    """The log took nothing for a minute; the rest is published by the next run."""
+    """The log took nothing for a minute; the next run publishes the rest."""
 
 
 class OnWait(Protocol):
-    """Called while an import waits for the log, with the number of unsent events."""
+    """Is called while an import waits for the log."""
 
     def __call__(self, unsent: int) -> None:
         """Take the number of unsent events."""
 
 
-class Paced:
-    """Publishes through a bus and waits whenever too much is unsent.
+class PacedPublisher:
+    """Publishes through a bus, and waits whenever too many events are unsent.
 
     Args:
-        bus: where to.
+        bus: the bus to publish to.
         clock: time.
-        on_wait: called while the log is waited for.
+        on_wait: called while we wait for the log.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
-        """Remember the bus."""
+        """Publish nothing yet."""
         self._bus = bus
         self._clock = clock
         self._on_wait = on_wait
-        self._given = 0
+        self._published = 0
 
-    def accepted(self, publish: Callable[[], object]) -> None:
-        """Publish as soon as the spool has room; it keeps sent rows for some seconds.
+    def publish(self, publish: Callable[[], object]) -> None:
+        """Call `publish` as soon as the spool has room; sent rows stay there for some seconds.
 
         Raises:
             EventError: the event is refused.
-            SpoolFull, LogStalled: the spool, or the log, took nothing for a minute.
+            SpoolFull: the spool took nothing for a minute.
+            LogStalled: the log took nothing for a minute.
         """
-        if self._given % _LOOK_EVERY == 0:
+        if self._published % _LOOK_EVERY == 0:
             self._drain(MOST_UNSENT)
-        self._given += 1
+        self._published += 1
         for _ in range(_PATIENCE):
             try:
                 publish()
@@ -67,7 +68,7 @@ class Paced:
         """Wait until the log has everything.
 
         Raises:
-            LogStalled: it took nothing for a minute; what is published stays spooled.
+            LogStalled: the log took nothing for a minute; what is published stays spooled.
         """
         self._drain(1)
 

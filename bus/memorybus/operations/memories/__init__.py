@@ -1,4 +1,4 @@
-"""What is remembered of whom: looked through, put right and taken back.
+"""Memories as people handle them: browsed, corrected and deleted.
 
-Nothing here changes a provider by hand: what is put right or taken back is an event like any other.
+Nothing here changes a provider directly: a correction or deletion is an event like any other.
 """

@@ -1,18 +1,18 @@
-"""One memory put right or taken back, by events like any other: so a rebuild keeps it.
+"""Corrects or deletes one memory by publishing an event, so that a rebuild repeats it.
 
-What event is published follows from the one that brought the memory:
+Which event is published depends on the event that brought the memory:
 
 ================  ============================  ==================================================
-brought by        taken back                    put right
+brought by        deleted by                    corrected by
 ================  ============================  ==================================================
 a memory write    `MemoryWritten` remove        `MemoryWritten` replace
 anything else     a rewind that names the       `ToolCalled` ``memory_correct`` at each provider
-                  event: all that it brought    that has the tool: what is right comes first from
-                  goes, at every provider       then on, and what was wrong says until when
+                  event: every provider drops   that has the tool: the right text then ranks first,
+                  all that the event brought    and the wrong one says until when it held
 ================  ============================  ==================================================
 
-The new event has the order key, the scope and the session of the old one, behind which it is
-applied therefore everywhere, also in a replay (G3).
+The new event has the order key, the scope and the session of the old one. So every provider applies
+it after the old one, in a replay too (G3).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +42,7 @@ from memorybus.history.history import History
 from memorybus.ids import text_digest
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations import journal
-from memorybus.operations.memories.browsing import KeptMemory, memories
+from memorybus.operations.memories.browsing import KeptMemory, list_memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
@@ -56,45 +56,45 @@ from memorybus.text.cleaning import clean_text
 Action = Literal["correct", "delete"]
 
 TOOL: Final = "memory_correct"
-"""The tool that puts right what was said, as the providers of facts have it."""
+"""The tool that corrects a fact, as the providers of facts call it."""
 
 _LONGEST = 10_000
-"""Characters of what is right, at most."""
+"""How many characters a corrected text may have."""
 
 _LONGEST_OLD = 2_000
-"""Characters by which a memory without a name can be told to that tool."""
+"""How many characters a memory without a name may have that is named to the tool by its text."""
 
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
-"""Kinds of memories that are entries of the agent's stores, as providers call them."""
+"""The memory store of each kind of memory that is an entry of one, as providers name kinds."""
 
 _FORMER = "former "
-"""How the kind of an entry begins that does not hold any more."""
+"""How the kind of an entry begins that no longer holds."""
 
 _PAGE = 2_000
-"""Memories that are asked for at once."""
+"""How many memories are requested at once."""
 
 _NOW_MS = 5_000
-"""Most events enter the log within so many milliseconds: there they are looked for first."""
+"""Most events enter the log within so many milliseconds, so they are first searched there."""
 
 _SKEW_MS = 1_000
-"""How far a producer's clock may be ahead there."""
+"""How far a producer's clock may be ahead in that search, milliseconds."""
 
 _LOOK = 0.1
-"""Seconds between two looks at the lanes."""
+"""Seconds between two reads of the lanes."""
 
 
 class CannotAmend(ConfigError):
-    """A memory that no event puts right or takes back; the message says why, and what to do."""
+    """A memory that no event can correct or delete; the message says why, and what to do."""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class DraftEvent(msgspec.Struct, frozen=True):
     """An event that is to be published.
 
     Attributes:
-        event: what it says.
+        event: the event.
         key: its order key.
-        scope: whose it is.
-        session: where.
+        scope: its scope.
+        session: its session.
     """
 
     event: AnyEvent
@@ -107,26 +107,26 @@ class Amendment(msgspec.Struct, frozen=True):
     """What would be done to a memory.
 
     Attributes:
-        action: put right, or taken back.
-        memory: which one.
-        content: what is right; "" if it is taken back.
-        brought: the event that brought it; None if nobody knows.
+        action: whether it is corrected or deleted.
+        memory: the memory.
+        content: the right text; "" if it is deleted.
+        brought: the event that brought it; None if it is unknown.
         drafts: the events that would be published.
-        effects: what each provider makes of them, in words.
-        stays: what they do not reach.
+        effects: what each provider does with them, in words.
+        stays: what they do not reach, in words.
     """
 
     action: Action
     memory: KeptMemory
     content: str
     brought: Envelope | None
-    drafts: tuple[Draft, ...]
+    drafts: tuple[DraftEvent, ...]
     effects: dict[str, str]
     stays: tuple[str, ...]
 
 
-class Amended(msgspec.Struct, frozen=True):
-    """What was done.
+class AmendmentResult(msgspec.Struct, frozen=True):
+    """What was done to a memory.
 
     Attributes:
         events: ids of the events that were published.
@@ -143,29 +143,29 @@ class Amended(msgspec.Struct, frozen=True):
 
 
 def is_amendable(memory: KeptMemory) -> bool:
-    """Say whether an event may put a memory right or take it back, as far as it shows; pure."""
+    """Say whether an event could correct or delete a memory, as far as the memory shows; pure."""
     return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
 
 
-def found(
+def find_memory(
     settings: Settings, provider: str, whose: RecallRequest, event: str, mark: str
 ) -> KeptMemory:
-    """Return the memory that a provider keeps of somebody, by its event and its very text.
+    """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
         settings: which bus.
-        provider: whose memory.
-        whose: of whom.
-        event: the event that brought it; "" if nobody knows.
+        provider: the provider.
+        whose: the owner of the memory.
+        event: the event that brought it; "" if it is unknown.
         mark: the digest of its text (`ids.text_digest`).
 
     Raises:
-        MissingEvent: there is none such any more.
-        ConfigError, InspectionFailed, LogError: see `browsing.memories`.
+        MissingEvent: the provider no longer keeps such a memory.
+        ConfigError, InspectionFailed, LogError: see `browsing.list_memories`.
     """
     skip, more = 0, True
     while more:
-        page = memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        page = list_memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
         for one in page.memories:
             if one.event == event and text_digest(one.text) == mark:
                 return one
@@ -173,21 +173,22 @@ def found(
     raise MissingEvent(f"{provider} does not keep that memory any more; look again")
 
 
-def brought_memory(
+def find_memory_of_event(
     settings: Settings, provider: str, action: Action, event: str, text: str = ""
 ) -> KeptMemory:
-    """Return the memory that an event brought to a provider; of several the one with a text.
+    """Return the memory that an event brought to a provider; of several, the one with a text.
 
-    To take back what was said, any of them will do: all that the event brought goes with it.
+    For a deletion any of them will do, unless the event is a memory write: all that the event
+    brought is deleted with it.
 
     Raises:
         CannotAmend: it brought none there, or several, and the text does not say which.
-        MissingEvent, ConfigError, InspectionFailed, LogError: see `found`.
+        MissingEvent, ConfigError, InspectionFailed, LogError: see `find_memory`.
     """
-    brought = brought_by(settings, event)
+    brought = find_event(settings, event)
     scope = brought.scope
     whose = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = memories(settings, provider, whose, holding=event, most=_PAGE)
+    page = list_memories(settings, provider, whose, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
@@ -199,37 +200,37 @@ def brought_memory(
     )
 
 
-def brought_by(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
+def find_event(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
     """Return an event by its id.
 
     Args:
         settings: which bus.
         event: its id.
-        memory: what it brought: most such events are found at once near the time of that.
+        memory: a memory that it brought: near the time of this most events are found at once.
 
     Raises:
-        MissingEvent: history has none such.
+        MissingEvent: the history has no such event.
         LogError: Redis is away.
     """
-    with closing(journal.checked_history(settings)) as history:
-        near = None if memory is None else _near(history, event, memory)
+    with closing(journal.open_history(settings)) as history:
+        near = None if memory is None else _search_nearby(history, event, memory)
         return (near or journal.event_by_id(history, event)).envelope
 
 
-def near_event(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
-    """Return the event that brought a memory, if it is found at once near the time of that.
+def find_event_nearby(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
+    """Return the event that brought a memory, if it is found near the time of the memory.
 
     Raises:
         LogError: Redis is away.
     """
-    with closing(journal.checked_history(settings)) as history:
-        return _near(history, memory.event, memory)
+    with closing(journal.open_history(settings)) as history:
+        return _search_nearby(history, memory.event, memory)
 
 
-def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
+def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
     """Return an event that entered the log within seconds of its time, in its likely partition.
 
-    None if it did not: it was recorded elsewhere before, or its session came from another one.
+    None if it did not: it was recorded elsewhere before, or its session continues another one.
     """
     scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
     session = SessionRef(memory.session, memory.session)
@@ -249,82 +250,85 @@ def _near(history: History, event: str, memory: KeptMemory) -> LoggedEvent | Non
 # -- what would be done ------------------------------------------------------------------------
 
 
-def planned(settings: Settings, action: Action, memory: KeptMemory, content: str = "") -> Amendment:
+def plan_amendment(
+    settings: Settings, action: Action, memory: KeptMemory, content: str = ""
+) -> Amendment:
     """Return what would be done to a memory; nothing is changed.
 
     Args:
         settings: which bus.
-        action: whether it is put right or taken back.
-        memory: which one.
-        content: what is right.
+        action: whether it is corrected or deleted.
+        memory: the memory.
+        content: the right text, for a correction.
 
     Raises:
         CannotAmend: no event can do that.
-        MissingEvent: its event is in the history no more.
+        MissingEvent: its event is no longer in the history.
         LogError: Redis is away.
     """
-    brought = brought_by(settings, memory.event, memory) if memory.event else None
+    brought = find_event(settings, memory.event, memory) if memory.event else None
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     with Stores(settings) as stores:
         known, tools = stores.roster.providers(), stores.roster.tools()
-    correcting = [name for name, one in tools.items() if has_tool(one)]
-    drafts = drafted(action, memory, content, brought, own, correcting)
+    correcting = [name for name, one in tools.items() if has_correction_tool(one)]
+    drafts = draft_events(action, memory, content, brought, own, correcting)
     is_entry = isinstance(drafts[0].event, MemoryWritten)
     effects = {
-        name: _effect(action, name, one, correcting, is_entry) for name, one in known.items()
+        name: _describe_effect(action, name, one, correcting, is_entry)
+        for name, one in known.items()
     }
-    return Amendment(action, memory, content, brought, drafts, effects, _stays(is_entry))
+    return Amendment(action, memory, content, brought, drafts, effects, _describe_remains(is_entry))
 
 
-def has_tool(declared: DeclaredTools) -> bool:
-    """Say whether a provider declares the tool that puts memories right; pure."""
+def has_correction_tool(declared: DeclaredTools) -> bool:
+    """Say whether a provider declares the tool that corrects memories; pure."""
     named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
     return TOOL in named and TOOL not in declared.reading
 
 
-def drafted(
+def draft_events(
     action: Action,
     memory: KeptMemory,
     content: str,
     brought: Envelope | None,
     own: Scope,
     correcting: Sequence[str],
-) -> tuple[Draft, ...]:
-    """Return the events that put a memory right, or take it back; pure.
+) -> tuple[DraftEvent, ...]:
+    """Return the events that correct a memory, or delete it; pure.
 
     Args:
         action: which of the two.
         memory: the memory.
-        content: what is right.
+        content: the right text, for a correction.
         brought: the event that brought it, if it is known.
-        own: whom the settings name: for an entry written by hand, of which less is known.
+        own: the settings' scope, for an entry written by hand that tells no owner.
         correcting: the providers that have the tool `TOOL`.
 
     Raises:
         CannotAmend: no event can do that.
     """
-    _check(action, memory, content)
+    _check_amendable(action, memory, content)
     right = clean_text(content).strip()
-    store = _store_of(memory, brought)
+    store = _store_of_entry(memory, brought)
     if store is not None:
-        return (_write(action, memory, right, store, brought, own),)
+        return (_draft_write(action, memory, right, store, brought, own),)
     if brought is None:
         raise CannotAmend(
             "its provider does not know which event brought it, so that no event can change it; "
             "`memorybus forget` erases all of a person"
         )
     if action == "delete":
-        return (_taken_back(brought),)
+        return (_draft_retraction(brought),)
     if not correcting:
         raise CannotAmend(
             f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
             "tell what is right"
         )
-    events = (_corrected(name, memory, right) for name in correcting)
-    return tuple(Draft(one, brought.key, brought.scope, brought.session) for one in events)
+    events = (_correction_call(name, memory, right) for name in correcting)
+    return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
 
 
-def _check(action: Action, memory: KeptMemory, content: str) -> None:
+def _check_amendable(action: Action, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
         raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
     if memory.kind.startswith(_FORMER):
@@ -334,55 +338,55 @@ def _check(action: Action, memory: KeptMemory, content: str) -> None:
         )
 
 
-def _store_of(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
-    """Return whose entry a memory is; None if it is none."""
+def _store_of_entry(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
+    """Return the store of which a memory is an entry; None if it is no entry of a store."""
     if brought is None:
         return _STORES.get(memory.kind)
     return brought.event.store if isinstance(brought.event, MemoryWritten) else None
 
 
-def _write(
+def _draft_write(
     action: Action,
     memory: KeptMemory,
     right: str,
     store: StoreName,
     brought: Envelope | None,
     own: Scope,
-) -> Draft:
+) -> DraftEvent:
     provenance = {ORIGIN: "operator"}
     change: WriteAction = "remove" if action == "delete" else "replace"
     event = memory_write(change, store, right, memory.text, provenance)
     if brought is not None:
-        return Draft(event, store_key(store, brought.scope), brought.scope, brought.session)
+        return DraftEvent(event, store_key(store, brought.scope), brought.scope, brought.session)
     scope = Scope(
         agent=memory.agent or own.agent,
         user=memory.user or own.user,
         workspace=memory.workspace,
     )
     session = SessionRef(memory.session or "operators", memory.session or "operators")
-    return Draft(event, store_key(store, scope), scope, session)
+    return DraftEvent(event, store_key(store, scope), scope, session)
 
 
-def _taken_back(brought: Envelope) -> Draft:
+def _draft_retraction(brought: Envelope) -> DraftEvent:
     session = brought.session
     event = SessionSwitched(
         new_id=session.id, reason="rewind", rewound=True, retracted=(brought.id,)
     )
-    return Draft(event, brought.key, brought.scope, session)
+    return DraftEvent(event, brought.key, brought.scope, session)
 
 
-def _corrected(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
-    """Return the call that puts a memory right at one provider, by its name if it has one."""
+def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
+    """Return the call that corrects a memory at one provider, naming it by its name or text."""
     if not memory.name and len(memory.text) > _LONGEST_OLD:
         raise CannotAmend("it is too long to be put right by its text: take it back")
     old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
     return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})
 
 
-def _effect(
+def _describe_effect(
     action: Action, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
 ) -> str:
-    """Return in words what a provider makes of it."""
+    """Return, in words, what a provider does with the events."""
     if is_entry:
         return "is told to remove the entry" if action == "delete" else "is told to replace it"
     if action == "correct":
@@ -390,8 +394,8 @@ def _effect(
     return "forgets all that the event brought" if info.retracts else "is told, and may keep it"
 
 
-def _stays(is_entry: bool) -> tuple[str, ...]:
-    """Return what the events do not reach, in words."""
+def _describe_remains(is_entry: bool) -> tuple[str, ...]:
+    """Return, in words, what the events do not reach."""
     if is_entry:
         return (
             "an agent's own memory file, if it has one, where it may read it and write it again",
@@ -404,17 +408,17 @@ def _stays(is_entry: bool) -> tuple[str, ...]:
 # -- doing it ----------------------------------------------------------------------------------
 
 
-def carried_out(
+def carry_out(
     settings: Settings, plan: Amendment, *, wait: float = 5.0, clock: Clock = SYSTEM
-) -> Amended:
+) -> AmendmentResult:
     """Publish the events of a plan, and wait until providers have applied them.
 
-    What is warm for the memory's person is asked anew afterwards.
+    Warm results for the memory's person are removed, so that providers are asked again.
 
     Args:
         settings: which bus.
         plan: what to do.
-        wait: seconds for which lanes are waited for.
+        wait: seconds to wait for the lanes.
         clock: time.
 
     Raises:
@@ -429,19 +433,19 @@ def carried_out(
             for one in plan.drafts
         ]
         logged = bus.flush("logged", max(wait, 1.0))
-    behind = _awaited(settings, wait, clock) if logged else {}
+    behind = _await_lanes(settings, wait, clock) if logged else {}
     sessions = {(one.scope, one.session) for one in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
-    return Amended(tuple(ids), logged, behind)
+    return AmendmentResult(tuple(ids), logged, behind)
 
 
-def _awaited(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
-    """Wait for the lanes; return which instances are not there yet, with what they lack."""
+def _await_lanes(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
+    """Wait for the lanes; return the instances that lag, with how many events they lack."""
     until = clock.monotonic() + wait
     with Stores(settings) as stores:
         heads = {head.partition: head.n for head in stores.history.log.heads()}
         served = stores.roster.served_providers()
-        while behind := stores.behind(served, heads):
+        while behind := stores.count_behind(served, heads):
             if clock.monotonic() >= until:
                 break
             clock.sleep(_LOOK)

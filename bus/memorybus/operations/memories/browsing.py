@@ -1,7 +1,7 @@
-"""Looks through what providers keep: of whom, and what, page by page.
+"""Lists the people of whom providers keep memories, and these memories, page by page.
 
-The providers themselves are asked, where their state is (`jobs.inspect`): nobody else knows what
-they keep, and no second index of people is kept anywhere.
+The providers themselves are asked, where their state is (`jobs.inspect`), because only they know
+what they keep: there is no second index of people.
 """
 
 import heapq
@@ -18,20 +18,20 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 PAGE = 50
-"""People, and memories, of a page."""
+"""How many people, or memories, a page holds."""
 
-Owner = tuple[str, str, str]
+OwnerNames = tuple[str, str, str]
 """Agent, person and workspace."""
 
 
-class Keeper(msgspec.Struct, frozen=True):
-    """A provider that keeps memories.
+class BrowsableProvider(msgspec.Struct, frozen=True):
+    """A provider whose memories can perhaps be browsed.
 
     Attributes:
         provider: its name.
-        instance: the instance that serves it.
-        exports: whether it can say what it keeps of somebody.
-        served: whether a live worker can be asked.
+        instance: its live instance.
+        exports: whether it can list what it keeps of somebody.
+        served: whether a live worker can answer for it.
     """
 
     provider: str
@@ -41,13 +41,13 @@ class Keeper(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Somebody of whom something is kept.
+    """An owner of memories.
 
     Attributes:
         agent: the agent.
         user: the person.
         workspace: the project; "" for none.
-        memories: how many each provider keeps; None if it does not count them.
+        memories: how many memories each provider keeps of them; None if it does not count.
     """
 
     agent: str
@@ -56,7 +56,7 @@ class Person(msgspec.Struct, frozen=True):
     memories: dict[str, int | None]
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> OwnerNames:
         """The three names."""
         return self.agent, self.user, self.workspace
 
@@ -65,9 +65,9 @@ class People(msgspec.Struct, frozen=True):
     """A page of people.
 
     Attributes:
-        people: by agent, person and workspace.
-        more: whether there are others behind them.
-        silent: the providers that cannot say, with the reason.
+        people: in the order of agent, person and workspace.
+        more: whether there are others after them.
+        silent: the providers that cannot list people, each with the reason.
     """
 
     people: tuple[Person, ...]
@@ -80,14 +80,14 @@ class KeptMemory(msgspec.Struct, frozen=True):
 
     Attributes:
         text: verbatim: hostile data.
-        agent, user, workspace: whose.
-        kind: what it is, in its provider's word.
-        session: where it comes from.
-        at: when, milliseconds; 0 if unknown.
+        agent, user, workspace: its owner.
+        kind: what it is, as its provider names it.
+        session: the session it comes from.
+        at: its time, milliseconds; 0 if unknown.
         speaker: who said it.
         event: id of the event that brought it; "" if its provider does not know.
-        until: when something newer took its place, milliseconds; 0 if it holds.
-        name: what its provider's tools call it; "" if they have no name for it.
+        until: when something newer replaced it, milliseconds; 0 if it still holds.
+        name: its name for the provider's tools; "" if it has none.
     """
 
     text: str
@@ -107,10 +107,10 @@ class Memories(msgspec.Struct, frozen=True):
     """A page of what one provider keeps of somebody.
 
     Attributes:
-        provider: whose.
-        memories: in the provider's order.
-        skipped: how many stand before them.
-        more: whether there are others behind them.
+        provider: the provider.
+        memories: the memories in the provider's order.
+        skipped: how many memories come before them.
+        more: whether there are others after them.
     """
 
     provider: str
@@ -119,34 +119,34 @@ class Memories(msgspec.Struct, frozen=True):
     more: bool
 
 
-def keepers(settings: Settings) -> list[Keeper]:
-    """Return the providers that agents know, in the order of recall.
+def list_providers(settings: Settings) -> list[BrowsableProvider]:
+    """Return the registered providers, in the order of recall.
 
     Raises:
         LogError: Redis is away, or the log is another one.
     """
     with Stores(settings) as stores:
-        stores.check()
+        stores.check_partitions()
         live = stores.instances.live()
         served = stores.roster.job_providers()
         return [
-            Keeper(name, live_name(name, live), info.exports, name in served)
+            BrowsableProvider(name, live_name(name, live), info.exports, name in served)
             for name, info in stores.roster.providers().items()
         ]
 
 
-def first_keeper(settings: Settings) -> str:
-    """Return the first provider that can be asked what it keeps.
+def first_browsable(settings: Settings) -> str:
+    """Return the first provider that can list what it keeps.
 
     Raises:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    return first_of(keepers(settings))
+    return choose_browsable(list_providers(settings))
 
 
-def first_of(known: Iterable[Keeper]) -> str:
-    """Return the first of some providers that can be asked what it keeps; pure.
+def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
+    """Return the first of these providers that can list what it keeps; pure.
 
     Raises:
         NoWorker: no worker serves one.
@@ -159,21 +159,21 @@ def first_of(known: Iterable[Keeper]) -> str:
     )
 
 
-def people(
+def list_people(
     settings: Settings,
-    after: Owner | None = None,
+    after: OwnerNames | None = None,
     *,
     holding: str = "",
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> People:
-    """Return of whom something is kept, as those providers say that can tell.
+    """Return the people of whom providers keep something, as far as providers can tell.
 
     Args:
         settings: which bus.
-        after: only who stands behind this one.
-        holding: only whose names hold this text, in any case.
-        most: at most so many.
+        after: only people after this one.
+        holding: only people whose names contain this text, in any case.
+        most: how many at most.
         clock: time.
 
     Raises:
@@ -187,7 +187,7 @@ def people(
         if after
         else None
     )
-    for keeper in keepers(settings):
+    for keeper in list_providers(settings):
         try:
             inspector = InstanceInspector(settings, clock)
             page = inspector.owners(
@@ -200,19 +200,19 @@ def people(
             silent[keeper.provider] = "it cannot say of whom it keeps something"
             continue
         more = more or page.more
-        found[keeper.provider] = [_person(keeper.provider, one) for one in page.owners]
-    merged = joined(found)
+        found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
+    merged = merge_people(found)
     return People(tuple(merged[:most]), more or len(merged) > most, silent)
 
 
-def _person(provider: str, owner: Mapping[str, object]) -> Person:
+def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
     given = {name: str(owner.get(name, "")) for name in ("agent", "user", "workspace")}
     count = owner.get("memories")
     return Person(**given, memories={provider: count if isinstance(count, int) else None})
 
 
-def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
-    """Return the people of several providers in one order, each once; pure."""
+def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
+    """Merge the sorted people of several providers, each person once; pure."""
     people: list[Person] = []
     for one in heapq.merge(*found.values(), key=lambda person: person.owner):
         if people and people[-1].owner == one.owner:
@@ -223,7 +223,7 @@ def joined(found: Mapping[str, Iterable[Person]]) -> list[Person]:
     return people
 
 
-def memories(
+def list_memories(
     settings: Settings,
     provider: str,
     whose: RecallRequest,
@@ -237,19 +237,20 @@ def memories(
 
     Args:
         settings: which bus.
-        provider: its name; the instance that serves it is asked.
-        whose: of whom; only its agent, user and workspace are looked at, None for everyone's.
-        skip: so many that were seen before.
-        holding: only what holds this text, in any case, or came by the event of this id.
-        most: at most so many.
+        provider: the provider's name; its live instance is asked.
+        whose: the owner; only agent, user and workspace are used, and None stands for everyone's.
+        skip: how many memories to skip.
+        holding: only memories that contain this text, in any case, or come from the event of
+            this id.
+        most: how many at most.
         clock: time.
 
     Raises:
-        ConfigError: there is no such provider, or it cannot say what it keeps.
+        ConfigError: there is no such provider, or it cannot list what it keeps.
         InspectionFailed: it cannot be asked.
         LogError: Redis is away.
     """
-    known = {keeper.provider: keeper for keeper in keepers(settings)}
+    known = {keeper.provider: keeper for keeper in list_providers(settings)}
     if provider not in known:
         names = ", ".join(known) or "none: start a worker (memorybus up)"
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")

@@ -1,4 +1,4 @@
-"""The life of provider instances: added, paused, resumed, moved and removed.
+"""Provider instances: set up, added, tried, steered, paused, resumed, moved and removed.
 
-It changes the configuration file and what Redis holds of an instance. Only commands call it.
+It changes the settings file, and what Redis holds of an instance. Commands and the page use it.
 """

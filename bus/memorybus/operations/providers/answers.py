@@ -1,4 +1,4 @@
-"""What a person or a script answers for an option, as a value of its schema. Pure."""
+"""Turns what a person or a script answers for an option into a value of its schema. Pure."""
 
 import re
 import tomllib
@@ -16,29 +16,29 @@ _ENDS = re.compile(r"_(env|var|variable)$")
 _UNSAFE = re.compile(r"[^A-Z0-9]+")
 
 
-def value_of(field: OptionField, text: str) -> Any:
-    """Return the value that a text stands for.
+def parse_answer(field: OptionField, text: str) -> Any:
+    """Return the value of an answer.
 
     A choice may be given by its number in the list, from 1.
 
     Raises:
-        ConfigError: it is none; the message says what is wanted, and repeats no secret.
+        ConfigError: the answer is not valid; the message says what is, and repeats no secret.
     """
     if field.secret:
-        return _variable(field, text)
+        return _parse_variable(field, text)
     if field.choices:
-        return _choice(field, text)
+        return _parse_choice(field, text)
     match field.kind_of_value:
         case "flag":
-            return _flag(field, text)
+            return _parse_flag(field, text)
         case "number":
-            return _number(field, text)
+            return _parse_number(field, text)
         case "list":
-            return _list(text)
+            return _parse_list(text)
     return text
 
 
-def _variable(field: OptionField, text: str) -> str:
+def _parse_variable(field: OptionField, text: str) -> str:
     name = text.removeprefix("$")
     if not is_variable(name):
         raise ConfigError(
@@ -48,7 +48,7 @@ def _variable(field: OptionField, text: str) -> str:
     return name
 
 
-def _choice(field: OptionField, text: str) -> Any:
+def _parse_choice(field: OptionField, text: str) -> Any:
     by_text = {str(choice): choice for choice in field.choices}
     by_number = {str(n): choice for n, choice in enumerate(field.choices, 1)}
     if text not in by_number | by_text:
@@ -56,13 +56,13 @@ def _choice(field: OptionField, text: str) -> Any:
     return (by_number | by_text)[text]
 
 
-def _flag(field: OptionField, text: str) -> bool:
+def _parse_flag(field: OptionField, text: str) -> bool:
     if text.lower() not in _FLAGS:
         raise ConfigError(f"{field.key} must be yes or no")
     return _FLAGS[text.lower()]
 
 
-def _number(field: OptionField, text: str) -> int | float:
+def _parse_number(field: OptionField, text: str) -> int | float:
     try:
         found = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -72,7 +72,7 @@ def _number(field: OptionField, text: str) -> int | float:
     return found
 
 
-def _list(text: str) -> list[Any]:
+def _parse_list(text: str) -> list[Any]:
     if text.startswith("["):
         try:
             return list(tomllib.loads(f"value = {text}")["value"])
@@ -81,7 +81,7 @@ def _list(text: str) -> list[Any]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def variable_for(instance: str, field: OptionField) -> str:
-    """Return the environment variable that a secret of an instance is kept under by default."""
+def default_variable(instance: str, field: OptionField) -> str:
+    """Return the default name of the environment variable for a secret of an instance."""
     words = _UNSAFE.sub("_", f"{instance}_{_ENDS.sub('', field.key)}".upper()).strip("_")
     return words if is_variable(words) else f"MB_{words}"

@@ -1,4 +1,4 @@
-"""``memorybus.toml`` edited as a person would: comments and order stay, and it is written whole."""
+"""Edits ``memorybus.toml`` as a person would: comments and order stay; a write is atomic."""
 
 import difflib
 import os
@@ -17,13 +17,13 @@ from memorybus.config.settings import FILE_NAME, Settings, config_path, load
 from memorybus.errors import ConfigError
 
 
-class Edit(msgspec.Struct, frozen=True):
-    """A change that could be written now.
+class FileEdit(msgspec.Struct, frozen=True):
+    """A change of a file that is not written yet.
 
     Attributes:
         path: the file.
-        before: its text; "" if there is none.
-        after: its text then.
+        before: its text now; "" if the file does not exist.
+        after: its text with the change.
     """
 
     path: str
@@ -44,15 +44,15 @@ class Edit(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
-def adding(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> Edit:
-    """Return the edit that adds an instance, last in the order of recall.
+def edit_to_add(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> FileEdit:
+    """Return the edit that adds an instance, as the last in the order of recall.
 
     Raises:
-        ConfigError: the file cannot be read, or there is an instance of that name.
+        ConfigError: the file cannot be read, or the name is in use.
     """
     if name in settings.providers:
         raise ConfigError(f"{name!r} is a provider instance already; see: memorybus provider ls")
-    path, before, document = _opened()
+    path, before, document = _read_document()
     tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
     if name in tables:
         raise ConfigError(
@@ -68,14 +68,16 @@ def adding(settings: Settings, name: str, kind: str, options: Mapping[str, Any])
         tables[name] = table
     elif not tables:
         document.remove("provider")
-    _name_providers(document, [*settings.providers, name])
-    return Edit(str(path), before, tomlkit.dumps(document))
+    _write_provider_list(document, [*settings.providers, name])
+    return FileEdit(str(path), before, tomlkit.dumps(document))
 
 
-def setting_up(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> Edit:
+def edit_to_set_up(
+    settings: Settings, name: str, kind: str, options: Mapping[str, Any]
+) -> FileEdit:
     """Return the edit that gives an instance these options, and adds it if it is new.
 
-    What else stands in its table stays, and so do its comments and its order.
+    Other entries of its table, comments and the order stay.
 
     Raises:
         ConfigError: the file cannot be read, or the instance is of another kind.
@@ -84,9 +86,9 @@ def setting_up(settings: Settings, name: str, kind: str, options: Mapping[str, A
         raise ConfigError(
             f"{name} is a {settings.provider_kind(name)!r}: choose another name for a {kind!r}"
         )
-    path, before, document = _opened()
+    path, before, document = _read_document()
     if name not in document.get("provider", {}) and name not in settings.providers:
-        return adding(settings, name, kind, options)
+        return edit_to_add(settings, name, kind, options)
     if options:
         tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
         if name not in tables:
@@ -94,52 +96,52 @@ def setting_up(settings: Settings, name: str, kind: str, options: Mapping[str, A
         for option, value in options.items():
             tables[name][option] = value
     if name not in settings.providers:
-        _name_providers(document, [*settings.providers, name])
-    return Edit(str(path), before, tomlkit.dumps(document))
+        _write_provider_list(document, [*settings.providers, name])
+    return FileEdit(str(path), before, tomlkit.dumps(document))
 
 
-def keeping_secrets(path: Path, variables: Mapping[str, str]) -> Edit:
-    """Return the edit that puts variables into a secrets file; its diff is for nobody's eyes.
+def edit_secrets(path: Path, variables: Mapping[str, str]) -> FileEdit:
+    """Return the edit that writes variables into a secrets file; its diff must not be shown.
 
     Raises:
         ConfigError: the file cannot be read, or others may read it.
     """
     read_secrets(path)
-    _, before, document = _opened(path)
+    _, before, document = _read_document(path)
     for name, value in variables.items():
         document[name] = value
-    return Edit(str(path), before, tomlkit.dumps(document))
+    return FileEdit(str(path), before, tomlkit.dumps(document))
 
 
 def secrets_path(settings: Settings) -> Path:
-    """Return where secrets are kept: the file that is named, or the one beside the settings."""
+    """Return the secrets file: the one that the settings name, or else the one beside them."""
     named = settings.secrets_file
-    return Path(named).expanduser() if named else _path().with_name(SECRETS_NAME)
+    return Path(named).expanduser() if named else _settings_path().with_name(SECRETS_NAME)
 
 
-def removing(settings: Settings, name: str) -> Edit:
-    """Return the edit that takes an instance out: from the list, and its table.
+def edit_to_remove(settings: Settings, name: str) -> FileEdit:
+    """Return the edit that removes an instance from the list of providers, and its table.
 
     Raises:
         ConfigError: the file cannot be read.
     """
-    path, before, document = _opened()
+    path, before, document = _read_document()
     tables = document.get("provider", {})
     if name in tables:
         del tables[name]
         if not tables:
             document.remove("provider")
     if name in settings.providers:
-        _name_providers(document, [one for one in settings.providers if one != name])
-    return Edit(str(path), before, tomlkit.dumps(document))
+        _write_provider_list(document, [one for one in settings.providers if one != name])
+    return FileEdit(str(path), before, tomlkit.dumps(document))
 
 
-def _path() -> Path:
+def _settings_path() -> Path:
     return (config_path() or Path.cwd() / FILE_NAME).resolve()
 
 
-def _opened(at: Path | None = None) -> tuple[Path, str, tomlkit.TOMLDocument]:
-    path = at or _path()
+def _read_document(at: Path | None = None) -> tuple[Path, str, tomlkit.TOMLDocument]:
+    path = at or _settings_path()
     try:
         text = path.read_text() if path.exists() else ""
         return path, text, tomlkit.parse(text)
@@ -147,11 +149,11 @@ def _opened(at: Path | None = None) -> tuple[Path, str, tomlkit.TOMLDocument]:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def _name_providers(document: tomlkit.TOMLDocument, names: list[str]) -> None:
+def _write_provider_list(document: tomlkit.TOMLDocument, names: list[str]) -> None:
     """Write the list of providers; in place if there is one, so that its comments stay."""
     known = document.get("providers")
     if known is None:
-        document["providers"] = names  # before the first table
+        document["providers"] = names  # tomlkit puts it before the first table
         return
     for name in [one for one in known if one not in names]:
         known.remove(name)
@@ -160,11 +162,11 @@ def _name_providers(document: tomlkit.TOMLDocument, names: list[str]) -> None:
             known.append(name)
 
 
-def settings_of(edit: Edit, **given: Any) -> Settings:
-    """Return the settings that the edited file gives.
+def settings_after(edit: FileEdit, **given: Any) -> Settings:
+    """Return the settings that an edit would result in.
 
     Raises:
-        ConfigError: it would not be valid.
+        ConfigError: they would not be valid.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / FILE_NAME
@@ -172,11 +174,11 @@ def settings_of(edit: Edit, **given: Any) -> Settings:
         return load(file=copy, **given)
 
 
-def write(edit: Edit) -> None:
-    """Write the file whole or not at all.
+def write_edit(edit: FileEdit) -> None:
+    """Write an edited file, completely or not at all.
 
     Raises:
-        ConfigError: it has changed since it was read.
+        ConfigError: the file has changed since it was read.
         OSError: it cannot be written.
     """
     path = Path(edit.path)

@@ -1,4 +1,4 @@
-"""Provider instances as an operator sees them: what they are, where they live, how far they are."""
+"""Provider instances as an operator sees them: kind, home, lanes and backlog."""
 
 from collections.abc import Sequence
 
@@ -20,17 +20,17 @@ class ListedProvider(msgspec.Struct, frozen=True):
     Attributes:
         name: the instance.
         kind: the provider behind it.
-        delivery: its class (G4); None if no worker ever served it.
-        placement: "local" or "shared"; None likewise.
-        home: where the state lies of the one that serves; None for a shared one, and before a
-            worker claimed one.
-        here: whether that is this data directory; None without a home.
-        lanes: how many it has.
-        lanes_owned: how many a live worker owns.
-        backlog: events it has not passed.
+        delivery: its delivery class (G4); None if no worker ever served it.
+        placement: "local" or "shared"; None if no worker ever served it.
+        home: where the state of its live instance lies; None if that is shared, or if no worker
+            has claimed a home yet.
+        here: whether the home is this data directory; None without a home.
+        lanes: how many lanes it has.
+        lanes_owned: how many of them a live worker owns.
+        backlog: how many events it has not passed.
         note: what its provider wants people to know.
         paused: why its lanes are paused; empty if they are not.
-        live: the copy that serves agents in its place; empty if itself.
+        live: the copy that serves agents in its place; empty if it serves them itself.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
     live: str = ""
 
 
-def instances(settings: Settings) -> list[ListedProvider]:
+def list_instances(settings: Settings) -> list[ListedProvider]:
     """Return the instances that workers registered, then those that are only configured.
 
     Raises:
@@ -62,14 +62,14 @@ def instances(settings: Settings) -> list[ListedProvider]:
         redis.close()
     ours = find_local_home(settings)
     return [
-        _instance(
+        _describe_instance(
             settings, status, known.get(status.name), homes.get(status.live or status.name), ours
         )
         for status in read_status(settings).providers
     ]
 
 
-def _instance(
+def _describe_instance(
     settings: Settings,
     status: ProviderStatus,
     info: ProviderInfo | None,
@@ -77,7 +77,7 @@ def _instance(
     ours: Home,
 ) -> ListedProvider:
     if info is not None and info.placement != "local":
-        home = None  # it was local once
+        home = None  # left over from when it was local
     return ListedProvider(
         name=status.name,
         kind=info.kind if info else settings.provider_kind(status.name),
@@ -94,7 +94,7 @@ def _instance(
     )
 
 
-def whereabouts(home: Home) -> str:
+def describe_home(home: Home) -> str:
     """Return a home in words: its directory and its host."""
     return f"{home.path or 'an unknown directory'} on {home.host}"
 
@@ -104,7 +104,7 @@ def check_homes(found: Sequence[ListedProvider]) -> Check:
     away = [one for one in found if one.home is not None and not one.here]
     if not away:
         return Check(name="homes", ok=True, found="no provider's state lies elsewhere")
-    listed = "; ".join(f"{one.name} in {whereabouts(one.home)}" for one in away if one.home)
+    listed = "; ".join(f"{one.name} in {describe_home(one.home)}" for one in away if one.home)
     unserved = [one.name for one in away if not one.lanes_owned]
     if not unserved:
         return Check(name="homes", ok=True, found=f"served where their state lies: {listed}")

@@ -1,4 +1,4 @@
-"""A provider's lanes one by one, as operators look at them; it changes nothing."""
+"""Shows the lanes of a provider's instance one by one; it changes nothing."""
 
 import msgspec
 
@@ -10,18 +10,18 @@ from memorybus.redis.keys import lane_name
 from memorybus.registry.lanes import LaneOwner
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
-_EACH = 3
-"""Dead letters that are looked at in each lane."""
+_LETTERS_PER_LANE = 3
+"""How many dead letters are read in each lane."""
 
 
-class LaneLine(msgspec.Struct, frozen=True):
+class LaneView(msgspec.Struct, frozen=True):
     """A lane.
 
     Attributes:
-        name: its partition's: ``p07``.
+        name: its partition's name: ``p07``.
         state: "stands still", "paused", "no owner", "behind" or "up to date".
-        figures: how far it is.
-        owner: who works on it.
+        figures: its progress.
+        owner: the worker that owns it.
     """
 
     name: str
@@ -35,22 +35,23 @@ class LanesView(msgspec.Struct, frozen=True):
 
     Attributes:
         lanes: by partition.
-        hold: why they stand still on somebody's word; None if they do not.
-        failing: some of its dead letters: those that were refused, not those behind them.
+        hold: the pause of the instance; None if it is not paused.
+        failing: some of its dead letters that were refused; those that wait behind them are not
+            among them.
     """
 
-    lanes: list[LaneLine]
+    lanes: list[LaneView]
     hold: InstancePause | None
     failing: list[LocatedLetter]
 
 
-def lanes_of(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
-    """Look at the lanes of an instance.
+def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
+    """Return the lanes of an instance.
 
     Args:
         settings: where the log is.
         name: the instance.
-        figures: of its lanes by partition, from a look.
+        figures: the progress of its lanes, by partition.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -59,15 +60,15 @@ def lanes_of(settings: Settings, name: str, figures: list[LaneFigures]) -> Lanes
         owners = stores.lanes.owners(name)
         hold = lasting_pause(stores.instances.pauses().get(name))
     lanes = [
-        LaneLine(lane_name(p), state(lane, held=hold is not None), lane, owner)
+        LaneView(lane_name(p), lane_state(lane, held=hold is not None), lane, owner)
         for p, (lane, owner) in enumerate(zip(figures, owners, strict=True))
     ]
-    refused = _refused(settings, name) if any(one.parked_keys for one in figures) else []
+    refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
     return LanesView(lanes, hold, refused)
 
 
-def state(lane: LaneFigures, *, held: bool) -> str:
-    """Return in a word how a lane does; pure."""
+def lane_state(lane: LaneFigures, *, held: bool) -> str:
+    """Return a lane's state in words; pure."""
     if lane.halted:
         return "stands still"
     if held:
@@ -77,10 +78,10 @@ def state(lane: LaneFigures, *, held: bool) -> str:
     return "behind" if lane.backlog else "up to date"
 
 
-def _refused(settings: Settings, name: str) -> list[LocatedLetter]:
+def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
     letters = DeadLetters(settings)
     try:
-        found = letters.first_letters(name, _EACH)
+        found = letters.first_letters(name, _LETTERS_PER_LANE)
     finally:
         letters.close()
     return [one for one in found if one.stored.letter.refused]

@@ -1,4 +1,4 @@
-"""``memorybus provider add|pause|resume``: instances are added, pause, and go on."""
+"""``memorybus provider add|pause|resume``: adds, pauses and resumes instances."""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.copies.generations import generations
-from memorybus.operations.copies.replay import spans
+from memorybus.operations.copies.replay import spans_between
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
 from memorybus.query.ranges import Plan, Span
@@ -28,15 +28,15 @@ class Addition(msgspec.Struct, frozen=True):
     """An instance that could be added.
 
     Attributes:
-        name: its own.
+        name: its name.
         kind: the provider behind it.
-        delivery: its class (G4).
+        delivery: its delivery class (G4).
         placement: "local" or "shared".
         file: the settings file.
-        diff: what changes in it.
+        diff: what changes in that file.
         since: where in the history it begins: ``beginning``, ``now``, or a moment.
-        known_lanes: lanes of that name that Redis still knows: it goes on where these are.
-        executed: whether it was done.
+        known_lanes: how many lanes of that name Redis still knows; the instance continues them.
+        executed: whether it was added, not only planned.
     """
 
     name: str
@@ -50,25 +50,25 @@ class Addition(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def addition(
-    settings: Settings, edit: Edit, name: str, since: str, given: Mapping[str, Any]
+def plan_addition(
+    settings: Settings, edit: FileEdit, name: str, since: str, given: Mapping[str, Any]
 ) -> Addition:
     """Return what adding an instance would do; change nothing.
 
     Args:
         settings: where the bus is.
-        edit: of the settings file.
+        edit: the edit of the settings file.
         name: the instance.
         since: where in the history it begins.
-        given: settings that the command line names.
+        given: settings from the command line.
 
     Raises:
-        ConfigError: it cannot be added so.
-        MissingProvider: its kind is not known or not available here.
-        LogUnavailable: Redis is away, and `since` is no word.
+        ConfigError: it cannot be added like this.
+        MissingProvider: its kind is unknown or not available here.
+        LogUnavailable: Redis is away, and `since` is not the beginning.
     """
     check_name(name)
-    then = config_file.settings_of(edit, **given)
+    then = config_file.settings_after(edit, **given)
     if name not in then.providers:
         raise ConfigError(
             f"MEMORYBUS_PROVIDERS names the providers, so that those of {edit.path} do not count; "
@@ -78,15 +78,15 @@ def addition(
     known = 0
     if since != BEGINNING:
         with Stores(settings) as stores:
-            known = _begun(stores, name)
-            _check_new(name, since, known)
-            spans(settings, stores.history, "" if since == NOW else since, "")
+            known = _count_used_lanes(stores, name)
+            _check_unused(name, since, known)
+            spans_between(settings, stores.history, "" if since == NOW else since, "")
     return Addition(
         name, what.kind, what.delivery, what.placement, edit.path, edit.diff, since, known
     )
 
 
-def _check_new(name: str, since: str, known: int) -> None:
+def _check_unused(name: str, since: str, known: int) -> None:
     if known:
         raise ConfigError(
             f"{name} is known to the log: {known} of its lanes go on where they were, whatever "
@@ -94,45 +94,50 @@ def _check_new(name: str, since: str, known: int) -> None:
         )
 
 
-def _begun(stores: Stores, name: str) -> int:
-    """Count the lanes of a name on which somebody works, or has worked."""
+def _count_used_lanes(stores: Stores, name: str) -> int:
+    """Count the lanes of an instance that have an owner, or on which work was done."""
     lanes = stores.lanes.states(name)
     return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
 
 
-def add(settings: Settings, edit: Edit, what: Addition, by: str, clock: Clock = SYSTEM) -> Addition:
-    """Write the settings, and note where the instance begins; running workers do not read them.
+def add_provider(
+    settings: Settings, edit: FileEdit, what: Addition, by: str, clock: Clock = SYSTEM
+) -> Addition:
+    """Record where the instance begins, and write the settings; running workers do not reread them.
 
     Raises:
-        ConfigError: the file was changed meanwhile, a copy is called so, or workers still serve one
-            of that name that was removed.
-        OSError: it cannot be written.
+        ConfigError: the file was changed meanwhile, a copy has the name, or workers still serve a
+            removed instance of that name.
+        OSError: the file cannot be written.
         LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
     with Stores(settings) as stores:
         if what.since != BEGINNING:
-            _begin_late(stores, what, by, clock)
+            _register_with_plan(stores, what, by, clock)
         else:
-            _begin_new(stores, what.name)
-    config_file.write(edit)
+            _register_new(stores, what.name)
+    config_file.write_edit(edit)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _begin_new(stores: Stores, name: str) -> None:
-    """Note that its lanes are new; without Redis a ``lookup`` one is asked for the whole past."""
+def _register_new(stores: Stores, name: str) -> None:
+    """Record that the instance's lanes are new; do nothing without Redis.
+
+    Without that record, a ``lookup`` provider is asked about every event of the past.
+    """
     with contextlib.suppress(LogUnavailable):
         _check_free(stores, name)
-        if not _begun(stores, name):
-            stores.instances.remove(name)  # the plan of an addition that could not be ended
+        if not _count_used_lanes(stores, name):
+            stores.instances.remove(name)  # the plan of an addition that was not finished
         stores.lanes.note_new_lanes(name)
-        _let_go(stores, name)
+        _release_removed(stores, name)
 
 
 def _check_free(stores: Stores, name: str) -> None:
-    """Make sure that the new instance is not taken for another.
+    """Make sure that the new instance cannot be mistaken for another.
 
     Raises:
-        ConfigError: it is called as a copy is, or workers would go on as the removed one.
+        ConfigError: a copy has its name, or workers still serve a removed instance of that name.
     """
     one = stores.instances.get(name)
     if one is not None and one.is_copy:
@@ -150,29 +155,29 @@ def _is_removed(stores: Stores, name: str) -> bool:
     return held is not None and held.state == "removed"
 
 
-def _let_go(stores: Stores, name: str) -> None:
-    """Let an instance that was removed begin as a new one: it serves itself, and is not held."""
+def _release_removed(stores: Stores, name: str) -> None:
+    """Let a removed instance begin as a new one: make it live, and end its pause."""
     _serve_itself(stores, name)
     if _is_removed(stores, name):
         stores.instances.resume(name)
 
 
 def _serve_itself(stores: Stores, name: str) -> None:
-    """Let a provider serve itself, if the generation that served it was removed."""
-    if live_name(name, stores.instances.live()) != _meant(stores, name):
+    """Make a provider's own instance live if the generation that served it was removed."""
+    if live_name(name, stores.instances.live()) != _resolve(stores, name):
         stores.instances.unserve(name)
 
 
-def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
-    """Note a plan under the instance's own name: what comes before it is passed without a call."""
+def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
+    """Record a plan under the instance's name; its lanes pass earlier events without a call."""
     since = "" if what.since == NOW else what.since
-    found = spans(stores.settings, stores.history, since, "")
+    found = spans_between(stores.settings, stores.history, since, "")
     heads = {p: one[0].last or 0 for p, one in found.items()}
     first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
     plan = Plan(spans={p: (Span(n),) for p, n in first.items()})
     _check_free(stores, what.name)
     stores.instances.remove(what.name)
-    stores.make(
+    stores.add_instance(
         Instance(
             name=what.name,
             provider=what.name,
@@ -183,37 +188,37 @@ def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
             reason=f"added from {what.since}",
         )
     )
-    _let_go(stores, what.name)
+    _release_removed(stores, what.name)
 
 
-def served_by(stores: Stores, name: str) -> str:
-    """Return the instance that a name means, of those that somebody knows.
+def resolve_instance(stores: Stores, name: str) -> str:
+    """Return the instance that a known name stands for: a provider's live one, or itself.
 
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: the name is unknown.
         LogUnavailable: Redis is away.
     """
     check_instance(stores, name)
-    return _meant(stores, name)
+    return _resolve(stores, name)
 
 
-def _meant(stores: Stores, name: str) -> str:
-    """Return the instance that a name means: the one that serves it, or itself if that is gone."""
+def _resolve(stores: Stores, name: str) -> str:
+    """Return the live instance of a name, or the name itself if that instance is gone."""
     live = live_name(name, stores.instances.live())
     return name if stores.instances.get(live) is None else live
 
 
-class Pause(msgspec.Struct, frozen=True):
-    """An instance whose lanes stand still, or go on.
+class PauseResult(msgspec.Struct, frozen=True):
+    """The result of pausing or resuming an instance.
 
     Attributes:
         name: the instance.
-        paused: whether its lanes shall stand still from now on.
-        changed: whether that is news.
-        reason: why they stand, or stood, still.
-        backlog: events that wait for it.
+        paused: whether its lanes are paused from now on.
+        changed: whether they were not so before.
+        reason: why they are, or were, paused.
+        backlog: how many events wait for it.
         serves: the provider that was named, if the instance is a generation that serves it.
-        executed: whether it was done.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -225,86 +230,89 @@ class Pause(msgspec.Struct, frozen=True):
     executed: bool = True
 
 
-def pause_plan(stores: Stores, name: str, reason: str) -> Pause:
-    """Return what `pause` would do; change nothing.
+def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
+    """Return what `pause_instance` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     held = lasting_pause(stores.instances.pauses().get(live))
     why = held.reason if held else reason
-    what = _pause_of(stores, name, live, paused=True, changed=held is None, reason=why)
+    what = _build_result(stores, name, live, paused=True, changed=held is None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
-def resume_plan(stores: Stores, name: str) -> Pause:
-    """Return what `resume` would do; change nothing.
+def plan_resume(stores: Stores, name: str) -> PauseResult:
+    """Return what `resume_instance` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance, or it shall stand still.
+        ConfigError: the instance is unknown, or must stay paused.
         LogUnavailable: Redis is away.
     """
-    sight, live = stores.instances.look(), _meant(stores, name)
-    if live not in sight.pauses:
+    view, live = stores.instances.look(), _resolve(stores, name)
+    if live not in view.pauses:
         check_instance(stores, name)
-    _check_wakes(live, sight)
-    held = sight.pauses.get(live)
+    _check_can_resume(live, view)
+    held = view.pauses.get(live)
     why = held.reason if held else ""
-    what = _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
+    what = _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
-def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
-    """Let an instance's lanes stand still; its recalls go on.
+def pause_instance(
+    stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
+) -> PauseResult:
+    """Pause an instance's lanes; its recalls go on.
 
-    A provider's name means the generation that serves it, unless that was removed.
+    A provider's name stands for its live generation, unless that was removed.
 
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     before = stores.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
     why = before.reason if before else reason
-    return _pause_of(stores, name, live, paused=True, changed=before is None, reason=why)
+    return _build_result(stores, name, live, paused=True, changed=before is None, reason=why)
 
 
-def resume(stores: Stores, name: str) -> Pause:
-    """Let an instance's lanes go on.
+def resume_instance(stores: Stores, name: str) -> PauseResult:
+    """Resume an instance's lanes.
 
-    A provider's name means the generation that serves it; one that was removed serves no more from
-    now on. What a command holds goes on when that has ended, or at once if it was killed.
+    A provider's name stands for its live generation; if that was removed, the provider's own
+    instance becomes live. Lanes that a command paused resume when the command ends, or at once if
+    it was killed.
 
     Raises:
-        ConfigError: nobody knows it, or it shall stand still: it does not serve any more.
+        ConfigError: the instance is unknown, or must stay paused because it no longer serves.
         LogUnavailable: Redis is away.
     """
     _serve_itself(stores, name)
-    sight = stores.instances.look()
-    live = live_name(name, sight.live)
-    if live not in sight.pauses:
+    view = stores.instances.look()
+    live = live_name(name, view.live)
+    if live not in view.pauses:
         check_instance(stores, name)
-    _check_wakes(live, sight)
-    provider = sight.all[live].provider if live in sight.all else live
-    at_work = stores.working([provider])
+    _check_can_resume(live, view)
+    provider = view.all[live].provider if live in view.all else live
+    at_work = stores.working_commands([provider])
     was = stores.instances.change_pause(
         live, lambda known: command_part(known) if provider in at_work else None
     )
     held = lasting_pause(was) if provider in at_work else was
     why = held.reason if held else ""
-    return _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
+    return _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
 
 
-def _check_wakes(name: str, sight: InstancesView) -> None:
-    """Make sure that an instance has something to do.
+def _check_can_resume(name: str, view: InstancesView) -> None:
+    """Make sure that an instance may be resumed.
 
     Raises:
-        ConfigError: it was dropped, or it is a generation that serves no more.
+        ConfigError: it was dropped, or is a generation that no longer serves.
     """
-    one = sight.all.get(name, Instance(name=name, provider=name))
-    states = {known.name: known.state for known in generations(one.provider, sight)}
+    one = view.all.get(name, Instance(name=name, provider=name))
+    states = {known.name: known.state for known in generations(one.provider, view)}
     state = "dropped" if one.dropped else states.get(name, "")
     if state in ("kept", "unused", "dropped"):
         raise ConfigError(
@@ -314,13 +322,13 @@ def _check_wakes(name: str, sight: InstancesView) -> None:
         )
 
 
-def _pause_of(
+def _build_result(
     stores: Stores, name: str, live: str, *, paused: bool, changed: bool, reason: str
-) -> Pause:
+) -> PauseResult:
     serves = name if name != live else ""
-    return Pause(live, paused, changed, reason, _backlog(stores, live), serves)
+    return PauseResult(live, paused, changed, reason, _count_backlog(stores, live), serves)
 
 
-def _backlog(stores: Stores, name: str) -> int:
+def _count_backlog(stores: Stores, name: str) -> int:
     heads = sum(head.n for head in stores.history.log.heads())
     return max(0, heads - sum(lane.n for lane in stores.lanes.states(name)))

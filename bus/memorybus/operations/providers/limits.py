@@ -1,4 +1,4 @@
-"""The limits of an instance's calls, as options that `provider setup` asks for."""
+"""The limits of an instance's calls, as options for which `provider setup` asks."""
 
 import msgspec
 
@@ -19,13 +19,13 @@ FIELDS = (
         hint="0 for no bound",
     ),
 )
-"""What workers read of an instance's table, and no provider (`LIMITS`)."""
+"""The options of an instance's table that workers read, and providers do not (`LIMITS`)."""
 
 
 def with_limits(offer: KindOffer) -> KindOffer:
-    """Return an offer whose options have the limits, too, if they bound anything.
+    """Return an offer with the limits added to its options, if its calls can be limited.
 
-    A transactional provider has none: its call is a transaction of a whole batch.
+    Those of a transactional provider cannot: its call is a transaction of a whole batch.
     """
     if offer.options is None or offer.missing or offer.delivery == "transactional":
         return offer

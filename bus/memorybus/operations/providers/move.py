@@ -1,4 +1,4 @@
-"""``memorybus provider move`` makes this data directory the home of a local provider."""
+"""``memorybus provider move``: makes this data directory the home of a local provider."""
 
 from difflib import get_close_matches
 
@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
-from memorybus.operations.providers.inventory import ListedProvider, instances, whereabouts
+from memorybus.operations.providers.inventory import ListedProvider, describe_home, list_instances
 from memorybus.operations.stores import Stores
 from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 
@@ -16,17 +16,17 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
 
     Attributes:
         provider: the instance.
-        delivery: its class, which says where its lanes go on without its state.
+        delivery: its delivery class, which decides where its lanes continue without its state.
         origin: its home now; None if it has none.
         target: this data directory.
         needed: false if its home is here already.
-        state: the directory in which its state must lie here: that of the one that serves.
-        state_found: whether anything does.
-        lanes_owned: how many of its lanes, and of its copies', live workers own.
+        state: the directory here in which the state of its live instance must lie.
+        state_found: whether anything lies there.
+        lanes_owned: how many lanes of it and of its copies live workers own.
         workers: the live workers that serve it.
         along: its generations and other copies, which move with it.
-        bare: those of all these, but for the one that serves, that have lanes but no state here.
-        executed: whether it was done.
+        bare: the instances among all these, except the live one, with lanes but no state here.
+        executed: whether it was moved, not only planned.
     """
 
     provider: str
@@ -43,21 +43,21 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
     executed: bool = False
 
 
-def plan(settings: Settings, name: str) -> Move:
+def plan_move(settings: Settings, name: str) -> Move:
     """Return what moving a provider here would change, with all its copies; change nothing.
 
     Args:
-        settings: where here is.
+        settings: of this host, with its data directory.
         name: the provider, or one of its copies.
 
     Raises:
-        ConfigError: nobody knows the instance, or it has no home because it is shared.
+        ConfigError: the instance is unknown, or it is shared and so has no home.
         LogError: Redis is away, or the log cannot be used as it is.
     """
     with Stores(settings) as stores:
         records, homes, ours = stores.instances.all(), stores.homes.all(), find_local_home(settings)
         provider = records[name].provider if name in records else name
-        known = _known(settings, provider)
+        known = _find_local_provider(settings, provider)
         copies = [one for one in records.values() if one.provider == provider and one.is_copy]
         along = tuple(one.name for one in copies if not one.dropped)
         every = (provider, *along)
@@ -88,8 +88,8 @@ def _has_state(settings: Settings, name: str) -> bool:
     return state.is_dir() and any(state.iterdir())
 
 
-def _known(settings: Settings, name: str) -> ListedProvider:
-    found = {one.name: one for one in instances(settings)}
+def _find_local_provider(settings: Settings, name: str) -> ListedProvider:
+    found = {one.name: one for one in list_instances(settings)}
     if name not in found:
         near = get_close_matches(name, found, n=1, cutoff=0.0)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -99,8 +99,8 @@ def _known(settings: Settings, name: str) -> ListedProvider:
     return found[name]
 
 
-def blocked(move: Move) -> str:
-    """Return why a move must wait, with the remedy; empty if it need not (pure)."""
+def describe_obstacle(move: Move) -> str:
+    """Return why a move must wait, with the remedy; "" if it need not; pure."""
     if not (move.needed and move.lanes_owned):
         return ""
     return (
@@ -110,11 +110,14 @@ def blocked(move: Move) -> str:
     )
 
 
-def warning(move: Move) -> str:
-    """Return what becomes of the state (pure)."""
+def describe_consequence(move: Move) -> str:
+    """Return, in words, what becomes of the provider's state; pure."""
     if move.bare:
         rest = msgspec.structs.replace(move, bare=())
-        return f"{warning(rest)}. Nothing lies here of {', '.join(move.bare)}, which move with it"
+        return (
+            f"{describe_consequence(rest)}. Nothing lies here of {', '.join(move.bare)}, which "
+            f"move with it"
+        )
     if move.state_found:
         return (
             f"Nothing is copied: what lies in {move.state} is taken for the state. It should have "
@@ -127,19 +130,19 @@ def warning(move: Move) -> str:
 
 
 def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
-    """Make this data directory the home, of the provider and of all its copies.
+    """Make this data directory the home of the provider and of all its copies.
 
     Args:
-        settings: where it is.
+        settings: of this host, with its data directory.
         move: the plan.
-        force: do so while live workers own lanes.
+        force: whether to do so even while live workers own lanes.
 
     Raises:
         LanesOwned: they do, without `force`.
         LogError: Redis is away.
-        ConfigError: the data directory cannot hold its id.
+        ConfigError: the id of the data directory cannot be written.
     """
-    obstacle = blocked(move)
+    obstacle = describe_obstacle(move)
     if obstacle and not force:
         raise LanesOwned(obstacle)
     home = local_home(settings)
@@ -149,8 +152,8 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     return msgspec.structs.replace(move, target=home, executed=True)
 
 
-def description(move: Move) -> str:
-    """Return the move in words (pure)."""
-    origin = whereabouts(move.origin) if move.origin else "no home yet"
+def describe_move(move: Move) -> str:
+    """Return the move in words; pure."""
+    origin = describe_home(move.origin) if move.origin else "no home yet"
     along = f" with {', '.join(move.along)}" if move.along else ""
-    return f"{move.provider}{along}: from {origin} to {whereabouts(move.target)}"
+    return f"{move.provider}{along}: from {origin} to {describe_home(move.target)}"

@@ -1,4 +1,4 @@
-"""``memorybus provider remove`` takes an instance away; Redis keeps nothing of it."""
+"""``memorybus provider remove``: removes an instance, also everything that Redis holds of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,10 +10,10 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
-from memorybus.operations.copies.filling import LOOK
+from memorybus.operations.copies.filling import LOOK_EVERY
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -23,7 +23,7 @@ from memorybus.registry.pauses import InstancePause
 from memorybus.registry.rebuild_lock import RebuildLock
 
 _PATIENCE = 20.0
-"""Seconds for which lanes of a provider that is removed are waited for."""
+"""Seconds to wait until workers give up the lanes of an instance that is removed."""
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -31,16 +31,16 @@ class Removal(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        file: the settings file, "" if it does not name the instance.
-        diff: what changes in it.
-        lanes: of how many Redis holds anything.
-        parked: events put aside, which go with them.
-        workers: live workers that serve it.
-        state: the directory of its state here; None for a shared one, or one that lies elsewhere.
-        delete_state: whether that goes too.
-        generation: the one that serves it, which goes along; "" if it serves itself.
+        file: the settings file; "" if it does not name the instance.
+        diff: what changes in that file.
+        lanes: of how many lanes Redis holds anything.
+        parked: how many parked events are removed with them.
+        workers: the live workers that serve it.
+        state: the directory of its state here; None if the state is shared or lies elsewhere.
+        delete_state: whether that directory is deleted, too.
+        generation: its live generation, which is removed with it; "" if it is live itself.
         elsewhere: where its state lies, in words, if that is not here.
-        executed: whether it was done.
+        executed: whether it was removed, not only planned.
     """
 
     name: str
@@ -57,16 +57,16 @@ class Removal(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Both, the one that serves last."""
+        """The instance, and then its live generation if it has one."""
         return [self.name, self.generation] if self.generation else [self.name]
 
 
 @contextmanager
-def remover(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
-    """Give the stores, with the provider's lock, so that no command rebuilds it meanwhile.
+def open_for_removal(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
+    """Yield the stores while holding the provider's lock, so that no command rebuilds it meanwhile.
 
     Raises:
-        RebuildRuns: a command works on its instances.
+        RebuildRuns: a command works on the provider's instances.
         LogUnavailable: Redis is away.
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
@@ -75,27 +75,27 @@ def remover(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
             RebuildLock(redis, keys, name, "removal", by) as lock,
             Stores(settings, lock) as stores,
         ):
-            stores.check()
+            stores.check_partitions()
             yield stores
     finally:
         redis.close()
 
 
-def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Removal:
+def plan_removal(stores: Stores, edit: FileEdit, name: str, *, delete_state: bool) -> Removal:
     """Return what removing an instance would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows it, copies of it must go first, or its state shall go and lies
-            elsewhere.
-        LanesOwned: its state shall go while workers use it.
+        ConfigError: it is unknown, copies of it must be dropped first, or its state is to be
+            deleted but lies elsewhere.
+        LanesOwned: its state is to be deleted while workers use it.
         LogUnavailable: Redis is away.
     """
     live = live_name(check_name(name), stores.instances.live())
-    _check_alone(stores, name, live)
+    _check_no_copies(stores, name, live)
     names = {name, live}
     lanes = sum(map(stores.lanes.count_remaining, names))
     path = stores.settings.provider_home(live)
-    place = _elsewhere(stores, live)
+    place = _describe_elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None
     if not (lanes or state or edit.before != edit.after or name in stores.instances.pauses()):
         check_instance(stores, name)
@@ -117,7 +117,7 @@ def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Rem
 
 
 def _check_deletable(name: str, workers: list[str], place: str) -> None:
-    """Make sure that nobody uses a state that is to be deleted, and that it lies here.
+    """Make sure that no worker uses a state that is to be deleted, and that it lies here.
 
     Raises:
         LanesOwned: workers use it.
@@ -135,23 +135,23 @@ def _check_deletable(name: str, workers: list[str], place: str) -> None:
         )
 
 
-def _check_alone(stores: Stores, name: str, live: str) -> None:
-    """Make sure that no copy is left but the one that serves, and that this is no copy.
+def _check_no_copies(stores: Stores, name: str, live: str) -> None:
+    """Make sure that the instance is no copy, and has no copies but its live generation.
 
     Raises:
-        ConfigError: what must go first, and how.
+        ConfigError: the message says what to drop first, and how.
     """
-    sight = stores.instances.look()
-    one = sight.all.get(name, Instance(name=name, provider=name))
+    view = stores.instances.look()
+    one = view.all.get(name, Instance(name=name, provider=name))
     if one.is_copy:
         raise ConfigError(
             f"{name} is a copy; drop it: memorybus replay --cancel {name}"
             if one.purpose != "rebuild"
             else f"{name} is a generation of {one.provider}; see: memorybus rebuild ls"
         )
-    known = sight.live.get(name)
+    known = view.live.get(name)
     kept = {known.previous} - {""} if known else set()
-    others = {other.name for other in sight.all.values() if other.provider == name} - {name, live}
+    others = {other.name for other in view.all.values() if other.provider == name} - {name, live}
     if kept | others:
         raise ConfigError(
             f"there are copies of {name}: {', '.join(sorted(kept | others))}; drop them first: "
@@ -159,35 +159,35 @@ def _check_alone(stores: Stores, name: str, live: str) -> None:
         )
 
 
-def _elsewhere(stores: Stores, name: str) -> str:
+def _describe_elsewhere(stores: Stores, name: str) -> str:
     home = home_elsewhere(stores.homes.all().get(name), stores.settings)
     return f"{home.path}/providers/{name} on {home.host}" if home else ""
 
 
-def remove(
-    stores: Stores, edit: Edit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
+def remove_provider(
+    stores: Stores, edit: FileEdit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
 ) -> Removal:
-    """Remove an instance: out of the settings file, its lanes, what is registered of it.
+    """Remove an instance from the settings file, with its lanes and everything registered of it.
 
-    Workers that run know it until they are restarted. Until then a hold keeps them off its lanes,
-    and the generation that served it is not replaced by an older one.
+    Running workers know the instance until they are restarted. Until then a pause keeps them from
+    its lanes, and its provider's entry for the live generation stays, so that no older one serves.
 
-    Nothing is removed while the settings file names it: a failure before leaves all as it was.
+    The settings file is changed first: a failure until then leaves everything as it was.
 
     Raises:
         LanesOwned: a worker does not give its lanes up.
         ConfigError: the settings file was changed meanwhile.
-        OSError: it cannot be written, or the state cannot be deleted.
+        OSError: the file cannot be written, or the state cannot be deleted.
         LogUnavailable: Redis is away.
     """
     held = what.names if what.workers else []
-    with _holding(
+    with _lanes_held(
         stores, held, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
     ):
         _await_free(stores, what, clock)
-        config_file.write(edit)
+        config_file.write_edit(edit)
     for name in what.names:
-        _forget(stores, name, what)
+        _forget_instance(stores, name, what)
     if not what.workers:
         stores.instances.resume(what.name)
         stores.instances.unserve(what.name)
@@ -195,27 +195,27 @@ def remove(
 
 
 @contextmanager
-def _holding(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
-    """Let instances stand still from now on; if the block fails, as they did before."""
+def _lanes_held(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
+    """Pause instances from now on; if the block fails, restore the pauses that they had before."""
     before = stores.instances.pauses()
     try:
         for name in names:
             stores.instances.set_pause(name, why)
         yield
     except BaseException:
-        with suppress(MemoryBusError):  # without Redis an operator resumes them
+        with suppress(MemoryBusError):  # if Redis is away, an operator has to resume them
             for name in names:
-                stores.instances.change_pause(name, partial(_put_back, why, before.get(name)))
+                stores.instances.change_pause(name, partial(_restore_pause, why, before.get(name)))
         raise
 
 
-def _put_back(
+def _restore_pause(
     ours: InstancePause, before: InstancePause | None, known: InstancePause | None
 ) -> InstancePause | None:
     return before if known == ours else known
 
 
-def _forget(stores: Stores, name: str, what: Removal) -> None:
+def _forget_instance(stores: Stores, name: str, what: Removal) -> None:
     stores.lanes.remove(name)
     stores.roster.forget(name)
     stores.instances.remove(name)
@@ -224,7 +224,7 @@ def _forget(stores: Stores, name: str, what: Removal) -> None:
         delete_state(stores.settings, name)
         stores.homes.forget(name)
     if name == what.generation:
-        stores.instances.resume(name)  # after its record: no worker takes its lanes
+        stores.instances.resume(name)  # its record is gone: no worker takes its lanes again
 
 
 def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
@@ -235,4 +235,4 @@ def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
                 f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "
                 f"removed, and they go on: stop the workers, then run the command again"
             )
-        clock.sleep(LOOK)
+        clock.sleep(LOOK_EVERY)

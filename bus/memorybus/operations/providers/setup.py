@@ -1,7 +1,7 @@
-"""``memorybus provider setup``: instances put into the settings once they are seen to work.
+"""``memorybus provider setup``: writes instances into the settings after trying that they work.
 
-The dialogue is the surface's. Here is what it decides upon: what there is, what would be written,
-whether that works, and the writing, of which nothing is done by halves.
+The dialogue belongs to the surface. This module offers what the dialogue needs: the options of a
+kind, the files as they would be, settings for a trial, and the writing of each file as a whole.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from memorybus.config.secrets_file import SECRETS_NAME
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.operations.providers import config_file, lifecycle
-from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.providers.limits import with_limits
 from memorybus.processes.commands import describe_instance, list_kinds
 from memorybus.registry.description import KindOffer
@@ -36,13 +36,13 @@ class Target(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """What was answered for an instance.
+class SetupAnswers(msgspec.Struct, frozen=True):
+    """The answers for an instance.
 
     Attributes:
         target: the instance.
-        options: what is to stand in its table; others stay as they are.
-        secrets: values by their environment variables, for the secrets file alone.
+        options: the options to write into its table; others stay as they are.
+        secrets: the values of environment variables, which go only into the secrets file.
     """
 
     target: Target
@@ -51,27 +51,29 @@ class Wish(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Name the secrets without their values."""
-        return f"Wish({self.target}, options: {sorted(self.options)}, {sorted(self.secrets)})"
+        return (
+            f"SetupAnswers({self.target}, options: {sorted(self.options)}, {sorted(self.secrets)})"
+        )
 
 
-class Draft(msgspec.Struct, frozen=True):
-    """What would be written.
+class SetupDraft(msgspec.Struct, frozen=True):
+    """The edits of both files for an instance, not written yet.
 
     Attributes:
         target: the instance.
         is_new: whether the settings do not name it yet.
-        edit: of memorybus.toml.
-        secrets: of the secrets file.
+        edit: the edit of memorybus.toml.
+        secrets: the edit of the secrets file.
     """
 
     target: Target
     is_new: bool
-    edit: Edit
-    secrets: Edit
+    edit: FileEdit
+    secrets: FileEdit
 
     def __repr__(self) -> str:
         """Show no text of a secrets file."""
-        return f"Draft({self.target}, {self.edit.path}, {self.secrets.path})"
+        return f"SetupDraft({self.target}, {self.edit.path}, {self.secrets.path})"
 
     @property
     def changes(self) -> bool:
@@ -79,20 +81,20 @@ class Draft(msgspec.Struct, frozen=True):
         return any(one.before != one.after for one in (self.edit, self.secrets))
 
 
-def targets(settings: Settings, words: Sequence[str]) -> list[Target]:
-    """Return what words mean: an instance there is, ``KIND``, or ``NAME=KIND``.
+def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
+    """Return the instances that arguments name: a configured one, ``KIND``, or ``NAME=KIND``.
 
     Raises:
-        ConfigError: a name that no instance may have, or one twice.
+        ConfigError: a name is not valid, or given twice.
     """
-    found = [_target(settings, word) for word in words]
+    found = [_parse_target(settings, word) for word in words]
     names = [one.name for one in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"{', '.join(sorted(twice))} is named twice; use NAME=KIND")
     return found
 
 
-def _target(settings: Settings, word: str) -> Target:
+def _parse_target(settings: Settings, word: str) -> Target:
     name, equals, kind = word.partition("=")
     if equals:
         return Target(check_name(name), kind)
@@ -101,11 +103,11 @@ def _target(settings: Settings, word: str) -> Target:
     return Target(check_name(word.rpartition(":")[2].rpartition("/")[2].lower()), word)
 
 
-def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
-    """Return what the kinds of these instances promise, by kind, and the limits of their calls.
+def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
+    """Return the descriptions and options of these instances' kinds, with limits, by kind.
 
     Raises:
-        MissingProvider: one of them is not there, or what it needs is not installed.
+        MissingProvider: a kind does not exist, or what it needs is not installed.
     """
     kinds = [one.kind for one in wanted]
     found = {one.kind: with_limits(one) for one in list_kinds(settings, kinds)}
@@ -115,21 +117,21 @@ def offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]
     return found
 
 
-def draft(settings: Settings, wish: Wish) -> Draft:
-    """Return what would be written; nothing is.
+def draft_setup(settings: Settings, wish: SetupAnswers) -> SetupDraft:
+    """Return the edits that the answers need; write nothing.
 
     Raises:
         ConfigError: a file cannot be read, or the instance is of another kind.
     """
     target = wish.target
-    edit = config_file.setting_up(settings, target.name, target.kind, wish.options)
-    secrets = config_file.keeping_secrets(config_file.secrets_path(settings), wish.secrets)
-    return Draft(target, target.name not in settings.providers, edit, secrets)
+    edit = config_file.edit_to_set_up(settings, target.name, target.kind, wish.options)
+    secrets = config_file.edit_secrets(config_file.secrets_path(settings), wish.secrets)
+    return SetupDraft(target, target.name not in settings.providers, edit, secrets)
 
 
 @contextmanager
-def rehearsed(what: Draft, given: Mapping[str, Any]) -> Iterator[Settings]:
-    """Give the settings as they would be, with a private copy of the secrets, for a trial.
+def trial_settings(what: SetupDraft, given: Mapping[str, Any]) -> Iterator[Settings]:
+    """Yield the settings as they would be, with a private copy of the secrets, for a trial.
 
     Raises:
         ConfigError: they would not be valid.
@@ -137,14 +139,14 @@ def rehearsed(what: Draft, given: Mapping[str, Any]) -> Iterator[Settings]:
     with TemporaryDirectory(prefix="memorybus-") as scratch:
         secrets = Path(scratch) / SECRETS_NAME
         private.write(secrets, what.secrets.after.encode())
-        yield config_file.settings_of(what.edit, **{**given, "secrets_file": str(secrets)})
+        yield config_file.settings_after(what.edit, **{**given, "secrets_file": str(secrets)})
 
 
-def check(then: Settings, what: Draft) -> None:
-    """Make sure that the instance could be made.
+def check_draft(then: Settings, what: SetupDraft) -> None:
+    """Make sure that the instance can be made with these settings.
 
     Raises:
-        ConfigError, MissingProvider: it cannot, or the environment says which providers there are.
+        ConfigError, MissingProvider: it cannot, or the environment overrides the providers.
     """
     if what.target.name not in then.providers:
         raise ConfigError(
@@ -154,20 +156,20 @@ def check(then: Settings, what: Draft) -> None:
     describe_instance(then, what.target.name)
 
 
-def keep(settings: Settings, what: Draft, by: str, given: Mapping[str, Any]) -> None:
-    """Write the secrets, then the settings, each whole.
+def write_draft(settings: Settings, what: SetupDraft, by: str, given: Mapping[str, Any]) -> None:
+    """Write the secrets, then the settings, each file as a whole.
 
     Raises:
-        ConfigError: a file was changed meanwhile, or the name is a copy's.
-        OSError: it cannot be written.
+        ConfigError: a file was changed meanwhile, or a copy has the name.
+        OSError: a file cannot be written.
     """
     if what.secrets.before != what.secrets.after:
-        config_file.write(what.secrets)
+        config_file.write_edit(what.secrets)
     if what.is_new:
         named = {**given, "secrets_file": what.secrets.path}
-        added = lifecycle.addition(
+        added = lifecycle.plan_addition(
             settings, what.edit, what.target.name, lifecycle.BEGINNING, named
         )
-        lifecycle.add(settings, what.edit, added, by)
+        lifecycle.add_provider(settings, what.edit, added, by)
     elif what.edit.before != what.edit.after:
-        config_file.write(what.edit)
+        config_file.write_edit(what.edit)

@@ -1,4 +1,4 @@
-"""``memorybus provider set|retry-now``: what workers do with a provider, changed while they run."""
+"""``memorybus provider set|retry-now``: changes limits and retries while workers run."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -15,20 +15,20 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.ids import NewId, new_id
 from memorybus.operations.dead_letters import selection
 from memorybus.operations.known_providers import check_provider
-from memorybus.operations.providers.lifecycle import served_by
+from memorybus.operations.providers.lifecycle import resolve_instance
 from memorybus.operations.stores import Stores
 from memorybus.registry.steering import RetryWish, Tuned, Tuning
 
 
 class LimitsChange(msgspec.Struct, frozen=True):
-    """Limits of a provider's calls that would hold, or hold now.
+    """A change of the limits of a provider's calls.
 
     Attributes:
         name: the provider.
-        configured: what the settings of this command say; 0 is no bound.
-        before: what held instead of that.
-        after: what holds instead of it now.
-        executed: whether it was done.
+        configured: the limits in the settings of this command; 0 is no limit.
+        before: the limits that overrode these until now.
+        after: the limits that override them from now on.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -38,20 +38,19 @@ class LimitsChange(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def limits_change(
+def plan_limits(
     stores: Stores, name: str, changes: Mapping[str, Any], *, reset: bool = False
 ) -> LimitsChange:
-    """Return what other limits would mean; change nothing.
+    """Return what a change of limits would do; change nothing.
 
     Args:
-        stores: of the log.
+        stores: the stores.
         name: the provider.
-        changes: limits by name; "" for that of the settings.
-        reset: whether all are those of the settings again.
+        changes: limits by name; "" returns to the limit of the settings.
+        reset: whether all limits return to those of the settings.
 
     Raises:
-        ConfigError: nobody knows the provider, it makes no calls that are bounded, or there is no
-            such limit.
+        ConfigError: the provider is unknown, its calls have no limits, or there is no such limit.
         LogUnavailable: Redis is away.
     """
     check_provider(stores, name)
@@ -60,7 +59,7 @@ def limits_change(
         raise ConfigError(f"{name} is transactional: it calls no service, and has no limits to set")
     before = stores.steering.tuned().get(name, Tuned()).tuning
     asked: dict[str, Any] = {} if reset else {**before.given, **changes}
-    after = _tuning({key: value for key, value in asked.items() if value != ""})
+    after = _parse_tuning({key: value for key, value in asked.items() if value != ""})
     settings = stores.settings
     configured = msgspec.structs.asdict(settings.provider_limits(name))
     return LimitsChange(
@@ -68,7 +67,7 @@ def limits_change(
     )
 
 
-def _tuning(asked: Mapping[str, Any]) -> Tuning:
+def _parse_tuning(asked: Mapping[str, Any]) -> Tuning:
     try:
         return msgspec.convert(asked, Tuning)
     except msgspec.ValidationError as error:
@@ -79,27 +78,27 @@ def _tuning(asked: Mapping[str, Any]) -> Tuning:
 def set_limits(
     stores: Stores, what: LimitsChange, reason: str, by: str, clock: Clock = SYSTEM
 ) -> LimitsChange:
-    """Let other limits hold, until somebody changes them again; workers obey within a heartbeat.
+    """Change the limits until they are changed again; workers obey within a heartbeat.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    tuning = _tuning(what.after)
+    tuning = _parse_tuning(what.after)
     stores.steering.tune(what.name, Tuned(tuning, reason, by, clock.now_ms()))
     return msgspec.structs.replace(what, executed=True)
 
 
 class RetryNow(msgspec.Struct, frozen=True):
-    """What waits for another try of an instance.
+    """A retry of everything that waits for another try at an instance.
 
     Attributes:
         name: the instance.
         serves: the provider that was named, if the instance is a generation that serves it.
         failing: how its calls fail; "" if they do not.
-        backlog: events that wait for it.
-        parked: dead letters that are applied again, too; 0 if that was not asked for.
+        backlog: how many events wait for it.
+        parked: how many dead letters are applied again, too; 0 if that was not asked for.
         workers: how many workers serve it now.
-        executed: whether it was done.
+        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -111,55 +110,55 @@ class RetryNow(msgspec.Struct, frozen=True):
     executed: bool = False
 
 
-def retry_plan(stores: Stores, name: str, *, parked: bool) -> RetryNow:
-    """Return what would be tried again at once; change nothing.
+def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
+    """Return what `retry_now` would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows the instance.
+        ConfigError: the instance is unknown.
         LogUnavailable: Redis is away.
     """
-    live = served_by(stores, name)
+    live = resolve_instance(stores, name)
     found = read_status(stores.settings)
-    status = next(one for one in (*found.providers, *found.copies) if _is(one, live))
+    status = next(one for one in (*found.providers, *found.copies) if _is_status_of(one, live))
     workers = [one for one in stores.roster.alive() if live in one.providers]
     return RetryNow(
         name=live,
         serves=name if name != live else "",
         failing=status.failing,
         backlog=status.backlog,
-        parked=len(_letters(stores, live)) if parked else 0,
+        parked=len(_letters_of(stores, live)) if parked else 0,
         workers=len(workers),
     )
 
 
-def _is(status: ProviderStatus, instance: str) -> bool:
+def _is_status_of(status: ProviderStatus, instance: str) -> bool:
     return (status.live or status.name) == instance
 
 
 def retry_now(
     stores: Stores, what: RetryNow, by: str, *, clock: Clock = SYSTEM, ids: NewId = new_id
 ) -> RetryNow:
-    """Let workers go on at once with what waits for another try; with dead letters, if planned.
+    """Let workers try at once what waits for another try, and dead letters if that is planned.
 
-    Twice is as good as once: a try that is under way goes on.
+    This may be repeated: a try that is under way goes on.
 
     Raises:
         LogUnavailable: Redis is away.
-        TooManyRequests: more dead letters than may be asked for at once.
+        TooManyRequests: there are more dead letters than may be requested at once.
     """
     stores.steering.retry(what.name, RetryWish(ids(), by, clock.now_ms()))
     if what.parked:
         decision = selection.OperatorDecision("retry", "", by, clock.now_ms(), {})
-        requests = selection.requests(decision, _letters(stores, what.name), ids)
-        _send(stores, what.name, [request for _, request in requests])
+        requests = selection.build_requests(decision, _letters_of(stores, what.name), ids)
+        _send_requests(stores, what.name, [request for _, request in requests])
     return msgspec.structs.replace(what, executed=True)
 
 
-def _letters(stores: Stores, instance: str) -> list[LocatedLetter]:
+def _letters_of(stores: Stores, instance: str) -> list[LocatedLetter]:
     with closing(DeadLetters(stores.settings)) as desk:
         return desk.letters([instance])
 
 
-def _send(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
+def _send_requests(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
     with closing(DeadLetters(stores.settings)) as desk:
         desk.send(instance, requests)

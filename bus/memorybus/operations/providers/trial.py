@@ -1,4 +1,4 @@
-"""``memorybus provider test``: an instance is opened, written to and asked, beside the lanes."""
+"""``memorybus provider test``: opens an instance, writes to it and asks it, beside its lanes."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,22 +13,22 @@ from memorybus.registry.homes import home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 
 
-def trial(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
-    """Try the instance that serves `name`; yield each step when it is done.
+def try_provider(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
+    """Try the live instance of `name`; yield each step when it is done.
 
-    It needs no Redis. Where there is one, it is asked which copy serves, and where its state lies.
+    This needs no Redis. If there is one, it tells which copy is live, and where its state lies.
 
     Raises:
         ConfigError: the settings do not name it, or its state lies elsewhere.
-        MemoryBusError: the process that was to try it ended without a word.
+        MemoryBusError: the process that tries it ended without a result.
     """
     check_configured(settings, name)
-    serves = _serving(settings, name)
+    serves = _serving_instance(settings, name)
     yield from try_instance(settings, name, serves.name, serves.options, terms)
 
 
-def _serving(settings: Settings, name: str) -> Instance:
-    """Return the instance that serves a name, itself without Redis."""
+def _serving_instance(settings: Settings, name: str) -> Instance:
+    """Return the live instance of a name; the name's own instance if Redis is away."""
     with suppress(LogUnavailable), Stores(settings) as stores:
         live = live_name(name, stores.instances.live())
         home = home_elsewhere(stores.homes.all().get(live), settings)

@@ -1,4 +1,4 @@
-"""A provider's state again from history: filled beside the live one, compared, swapped.
+"""Builds a provider's state again from history, beside the live one; compares and swaps them.
 
-Copies and their generations enter. Only commands call it.
+It uses copies and their generations. Commands and the page use it.
 """

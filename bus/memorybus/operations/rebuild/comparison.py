@@ -1,8 +1,8 @@
-"""Comparing two states by their digests, a page at a time: which keys differ, the first named (G8).
+"""Compares two states by their digests, a page at a time, and names the first that differ (G8).
 
-Both instances go on while all keys are read: a key whose two digests agree at any moment is right.
-A key that differs may only be a little farther in one of them, so it is read again in the pause,
-when both stand at the same place.
+Both instances go on while all keys are read. A key is right if its digests agree then. A key whose
+digests differ may only be a little ahead in one of the two, so it is read again in the pause, when
+both instances stand at the same position.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,32 +13,36 @@ import msgspec
 from memorybus.jobs.inspect import InstanceInspector
 
 TOGETHER = 50
-"""Keys that are read again at once."""
+"""How many keys are read again at once."""
 
 NAMED = 20
-"""Differing keys that are named; all are counted."""
+"""How many differing keys are named; all are counted."""
 
 Pair = tuple[str, str]
-How = Literal["differs", "missing", "strange"]
-DifferingKeys = dict[str, How]
-"""Keys that are not the same in both, and how."""
+DifferenceKind = Literal["differs", "missing", "strange"]
+DifferingKeys = dict[str, DifferenceKind]
+"""Keys that differ between two states, and how: see `Difference`."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A key that is not the same in both: it differs, is missing in the second, or only there."""
+    """A key that differs between two states.
+
+    Its digests differ (``differs``), the second state lacks it (``missing``), or only the second
+    state has it (``strange``).
+    """
 
     key: str
-    how: How
+    how: DifferenceKind
 
 
-class Compared(msgspec.Struct, frozen=True):
-    """Two states compared.
+class ComparisonResult(msgspec.Struct, frozen=True):
+    """The comparison of two states.
 
     Attributes:
-        keys: how many there are in either.
-        differing: how many are not the same.
-        named: the first of those.
-        given: whether the provider gives a digest at all.
+        keys: how many keys there are in either.
+        differing: how many of them differ.
+        named: the first of the differing keys.
+        given: whether the provider gives digests at all.
     """
 
     keys: int
@@ -52,12 +56,14 @@ class Compared(msgspec.Struct, frozen=True):
         return self.given and not self.differing
 
 
-NOT_COMPARED = Compared(0, 0, (), given=False)
-"""The result for a provider that gives no digest."""
+NOT_COMPARED = ComparisonResult(0, 0, (), given=False)
+"""The result for a provider that gives no digests."""
 
 
-def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str, How | None]]:
-    """Yield every key of either, in order, and how it differs; pure, in flat memory."""
+def merge_pairs(
+    first: Iterator[Pair], second: Iterator[Pair]
+) -> Iterator[tuple[str, DifferenceKind | None]]:
+    """Yield every key of either, in order, and how it differs (None if it does not); pure, lazy."""
     one, two = next(first, None), next(second, None)
     while one is not None or two is not None:
         if two is None or (one is not None and one[0] < two[0]):
@@ -71,24 +77,24 @@ def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str,
             one, two = next(first, None), next(second, None)
 
 
-def compared(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
-    """Return how many keys there are, and those that differ; pure."""
-    keys, differing = 0, dict[str, How]()
-    for key, how in merged(first, second):
+def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
+    """Return how many keys there are, and which differ; pure."""
+    keys, differing = 0, dict[str, DifferenceKind]()
+    for key, how in merge_pairs(first, second):
         keys += 1
         if how is not None:
             differing[key] = how
     return keys, differing
 
 
-def summary(keys: int, differing: DifferingKeys) -> Compared:
-    """Return a comparison of which the first differing keys are named; pure."""
+def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
+    """Return the result that names the first of the differing keys; pure."""
     first = sorted(differing.items())[:NAMED]
-    return Compared(keys, len(differing), tuple(Difference(key, how) for key, how in first))
+    return ComparisonResult(keys, len(differing), tuple(Difference(key, how) for key, how in first))
 
 
-def between(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
-    """Return which keys differ, and how; "" is the digest of a key that holds nothing; pure."""
+def differing_keys(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
+    """Return which keys differ, and how; "" is the digest of a key that a state lacks; pure."""
     return {
         key: "differs" if one and second[key] else "missing" if one else "strange"
         for key, one in first.items()
@@ -99,19 +105,19 @@ def between(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKey
 class Comparison:
     """Compares two instances of a provider. Belongs to one thread.
 
-    Every method raises `InspectionFailed` if one cannot be asked, and `LogUnavailable`.
+    Every method raises `InspectionFailed` if an instance cannot be asked, and `LogUnavailable`.
 
     Args:
-        inspector: asks them.
-        provider: whose instances they are.
-        first: the instance that the other is compared with.
-        second: the other.
-        keep: called before every page.
+        inspector: asks the instances.
+        provider: the provider of both instances.
+        first: the instance with which the other one is compared.
+        second: the other instance.
+        before_page: called before every page.
 
     Attributes:
-        provider: whose instances they are.
-        first: the instance that the other is compared with.
-        second: the other.
+        provider: the provider of both instances.
+        first: the instance with which the other one is compared.
+        second: the other instance.
     """
 
     def __init__(
@@ -120,33 +126,33 @@ class Comparison:
         provider: str,
         first: str,
         second: str,
-        keep: Callable[[], Any] = lambda: None,
+        before_page: Callable[[], Any] = lambda: None,
     ) -> None:
         """Ask nothing yet."""
         self._inspector = inspector
         self.provider = provider
         self.first = first
         self.second = second
-        self._keep = keep
+        self._before_page = before_page
 
     @property
-    def given(self) -> bool:
-        """Whether the provider gives a digest at all."""
+    def has_digest(self) -> bool:
+        """Whether the provider gives digests at all."""
         return self._inspector.digest(self.provider, self.first).given
 
-    def now(self) -> Compared:
+    def compare_now(self) -> ComparisonResult:
         """Compare the two as they are now."""
-        return summary(*self.whole()) if self.given else NOT_COMPARED
+        return summarize(*self.compare_all()) if self.has_digest else NOT_COMPARED
 
-    def whole(self) -> tuple[int, DifferingKeys]:
-        """Return how many keys there are, and which differ now."""
-        return compared(self._pairs(self.first), self._pairs(self.second))
+    def compare_all(self) -> tuple[int, DifferingKeys]:
+        """Read all keys of both; return how many there are, and which differ."""
+        return compare_pairs(self._read_pairs(self.first), self._read_pairs(self.second))
 
-    def again(self, differing: DifferingKeys) -> DifferingKeys:
-        """Read keys again that differed, while both instances stand at the same place.
+    def compare_again(self, differing: DifferingKeys) -> DifferingKeys:
+        """Read differing keys again, while both instances stand at the same position.
 
-        As soon as more differ than are named the rest counts as differing unread: the result is
-        no, and the pause need not last longer for it.
+        Once more keys differ than are named, the rest counts as differing without being read: the
+        states differ anyway, and the pause should not last longer.
         """
         found: DifferingKeys = {}
         keys = sorted(differing)
@@ -154,26 +160,28 @@ class Comparison:
             if len(found) > NAMED:
                 return found | {key: differing[key] for key in keys[at:]}
             some = keys[at : at + TOGETHER]
-            found |= between(self.picked(self.first, some), self.picked(self.second, some))
+            found |= differing_keys(
+                self.digests_of(self.first, some), self.digests_of(self.second, some)
+            )
         return found
 
-    def picked(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
-        """Return the digests of some keys of one of the two; "" of what holds nothing."""
-        return dict(self._pairs(instance, keys))
+    def digests_of(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
+        """Return the digests of some keys in one of the two; "" for a key that it lacks."""
+        return dict(self._read_pairs(instance, keys))
 
-    def _pairs(self, instance: str, keys: Sequence[str] = ()) -> Iterator[Pair]:
+    def _read_pairs(self, instance: str, keys: Sequence[str] = ()) -> Iterator[Pair]:
         """Yield an instance's digest, a page at a time."""
         after, more = "", True
         while more:
-            self._keep()
+            self._before_page()
             page = self._inspector.digest(self.provider, instance, after, keys)
             yield from page.pairs
             more = page.more
             after = page.pairs[-1][0] if page.pairs else after
 
 
-def refusal(compared: Compared, provider: str, live: str, candidate: str) -> str:
-    """Return what a person reads whose rebuild is refused since the states differ; pure."""
+def describe_refusal(compared: ComparisonResult, provider: str, live: str, candidate: str) -> str:
+    """Return the message for a rebuild that is refused because the states differ; pure."""
     words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
     named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
     return (

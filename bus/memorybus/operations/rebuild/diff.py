@@ -1,4 +1,4 @@
-"""``memorybus diff`` shows what two instances of a provider would recall, side by side."""
+"""``memorybus diff``: shows what two instances of a provider would recall, side by side."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from memorybus.jobs.inspect import InstanceInspector
 from memorybus.recall.model import RecalledItem, RecallRequest
 
 
-class Side(msgspec.Struct, frozen=True):
+class RecallSide(msgspec.Struct, frozen=True):
     """What one instance recalls."""
 
     instance: str
@@ -32,11 +32,11 @@ class RecallDifference(msgspec.Struct, frozen=True):
 
     query: str
     same: bool
-    first: Side
-    second: Side
+    first: RecallSide
+    second: RecallSide
 
 
-def differing(
+def compare_recalls(
     inspector: InstanceInspector,
     instances: tuple[tuple[str, str], tuple[str, str]],
     wants: Sequence[RecallRequest],
@@ -44,15 +44,15 @@ def differing(
     """Ask both instances every query, and return what they recall.
 
     Args:
-        inspector: asks them.
-        instances: each with its provider before it.
-        wants: what is asked.
+        inspector: asks the instances.
+        instances: the two instances, each as provider and name.
+        wants: the queries.
 
     Raises:
-        InspectionFailed: one cannot be asked.
+        InspectionFailed: an instance cannot be asked.
     """
     found = []
     for want in wants:
-        one, two = (Side(name, inspector.recall(of, name, want)) for of, name in instances)
+        one, two = (RecallSide(name, inspector.recall(of, name, want)) for of, name in instances)
         found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
     return found

@@ -1,4 +1,4 @@
-"""``memorybus rebuild --drop`` removes generations that do not serve, with their state."""
+"""``memorybus rebuild --drop``: removes generations that are not live, with their state."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,15 +7,15 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.operations.copies.copies import mark_dropped, remaining
-from memorybus.operations.copies.freshness import place_text
+from memorybus.operations.copies.copies import await_removal, mark_dropped
+from memorybus.operations.copies.freshness import describe_place
 from memorybus.operations.copies.generations import (
     Generation,
-    begun,
-    ending,
+    command_to_finish_swap,
+    copies_never_live,
     generations,
-    unended,
-    without,
+    live_after_drop,
+    unfinished_swap,
 )
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
@@ -27,16 +27,16 @@ from memorybus.registry.pauses import InstancePause
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """What is dropped.
+    """What would be dropped, or was.
 
     Attributes:
-        provider: whose generations.
-        live: the one that serves; it stays.
-        dropped: the names of those that go; afterwards, of those that are gone.
-        remaining: those that are still there, though marked.
-        waits: what the removal of these waits for, in words.
-        kept: the one before, for a rollback, if it stays; else "".
-        shared: where the state is, by name, of those whose state is in a backend and stays there.
+        provider: the provider of these generations.
+        live: the live generation, which stays.
+        dropped: the names of the generations to drop; afterwards, of those that are removed.
+        remaining: the generations that are marked but not removed yet.
+        waits: what their removal waits for, in words.
+        kept: the previous generation, if it stays for a rollback; else "".
+        shared: where the states are, by name, that lie in a backend and stay there.
     """
 
     provider: str
@@ -48,110 +48,115 @@ class Drop(msgspec.Struct, frozen=True):
     shared: Mapping[str, str] = {}
 
 
-def droppable(stores: Stores, provider: str) -> Drop:
+def plan_drop(stores: Stores, provider: str) -> Drop:
     """Return what would be dropped; change nothing.
 
-    That is what was begun and never served; if nothing was, all generations but the live one.
+    These are the generations that never served; if there are none, all but the live one.
 
     Raises:
-        ConfigError: nobody knows the provider, there is nothing to drop, or a swap is not ended.
+        ConfigError: the provider is unknown, there is nothing to drop, or a swap is unfinished.
     """
-    sight = stores.instances.look()
-    if unended(provider, sight):
-        raise ConfigError(f"a swap of {provider} was cut short; first: {ending(provider, sight)}")
-    found = generations(provider, sight)
-    live = live_name(provider, sight.live)
-    # What is marked already counts, too, so that the same command twice drops nothing more.
-    names = tuple(one.name for one in begun(provider, "rebuild", sight)) or tuple(
-        one.name for one in found if one.name != live and _is_there(stores, one)
+    view = stores.instances.look()
+    if unfinished_swap(provider, view):
+        raise ConfigError(
+            f"a swap of {provider} was cut short; first: {command_to_finish_swap(provider, view)}"
+        )
+    found = generations(provider, view)
+    live = live_name(provider, view.live)
+    # Generations that are marked already count, so that the same command twice drops no others.
+    names = tuple(one.name for one in copies_never_live(provider, "rebuild", view)) or tuple(
+        one.name for one in found if one.name != live and _has_anything(stores, one)
     )
     if not names:
         check_provider(stores, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
-    known = sight.live.get(provider, Live(provider))
-    kept, shared = without(known, names).previous, _shared(stores, provider, names, sight)
+    known = view.live.get(provider, Live(provider))
+    kept, shared = (
+        live_after_drop(known, names).previous,
+        _shared_places(stores, provider, names, view),
+    )
     return Drop(provider, live, names, kept=kept, shared=shared)
 
 
-def _shared(
-    stores: Stores, provider: str, names: Sequence[str], sight: InstancesView
+def _shared_places(
+    stores: Stores, provider: str, names: Sequence[str], view: InstancesView
 ) -> dict[str, str]:
-    """Return where shared states are, by instance; nothing if the provider is not known here."""
+    """Return where shared states are, by instance; empty if the provider is not available here."""
     with suppress(MemoryBusError):
         what = describe_instance(stores.settings, provider)
         if not what.by_home:
             first = Instance(name=provider, provider=provider)
             return {
-                name: place_text(what, sight.all.get(name, first), stores.settings.provider)
+                name: describe_place(what, view.all.get(name, first), stores.settings.provider)
                 for name in names
             }
     return {}
 
 
-def _is_there(stores: Stores, one: Generation) -> bool:
+def _has_anything(stores: Stores, one: Generation) -> bool:
     return one.name != one.provider or stores.lanes.count_remaining(one.name) > 0
 
 
-def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
-    """Drop generations; a rollback to them is not possible afterwards.
+def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
+    """Drop generations; afterwards a rollback to them is impossible.
 
     Args:
-        work: has the provider's lock.
-        what: see `droppable`.
-        by: who does it.
+        work: the rebuilder, which has the provider's lock.
+        what: see `plan_drop`.
+        by: who drops them.
         clock: time.
 
     Raises:
-        LogUnavailable: Redis is away; do it again.
+        LogUnavailable: Redis is away; the command has to be repeated.
         ConfigError: the first generation's state lies elsewhere.
-        LanesStalled: somebody goes on working on the first generation; nothing is dropped.
-        OSError: its state cannot be deleted; do it again.
-        MemoryBusError: another command swapped; what serves now is not dropped.
+        LanesStalled: a worker keeps lanes of the first generation; nothing is dropped.
+        OSError: its state cannot be deleted; the command has to be repeated.
+        MemoryBusError: another command swapped meanwhile; nothing is dropped.
     """
     stores, first = work.stores, what.provider
-    _let_alone(work, what, by)
+    _exclude_from_swaps(work, what, by)
     copies = [name for name in what.dropped if name != first]
     for name in copies:
         mark_dropped(stores, name)
     if first in what.dropped:
         _drop_first(stores, what, clock)
-    left = remaining(stores, copies, clock)
+    left = await_removal(stores, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
     return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept, what.shared)
 
 
-def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:
-    """Make sure that no command rolls back, or swaps, to a generation that goes.
+def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
+    """Make sure that no command can make a generation live that is to be dropped.
 
     Raises:
-        LanesStalled: somebody works on the first generation, which is among them.
+        LanesStalled: a worker keeps lanes of the first generation, which is to be dropped.
     """
     first = what.provider
     pause = work.pause(first, first, by)
     try:
         if first in what.dropped:
-            _check_here(work.stores, first)
+            _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
-                pause.hold_before_deletion(first)  # somebody resumed it
+                pause.hold_before_deletion(first)  # its lasting pause was ended
             else:
                 pause.hold(first)
-        _forget(work.stores, what)
+        _forget_generations(work.stores, what)
     except BaseException:
         with suppress(MemoryBusError):
             pause.release(first)
         raise
 
 
-def _forget(stores: Stores, what: Drop) -> None:
+def _forget_generations(stores: Stores, what: Drop) -> None:
     found = stores.instances.live().get(what.provider)
     known = found or Live(what.provider)
     same = known.instance == what.live
-    then = without(known, what.dropped)
+    then = live_after_drop(known, what.dropped)
     if not same or not stores.instances.swap(what.provider, found, then):
         raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 
 
-def _check_here(stores: Stores, first: str) -> None:
+def _check_state_is_here(stores: Stores, first: str) -> None:
     home = home_elsewhere(stores.homes.all().get(first), stores.settings)
     if home is not None:
         raise ConfigError(
@@ -160,10 +165,10 @@ def _check_here(stores: Stores, first: str) -> None:
 
 
 def _drop_first(stores: Stores, what: Drop, clock: Clock) -> None:
-    """Delete the state of the instance of the settings; it stands still from now on.
+    """Delete the state of the instance of the settings, which stays paused from now on.
 
-    Its lanes go last: while they are there, the same command does what is left. It stays in the
-    settings, because the generation that serves has its kind and options.
+    Its lanes are removed last: while they exist, the same command finishes the rest. The instance
+    stays in the settings, because the live generation takes its kind and options from there.
     """
     reason = f"dropped: {what.live} serves {what.provider}"
     stores.instances.set_pause(

@@ -1,4 +1,4 @@
-"""The short pause in which a candidate and the live instance stand at the same place (G8).
+"""The short pause in which a candidate and the live instance stand at the same position (G8).
 
 Only lanes pause: agents go on publishing, and recall answers from what is there.
 """
@@ -11,7 +11,12 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
-from memorybus.operations.copies.generations import Numbers, behind, ended, opened
+from memorybus.operations.copies.generations import (
+    PartitionNumbers,
+    count_behind,
+    plan_ending_at,
+    plan_without_end,
+)
 from memorybus.operations.stores import Stores
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance
@@ -19,36 +24,36 @@ from memorybus.registry.lanes import LaneState
 from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
 from memorybus.registry.rebuild_lock import RebuildLock
 
-LOOK = 0.05
-"""Seconds between looks."""
+LOOK_EVERY = 0.05
+"""Seconds between two reads of the lanes."""
 
 PATIENCE = 60.0
 """Seconds without progress after which a step is given up."""
 
-_NOTICED = 2
-"""Heartbeats, of the slowest worker, after which all have seen that a command works."""
+_NOTICED_WITHIN = 2
+"""Heartbeats of the slowest worker after which all workers know that a command is at work."""
 
-OBEYED = 0.4
-"""Seconds after which workers that know of the command obey a hold: they look every 0.1 s."""
+OBEYED_WITHIN = 0.4
+"""Seconds after which workers that know of the command obey a pause: they look every 0.1 s."""
 
-_UNOWNED = 5.0
-"""Seconds without an owner after which nobody seems able to serve an instance."""
+_UNOWNED_FOR = 5.0
+"""Seconds without an owner after which an instance counts as not served."""
 
 _TRIES = 5
-"""How often both are brought to one place before that is given up."""
+"""How often we try to bring both instances to one position."""
 
 
 class LanesStalled(MemoryBusError):
-    """Lanes did not come to where they should; the message says which, and what to do."""
+    """Lanes did not reach the position they should; the message says which, and what to do."""
 
 
 class LanePause:
-    """Holds the lanes of instances, lets them go, and waits for them. Belongs to one thread.
+    """Pauses the lanes of instances, resumes them, and waits for them. Belongs to one thread.
 
     Args:
         stores: the stores.
-        lock: the command's; it is kept alive while we wait.
-        why: the hold that the command places.
+        lock: the command's lock, which is kept alive while we wait.
+        why: the pause that the command sets.
         clock: time.
         patience: see `PATIENCE`.
     """
@@ -72,49 +77,49 @@ class LanePause:
 
     @property
     def milliseconds(self) -> int:
-        """Return for how long the live instance has been paused by `meet`; 0 if it was not."""
+        """For how long `meet` has paused the live instance; 0 if it has not."""
         return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def numbers(self, name: str) -> Numbers:
-        """Return where an instance's lanes are."""
+    def numbers(self, name: str) -> PartitionNumbers:
+        """Return the positions of an instance's lanes."""
         return dict(enumerate(lane.n for lane in self._stores.lanes.states(name)))
 
-    def heads(self) -> Numbers:
+    def heads(self) -> PartitionNumbers:
         """Return where the history ends now."""
         return {head.partition: head.n for head in self._stores.history.log.heads()}
 
     def paused_by_person(self, name: str) -> InstancePause | None:
-        """Return the hold of an instance that is not a command's; None if there is none."""
+        """Return the pause of an instance that no command set; None if there is none."""
         return lasting_pause(self._stores.instances.pauses().get(name))
 
     def check_complete(self, name: str) -> None:
-        """Make sure that a paused instance lacks nothing of the history.
+        """Make sure that an instance is not paused while it lacks a part of the history.
 
         Raises:
-            LanesStalled: it lacks something, and would never catch up.
+            LanesStalled: it is, and would never catch up.
         """
-        left = behind(self.numbers(name), self.heads())
+        left = count_behind(self.numbers(name), self.heads())
         if left:
             self._check_mover(name, f"{name} lacks a part of the history", left)
 
     def is_unserved(self, name: str) -> bool:
-        """Say whether nobody owns a lane of an instance, or will soon."""
-        until = self._clock.monotonic() + _UNOWNED
+        """Say whether no worker owns a lane of an instance or takes one soon."""
+        until = self._clock.monotonic() + _UNOWNED_FOR
         while not any(lane.owned for lane in self._stores.lanes.states(name)):
             if self.paused_by_person(name) or self._clock.monotonic() > until:
                 return True
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
         return False
 
     # -- acting -----------------------------------------------------------------------------------
 
     def hold(self, name: str) -> None:
-        """Pause an instance's lanes, and wait until nobody owns one.
+        """Pause an instance's lanes, and wait until no worker owns one.
 
         Raises:
-            LanesStalled: somebody goes on owning one.
+            LanesStalled: a worker keeps one.
         """
         self._stores.instances.change_pause(name, lambda known: over_lasting(known, self._why))
         self.wait_for_none(
@@ -123,24 +128,24 @@ class LanePause:
         )
 
     def hold_before_deletion(self, name: str) -> None:
-        """Pause an instance, also against a worker that has not heard of this command yet.
+        """Pause an instance, even if a worker has not noticed this command yet.
 
         Raises:
-            LanesStalled: somebody goes on owning a lane.
+            LanesStalled: a worker keeps a lane.
         """
         self.hold(name)
-        self._clock.sleep(self._notice())
+        self._clock.sleep(self._notice_time())
         self.hold(name)
 
     def release(self, name: str) -> None:
-        """Let an instance's lanes go on unless a person paused it.
+        """Resume an instance's lanes unless a person paused it.
 
-        We have the lock, so the command that held it is this one or is gone.
+        We have the lock, so any command that paused it is this one or has ended.
         """
         self._stores.instances.change_pause(name, lasting_pause)
 
     def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
-        """Change what an instance takes of the history; it is held meanwhile."""
+        """Change what an instance takes of the history."""
         instances = self._stores.instances
         while True:
             known = instances.get(name)
@@ -149,7 +154,9 @@ class LanePause:
                 return
             now = change(known.plan)
             if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
-                instances.remove(name)  # a record that was made only to end the first generation
+                instances.remove(
+                    name
+                )  # the record was only made to give the first generation an end
                 return
             changed = msgspec.structs.replace(known, plan=now)
             if now == known.plan or instances.change(known, changed):
@@ -157,48 +164,50 @@ class LanePause:
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
         if plan != WHOLE:
-            self._stores.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
+            self._stores.add_instance(
+                Instance(name=name, provider=provider, plan=plan, purpose="rebuild")
+            )
 
     def open_end(self, name: str, provider: str) -> None:
-        """Let an instance take what is to come, too."""
-        self.change_plan(name, provider, opened)
+        """Let an instance take future events, too."""
+        self.change_plan(name, provider, plan_without_end)
 
     # -- meeting ----------------------------------------------------------------------------------
 
     def meet(self, candidate: str, live: str, provider: str) -> None:
-        """Bring both instances to the same place of the history, and leave both paused there.
+        """Bring both instances to the same position of the history, and leave both paused there.
 
-        The candidate's plan may end at that place afterwards; `open_end` opens it again.
+        The candidate's plan may end at that position afterwards; `open_end` opens it again.
 
         Raises:
-            LanesStalled: they do not come to one place; the caller lets them go.
+            LanesStalled: they do not reach one position; the caller has to resume them.
         """
-        self._clock.sleep(max(0.0, self._made_at + self._notice() - self._clock.monotonic()))
+        self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
         for _ in range(_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
             self.hold(candidate)
             self.release(live)
             self.wait_until_level(live, candidate)
-            there = self._stopped(live)
-            if behind(self.numbers(candidate), there):
-                self._bring(candidate, provider, there)
-            # A worker may have taken a lane after all; then another try is needed.
+            there = self._stop_live(live)
+            if count_behind(self.numbers(candidate), there):
+                self._bring_up_to(candidate, provider, there)
+            # A worker may have taken a lane meanwhile; then another try is needed.
             self.hold(live)
             self.hold(candidate)
             if self.numbers(live) == self.numbers(candidate):
                 return
         raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
 
-    def _notice(self) -> float:
-        """Return the seconds after which every worker has seen what was written, however slow."""
-        return _NOTICED * max((one.beat for one in self._stores.roster.alive()), default=1.0)
+    def _notice_time(self) -> float:
+        """Return the seconds after which even the slowest worker has seen what we wrote."""
+        return _NOTICED_WITHIN * max((one.beat for one in self._stores.roster.alive()), default=1.0)
 
-    def _stopped(self, live: str) -> Numbers:
-        """Pause the live instance with none of its events half done; return where it is."""
+    def _stop_live(self, live: str) -> PartitionNumbers:
+        """Pause the live instance when none of its events is half done; return its positions."""
         for _ in range(_TRIES):
             self._since = self._clock.monotonic()
             self.hold(live)
-            self._clock.sleep(OBEYED)
+            self._clock.sleep(OBEYED_WITHIN)
             self.hold(live)
             lanes = self._stores.lanes.states(live)
             if all(lane.settled for lane in lanes):
@@ -212,12 +221,12 @@ class LanePause:
             )
         raise LanesStalled(f"{live} always has an event half done: see memorybus status")
 
-    def _bring(self, candidate: str, provider: str, there: Numbers) -> None:
-        """Let a candidate go on to a place and not further."""
-        self.change_plan(candidate, provider, lambda plan: ended(plan, there))
+    def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
+        """Let a candidate go on to a position and no further."""
+        self.change_plan(candidate, provider, lambda plan: plan_ending_at(plan, there))
         self.release(candidate)
         self.wait_for_none(
-            lambda: behind(self.numbers(candidate), there),
+            lambda: count_behind(self.numbers(candidate), there),
             f"{candidate} does not come as far as the live instance is",
             mover=candidate,
         )
@@ -225,10 +234,10 @@ class LanePause:
     # -- waiting ----------------------------------------------------------------------------------
 
     def wait_until_owned(self, name: str) -> None:
-        """Wait until each lane of an instance has an owner; not if a person paused it.
+        """Wait until each lane of an instance has an owner, unless a person paused it.
 
         Raises:
-            LanesStalled: they get none.
+            LanesStalled: they do not get one.
         """
 
         def unowned() -> int:
@@ -239,14 +248,14 @@ class LanePause:
         self.wait_for_none(unowned, f"{name} serves now, but its lanes have no owner")
 
     def wait_until_level(self, slow: str, fast: str) -> None:
-        """Wait until an instance is where another one is now.
+        """Wait until an instance reaches the position that another one has now.
 
         Raises:
-            LanesStalled: it does not come there.
+            LanesStalled: it does not reach it.
         """
         there = self.numbers(fast)
         self.wait_for_none(
-            lambda: behind(self.numbers(slow), there),
+            lambda: count_behind(self.numbers(slow), there),
             f"{slow} does not come as far as {fast}",
             mover=slow,
         )
@@ -259,11 +268,11 @@ class LanePause:
         tell: Callable[[int], Any] = lambda left: None,
         mover: str = "",
     ) -> None:
-        """Wait until nothing is left, or no more than `enough`, for as long as it becomes less.
+        """Wait until `left()` is at most `enough`, as long as it shrinks.
 
         Raises:
-            LanesStalled: it has not become less for a while, or `mover`, the instance that has to
-                go on for that, is paused.
+            LanesStalled: it has not shrunk for a while, or a person paused `mover`, the instance
+                that has to go on for that.
         """
         least, since, kept = left(), self._clock.monotonic(), -math.inf
         now = least
@@ -278,7 +287,7 @@ class LanePause:
                 self._lock.keep()
                 self._check_mover(mover, what, now)
                 kept = moment
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
             now = left()
             if now < least:
                 least, since = now, self._clock.monotonic()
@@ -294,6 +303,6 @@ class LanePause:
             )
 
 
-def parked(lanes: list[LaneState]) -> int:
-    """Return how many events were put aside."""
+def count_parked(lanes: list[LaneState]) -> int:
+    """Return how many events these lanes have parked."""
     return sum(lane.parked for lane in lanes)

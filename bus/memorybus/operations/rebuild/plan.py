@@ -1,4 +1,4 @@
-"""What a rebuild would do: which generation it makes, of which part of the history."""
+"""Plans a rebuild: which generation it makes, and of which part of the history."""
 
 from typing import Any, Literal
 
@@ -6,16 +6,27 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted, joined
-from memorybus.operations.copies.freshness import free_name, owner_of, remedy, shared
+from memorybus.operations.copies.counting import (
+    CountRequest,
+    HistoryCount,
+    ReportRead,
+    count_history,
+    join_exclusions,
+)
+from memorybus.operations.copies.freshness import (
+    describe_remedy,
+    describe_shared_state,
+    find_free_name,
+    owner_of,
+)
 from memorybus.operations.copies.generations import (
-    Numbers,
-    check_same,
-    comparable,
-    only_ends,
-    opened,
-    unfinished,
-    until,
+    PartitionNumbers,
+    check_same_request,
+    must_equal,
+    needs_only_finish,
+    plan_without_end,
+    plan_without_interval,
+    unfinished_copy,
 )
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
@@ -35,17 +46,17 @@ from memorybus.registry.instances import (
 
 
 class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebuild is asked to do; all else is as the live one's plan and options say.
+    """The request for a rebuild; everything else is as in the live instance's plan and options.
 
     Attributes:
-        provider: whose state is built again.
+        provider: the provider whose state is built again.
         query: which events are left out.
         until: the last moment of the past that is taken; "" for all of it.
-        whole: take the whole history, also what the live one leaves out.
-        options: what differs from the provider's.
-        verify: whether the new state must equal the live one, where it can be compared.
-        reason: why.
-        by: who.
+        whole: whether to take the whole history, including what the live instance leaves out.
+        options: the options in which the generation differs from the provider.
+        verify: whether the new state must equal the live one, where the two can be compared.
+        reason: why it is built again.
+        by: who asks for it.
     """
 
     provider: str
@@ -58,18 +69,18 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class RebuildPlan(msgspec.Struct, frozen=True):
     """A rebuild that could begin, or go on.
 
     Attributes:
         instance: the new generation's record, as it is or would be.
         live: the instance that serves now.
-        known: whether it was begun already.
-        swapped: whether it serves already, and only the end is missing.
+        known: whether the generation was begun already.
+        swapped: whether it is live already, and only the end of the swap is missing.
         compared: whether the new state must equal the live one.
-        kept: what is taken over of the live one: what it leaves out (``history``), its options.
+        kept: what it inherits from the live instance: what that leaves out (``history``), options.
         served: whether a live worker serves the provider.
-        counted: what it takes of the history, and what it leaves out; None if nobody asked.
+        counted: what it takes of the history, and what it leaves out; None if not requested.
     """
 
     instance: Instance
@@ -82,84 +93,93 @@ class Prepared(msgspec.Struct, frozen=True):
     counted: HistoryCount | None = None
 
 
-def prepare(
-    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: Tell | None = None
-) -> Prepared:
+def plan_rebuild(
+    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: ReportRead | None = None
+) -> RebuildPlan:
     """Return what a rebuild would do; change nothing.
 
     Args:
         stores: the stores.
-        wanted: what is asked.
+        wanted: the request.
         clock: time.
-        tell: if given, what the rebuild takes is counted; receives how many events are read.
+        tell: if given, the history is counted, and this receives how many events are read.
 
     Raises:
-        ConfigError: the provider or the moment is unknown, a copy would not be fresh, or another
-            rebuild is not finished.
+        ConfigError: the provider or the moment is unknown, the generation would share another's
+            state, or another rebuild is not finished.
         LogError, ArchiveError: the history cannot be read.
     """
     provider = wanted.provider
     check_provider(stores, provider)
-    sight = stores.instances.look()
-    live = live_name(provider, sight.live)
+    view = stores.instances.look()
+    live = live_name(provider, view.live)
     heads = {head.partition: head.n for head in stores.history.log.heads()}
-    serves = sight.all.get(live, Instance(name=live, provider=provider))
-    asked = _asked(stores, wanted, serves, free_name(stores, provider, sight), heads, clock)
-    done = only_ends(asked, sight)
-    known = serves if done else unfinished(provider, "rebuild", sight)
-    what = _with_own_state(stores, asked, sight) if known is None else None
+    serves = view.all.get(live, Instance(name=live, provider=provider))
+    asked = _build_record(
+        stores, wanted, serves, find_free_name(stores, provider, view), heads, clock
+    )
+    done = needs_only_finish(asked, view)
+    known = serves if done else unfinished_copy(provider, "rebuild", view)
+    what = _check_own_state(stores, asked, view) if known is None else None
     if known is not None and not done:
-        check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
+        check_same_request(known, asked, f"memorybus rebuild --drop {provider} --execute")
     instance = known or asked
-    return Prepared(
+    return RebuildPlan(
         instance=instance,
         live=live,
         known=known is not None,
         swapped=done,
-        compared=wanted.verify and comparable(instance, serves),
-        kept=_kept(wanted, serves),
+        compared=wanted.verify and must_equal(instance, serves),
+        kept=_inherited_parts(wanted, serves),
         served=provider in stores.roster.job_providers(),
-        counted=_counted(stores, instance, what, heads, tell, clock) if tell else None,
+        counted=_count_history(stores, instance, what, heads, tell, clock) if tell else None,
     )
 
 
-def _counted(
+def _count_history(
     stores: Stores,
     copy: Instance,
     what: InstanceDescription | None,
-    heads: Numbers,
-    tell: Tell,
+    heads: PartitionNumbers,
+    tell: ReportRead,
     clock: Clock,
 ) -> HistoryCount:
     """Return what a new generation takes of the history, and what it leaves out."""
     what = what or describe_instance(stores.settings, copy.provider, copy.name, copy.options)
-    taking = Taking(copy.provider, what, copy.plan, heads, by_option=True)
-    return counted(stores, taking, tell, clock)
+    request = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
+    return count_history(stores, request, tell, clock)
 
 
-def _with_own_state(stores: Stores, asked: Instance, sight: InstancesView) -> InstanceDescription:
-    """Return what a copy would be, which would have a state of its own.
+def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> InstanceDescription:
+    """Return a copy's description after checking that it would have a state of its own.
 
     Raises:
-        ConfigError: it would write where another instance does.
+        ConfigError: it would write into the state of another instance.
     """
     what = describe_instance(stores.settings, asked.provider, asked.name, asked.options)
-    owner = owner_of(what, asked, sight, stores.settings.provider)
+    owner = owner_of(what, asked, view, stores.settings.provider)
     if owner:
-        raise ConfigError(f"{shared(asked, owner)}; {remedy(what, asked.name)}")
+        raise ConfigError(
+            f"{describe_shared_state(asked, owner)}; {describe_remedy(what, asked.name)}"
+        )
     return what
 
 
-def _asked(
-    stores: Stores, wanted: RebuildRequest, live: Instance, name: str, heads: Numbers, clock: Clock
+def _build_record(
+    stores: Stores,
+    wanted: RebuildRequest,
+    live: Instance,
+    name: str,
+    heads: PartitionNumbers,
+    clock: Clock,
 ) -> Instance:
-    """Return the record of what is asked: as the live one's, but for what the command changes."""
+    """Return the record for a request: the live instance's, with the changes of the request."""
     options = normalise_options(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,
         options=live.options | options,
-        plan=_plan(stores, wanted, live, heads),
+        plan=_build_plan(stores, wanted, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
         made_by=wanted.by,
@@ -174,24 +194,28 @@ def _asked(
     )
 
 
-def _kept(wanted: RebuildRequest, live: Instance) -> tuple[Literal["history", "options"], ...]:
-    history = not wanted.whole and opened(live.plan) != WHOLE
+def _inherited_parts(
+    wanted: RebuildRequest, live: Instance
+) -> tuple[Literal["history", "options"], ...]:
+    history = not wanted.whole and plan_without_end(live.plan) != WHOLE
     options = live.options.keys() - wanted.options.keys()
     return (*(("history",) if history else ()), *(("options",) if options else ()))
 
 
-def _plan(stores: Stores, wanted: RebuildRequest, live: Instance, heads: Numbers) -> Plan:
-    """Return what is taken; what the live one left out stays out unless all is asked for."""
-    before = WHOLE if wanted.whole else opened(live.plan)
-    plan = Plan(query=joined(before.query, wanted.query), spans=before.spans)
+def _build_plan(
+    stores: Stores, wanted: RebuildRequest, live: Instance, heads: PartitionNumbers
+) -> Plan:
+    """Return the plan; what the live instance left out stays out unless `whole` is requested."""
+    before = WHOLE if wanted.whole else plan_without_end(live.plan)
+    plan = Plan(query=join_exclusions(before.query, wanted.query), spans=before.spans)
     if not wanted.until:
         return plan
     then = numbers_upto(stores.history, wanted.until)
-    return until(plan, then, heads, stores.settings.partitions)
+    return plan_without_interval(plan, then, heads, stores.settings.partitions)
 
 
-def rolled_back_to(stores: Stores, provider: str) -> str:
-    """Return the instance that a rollback would let serve again.
+def rollback_target(stores: Stores, provider: str) -> str:
+    """Return the instance that a rollback would make live again.
 
     Raises:
         ConfigError: there is none.
@@ -200,5 +224,6 @@ def rolled_back_to(stores: Stores, provider: str) -> str:
     known: Live | None = stores.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
-    is_back = known.leaving and known.back  # its command was killed: only the end is missing
+    # If the command of a rollback was killed after its swap, only the end of that is missing.
+    is_back = known.leaving and known.back
     return known.instance if is_back else known.previous

@@ -1,11 +1,11 @@
-"""``memorybus rebuild``: a generation is filled beside the live one, compared, and swapped (G8).
+"""``memorybus rebuild``: fills a generation beside the live one, compares and swaps them (G8).
 
-The live instance serves while the candidate is filled. Then the lanes of both pause for a moment:
-the candidate comes to exactly the live one's place, what still differs is compared, the candidate
-serves from then on. Publishing and recall go on meanwhile.
+The live instance serves while the candidate is filled. Then the lanes of both pause for a moment.
+The candidate is brought to exactly the position of the live instance, the keys that still differ
+are compared, and the candidate becomes live. Publishing and recall go on all the time.
 
-Each step may be repeated: after a kill the same command goes on. A hold that a killed command left
-on the instance that serves is taken away by the workers.
+Each step may be repeated: after a kill, the same command goes on. If a killed command left the live
+instance paused, the workers resume it.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,17 +19,17 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
-from memorybus.operations.copies.generations import behind, generations, swapped
+from memorybus.operations.copies.generations import count_behind, generations, live_after_swap
 from memorybus.operations.rebuild.comparison import (
     NOT_COMPARED,
-    Compared,
     Comparison,
+    ComparisonResult,
     DifferingKeys,
-    refusal,
-    summary,
+    describe_refusal,
+    summarize,
 )
-from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
-from memorybus.operations.rebuild.plan import Prepared
+from memorybus.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
+from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
 from memorybus.recall.purge import purge
@@ -41,47 +41,47 @@ from memorybus.registry.pauses import InstancePause, command_pause, prepared_cop
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
-CLOSE = 500
-"""Places of the history that a filled copy may still lack: they take a moment."""
+NEARLY_FILLED = 500
+"""How many events a copy may lack and count as filled: they take only a moment."""
 
 _PARKING_TIME = 5.0
-"""Seconds in which the live instance parks what the candidate has parked, if it does so at all."""
+"""Seconds to wait until the live instance parks, too, what the candidate has parked."""
 
-Tell = Callable[[str, int, int], Any]
-"""Receives the step that begins or goes on, and how many places of how many are done."""
+ReportStep = Callable[[str, int, int], Any]
+"""Receives the step that begins or goes on, and how many events of how many are done."""
 
 
 class RebuildDiffers(MemoryBusError):
-    """The rebuilt state is not the live one; nothing was swapped."""
+    """The rebuilt state differs from the live one; nothing was swapped."""
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
-    """What was done.
+class RebuildResult(msgspec.Struct, frozen=True):
+    """What a rebuild or rollback did.
 
     Attributes:
-        provider: whose state.
+        provider: the provider whose state it is.
         live: the instance that serves now.
-        previous: the one before; it is kept for a rollback, and its lanes stand still.
-        compared: how the two states compared; None if they were not.
-        parked: events that the new one put aside.
-        purged: warm results that went.
-        held_ms: for how long the provider's lanes paused; 0 if nobody served them anyway.
+        previous: the instance before it, kept for a rollback with its lanes paused.
+        compared: the comparison of the two states; None if they were not compared.
+        parked: how many events the new instance has parked.
+        purged: how many warm results were removed.
+        held_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
     """
 
     provider: str
     live: str
     previous: str
-    compared: Compared | None
+    compared: ComparisonResult | None
     parked: int
     purged: int
     held_ms: int
 
 
 @contextmanager
-def rebuilder(
-    settings: Settings, provider: str, what: str, by: str, tell: Tell
+def open_rebuilder(
+    settings: Settings, provider: str, what: str, by: str, tell: ReportStep
 ) -> "Iterator[Rebuilder]":
-    """Give a rebuilder that has the provider's lock for as long as the block lasts.
+    """Yield a rebuilder that has the provider's lock as long as the block lasts.
 
     Raises:
         RebuildRuns: another command has it.
@@ -93,7 +93,7 @@ def rebuilder(
             RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
             Stores(settings, lock) as stores,
         ):
-            stores.check()
+            stores.check_partitions()
             crash = crash_points(settings.crash_at)
             yield Rebuilder(
                 stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
@@ -103,21 +103,21 @@ def rebuilder(
 
 
 class Rebuilder:
-    """Carries a swap out, or goes on with one. Belongs to one thread.
+    """Carries a swap out, or continues one. Belongs to one thread.
 
     Passes the crash points ``rebuild.made``, ``.filled``, ``.met``, ``.verified``, ``.swapped``,
     ``.purged`` and ``.ended``.
 
     Attributes:
         stores: the stores.
-        inspector: looks into instances.
+        inspector: asks instances about their state.
 
     Args:
         stores: the stores.
         purge: deletes a provider's warm results, and returns how many there were.
-        lock: taken for the provider.
-        what: the command, in a word: ``rebuild`` or ``rollback``.
-        tell: receives how far it is.
+        lock: the provider's lock, already taken.
+        what: the command: ``rebuild`` or ``rollback``.
+        tell: receives the progress.
         clock: time.
         crash: crash points of fault tests.
     """
@@ -128,7 +128,7 @@ class Rebuilder:
         purge: Callable[[str], int],
         lock: RebuildLock,
         what: str,
-        tell: Tell,
+        tell: ReportStep,
         clock: Clock,
         crash: CrashPoint = no_crash,
     ) -> None:
@@ -144,25 +144,25 @@ class Rebuilder:
 
     # -- parts that other commands use, too -------------------------------------------------------
 
-    def add(self, copy: Instance) -> None:
-        """Make a copy known; the state of a local one lies where its provider's does."""
+    def add_copy(self, copy: Instance) -> None:
+        """Record a copy; the state of a local one lies where its provider's state does."""
         home = self.stores.homes.all().get(copy.provider)
         if home is not None:
             self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
         elif describe_instance(self.stores.settings, copy.provider).placement == "local":
             self.stores.homes.move(copy.name, local_home(self.stores.settings))
-        self.stores.make(copy)
+        self.stores.add_instance(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
-        """Return what pauses lanes for a candidate."""
+        """Return the object that pauses lanes for a candidate."""
         why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
         return LanePause(self.stores, self._lock, why, self._clock)
 
     def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
-        """Wait until a copy has nearly all that the history holds.
+        """Let workers fill a copy, and wait until it has nearly all of the history.
 
         Raises:
-            LanesStalled: nothing moves.
+            LanesStalled: the copy does not advance.
         """
         pause.release(candidate)
         hold = pause.paused_by_person(candidate)
@@ -171,9 +171,9 @@ class Rebuilder:
         pause.open_end(candidate, provider)
         total = sum(pause.heads().values())
         pause.wait_for_none(
-            lambda: behind(pause.numbers(candidate), pause.heads()),
+            lambda: count_behind(pause.numbers(candidate), pause.heads()),
             f"{candidate} is not filled; does a worker serve {provider}?",
-            enough=CLOSE,
+            enough=NEARLY_FILLED,
             mover=candidate,
             tell=lambda left: self._tell("fills", max(0, total - left), total),
         )
@@ -183,80 +183,86 @@ class Rebuilder:
         self._tell("compares", 0, 0)
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
-    def compared_beside(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
+    def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
         """Compare all keys while both instances go on; return how many there are, and which differ.
 
         Raises:
-            LanesStalled: the second does not come as far as the first.
-            InspectionFailed: one cannot be asked.
+            LanesStalled: the second does not reach the position of the first.
+            InspectionFailed: an instance cannot be asked.
         """
         pause.wait_until_level(one.second, one.first)
-        return one.whole()
+        return one.compare_all()
 
     # -- the whole --------------------------------------------------------------------------------
 
-    def make(self, found: Prepared, *, check: bool) -> None:
-        """Make the new generation known if a swap is possible; workers of its provider fill it."""
+    def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
+        """Record the new generation if a swap is possible; its provider's workers then fill it."""
         if not found.known:
             copy = found.instance
             pause = self.pause(copy.provider, copy.name, copy.made_by)
             self._check_ready(pause, copy.provider, check=check)
-            self.add(copy)
+            self.add_copy(copy)
             self._crash("rebuild.made")
 
     def swap(
         self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
-    ) -> Rebuilt:
-        """Fill a candidate, compare it, and let it serve.
+    ) -> RebuildResult:
+        """Fill a candidate, compare it, and make it live.
 
         Args:
-            candidate: the instance.
-            provider: of which.
-            by: who wants it.
+            candidate: the instance that becomes live.
+            provider: its provider.
+            by: who asks for it.
             reason: why.
-            check: refuse a state that is not as it should be, and wait for a live one that lags.
-            alike: the state must equal the live one's.
+            check: whether to refuse a state that differs or has parked more, and to wait for a live
+                instance that lags.
+            alike: whether the state must equal the live one's.
 
         Raises:
-            LanesStalled: lanes do not come to where they should.
-            RebuildDiffers: the states are not the same.
-            MemoryBusError: something else; in every case the live one goes on as before.
+            LanesStalled: lanes do not reach the position they should.
+            RebuildDiffers: the states differ.
+            MemoryBusError: something else; in every case the live instance goes on as before.
         """
         live = live_name(provider, self.stores.instances.live())
         pause = self.pause(provider, candidate, by)
         try:
             self._check_ready(pause, provider, check=check)
-            pause.release(live)  # a command that was killed may have held it
+            pause.release(live)  # a killed command may have paused it
             self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
-            compared = self._meet(pause, provider, live, candidate, check=check, alike=alike)
+            compared = self._compare_and_pause(
+                pause, provider, live, candidate, check=check, alike=alike
+            )
             self._crash("rebuild.verified")
-            # Who serves goes on by itself after a kill, so its plan has no end before it serves.
+            # After a kill, workers resume the live instance by themselves: so the candidate's plan
+            # must have no end before it becomes live.
             pause.open_end(candidate, provider)
             self._check_workers(provider)
             back, at = self._what == "rollback", self._clock.now_ms()
-            self._mark(
-                provider, live, lambda known: swapped(known, candidate, at, by, reason, back=back)
+            self._change_live(
+                provider,
+                live,
+                lambda known: live_after_swap(known, candidate, at, by, reason, back=back),
             )
         except BaseException:
             self._resume(pause, provider, live, candidate)
             raise
         self._crash("rebuild.swapped")
-        return self._end(pause, provider, candidate, live, compared)
+        return self._finish_swap(pause, provider, candidate, live, compared)
 
-    def finish(self, provider: str, by: str) -> Rebuilt:
-        """Do what is left of a swap whose command was killed after it."""
+    def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
+        """Do what is left of a swap whose command was killed after the swap itself."""
         known = self.stores.instances.live()[provider]
         pause = self.pause(provider, known.instance, by)
-        return self._end(pause, provider, known.instance, known.leaving, None)
+        return self._finish_swap(pause, provider, known.instance, known.leaving, None)
 
     # -- before the swap --------------------------------------------------------------------------
 
     def _check_ready(self, pause: LanePause, provider: str, *, check: bool) -> None:
-        """Make sure, as far as can be seen, that a swap is possible.
+        """Make sure, as far as this can be known before, that a swap is possible.
 
         Raises:
-            LanesStalled: the live instance must have all there is, lacks something, and is paused.
+            LanesStalled: the live instance has to catch up first, but is paused.
             MemoryBusError: see `_check_workers`.
         """
         self._check_workers(provider)
@@ -264,10 +270,10 @@ class Rebuilder:
             pause.check_complete(live_name(provider, self.stores.instances.live()))
 
     def _check_workers(self, provider: str) -> None:
-        """Make sure that every worker of the provider knows what a swap is.
+        """Make sure that every worker of the provider can handle a swap.
 
         Raises:
-            MemoryBusError: one does not, and would go on with the generation before.
+            MemoryBusError: an older one cannot, and would go on with the previous generation.
         """
         workers = self.stores.roster.alive()
         old = [one.id for one in workers if provider in one.providers and not one.swaps]
@@ -278,7 +284,7 @@ class Rebuilder:
                 f"then give the same command again"
             )
 
-    def _meet(
+    def _compare_and_pause(
         self,
         pause: LanePause,
         provider: str,
@@ -287,12 +293,12 @@ class Rebuilder:
         *,
         check: bool,
         alike: bool,
-    ) -> Compared | None:
-        """Pause both instances at the same place, and compare them as far as that is possible."""
+    ) -> ComparisonResult | None:
+        """Pause both instances at the same position, and compare them as far as possible."""
         one = self.comparison(provider, live, candidate) if alike else None
         try:
-            given = one is not None and one.given
-            keys, left = self.compared_beside(one, pause) if one and given else (0, {})
+            given = one is not None and one.has_digest
+            keys, left = self.compare_while_running(one, pause) if one and given else (0, {})
             if check:
                 self._check_parked(live, candidate)
             self._tell("takes over", 0, 0)
@@ -300,11 +306,11 @@ class Rebuilder:
             self._crash("rebuild.met")
             if one is None:
                 return None
-            compared = summary(keys, one.again(left)) if given else NOT_COMPARED
+            compared = summarize(keys, one.compare_again(left)) if given else NOT_COMPARED
         except InspectionFailed as error:
             raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
         if check and compared.differing:
-            raise RebuildDiffers(refusal(compared, provider, live, candidate))
+            raise RebuildDiffers(describe_refusal(compared, provider, live, candidate))
         return compared
 
     def _pause_both(
@@ -313,10 +319,10 @@ class Rebuilder:
         if check or not pause.is_unserved(live):
             pause.meet(candidate, live, provider)
             return
-        # Nobody can serve the live instance any more: the candidate comes to the end alone.
+        # No worker can serve the live instance: the candidate goes to the end of history alone.
         end = pause.heads()
         pause.wait_for_none(
-            lambda: behind(pause.numbers(candidate), end),
+            lambda: count_behind(pause.numbers(candidate), end),
             f"{candidate} does not come to the end of the history",
             mover=candidate,
         )
@@ -324,22 +330,24 @@ class Rebuilder:
         pause.hold(candidate)
 
     def _check_parked(self, live: str, candidate: str) -> None:
-        """Refuse a candidate that has parked events which the live one applies.
+        """Refuse a candidate that has parked more events than the live instance.
 
         Raises:
-            RebuildDiffers: it has.
+            RebuildDiffers: it has parked more.
         """
         lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
-        while (more := parked(lanes.states(candidate)) - parked(lanes.states(live))) > 0:
+        while (
+            more := count_parked(lanes.states(candidate)) - count_parked(lanes.states(live))
+        ) > 0:
             if self._clock.monotonic() > until:
                 raise RebuildDiffers(
                     f"{candidate} has put aside {more} events more than {live}: see memorybus dlq "
                     f"ls --provider {candidate}; to swap all the same: --no-verify"
                 )
-            self._clock.sleep(LOOK)
+            self._clock.sleep(LOOK_EVERY)
 
-    def _mark(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
-        """Change who serves, in one step.
+    def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
+        """Change the entry of the live instance atomically.
 
         Raises:
             MemoryBusError: another command swapped meanwhile.
@@ -351,29 +359,29 @@ class Rebuilder:
             raise MemoryBusError(f"somebody else swapped {provider} meanwhile; begin again")
 
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
-        """Let both go on as before; without Redis, workers and the same command do so."""
+        """Resume both as before; if Redis is away, workers or the same command do so later."""
         with suppress(MemoryBusError):
             known = self.stores.instances.live().get(provider)
             if live_name(provider, {provider: known} if known else {}) != live:
-                return  # the candidate serves already: the same command ends the swap
+                return  # the candidate is live already: the same command finishes the swap
             pause.release(live)
             pause.open_end(candidate, provider)
             pause.release(candidate)
             if known is not None and known.previous == candidate:
-                self._keep(provider, live, candidate)
+                self._keep_for_rollback(provider, live, candidate)
 
     # -- after the swap ---------------------------------------------------------------------------
 
-    def _end(
+    def _finish_swap(
         self,
         pause: LanePause,
         provider: str,
         live: str,
         previous: str,
-        compared: Compared | None,
-    ) -> Rebuilt:
-        """Let the new one go on, purge what the old one said, and keep that standing still."""
-        self._hand_on(pause, live, previous)
+        compared: ComparisonResult | None,
+    ) -> RebuildResult:
+        """Resume the new instance, purge the old one's results, and keep the old one paused."""
+        self._carry_over_pause(pause, live, previous)
         held = prepared_copy(self.stores.instances.pauses().get(live)) == live
         if held:
             pause.release(live)
@@ -382,31 +390,31 @@ class Rebuilder:
         if held:
             pause.wait_until_owned(live)
         held_ms = pause.milliseconds
-        self._keep_all(provider, live)
+        self._keep_all_for_rollback(provider, live)
         pause.wait_for_none(
             lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
-        self._mark(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
-        purged += self._purge(provider)  # answers that the old one gave late
+        self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
+        purged += self._purge(provider)  # answers that the old instance gave late
         self._crash("rebuild.ended")
-        aside = parked(self.stores.lanes.states(live))
-        return Rebuilt(provider, live, previous, compared, aside, purged, held_ms)
+        aside = count_parked(self.stores.lanes.states(live))
+        return RebuildResult(provider, live, previous, compared, aside, purged, held_ms)
 
-    def _hand_on(self, pause: LanePause, live: str, previous: str) -> None:
-        """Keep a provider paused that a person paused, whichever instance serves it now."""
+    def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
+        """Pause the new live instance, too, if a person paused the provider."""
         hold = pause.paused_by_person(previous)
         if hold is not None and not hold.state:
             self.stores.instances.pause(live, hold)
 
-    def _keep(self, provider: str, live: str, previous: str) -> None:
-        """Let an instance stand still that is kept for a rollback."""
+    def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
+        """Keep an instance paused for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
         hold = InstancePause(reason, "", self._clock.now_ms(), state="kept")
         self.stores.instances.set_pause(previous, hold)
 
-    def _keep_all(self, provider: str, live: str) -> None:
-        """Let all stand still that served once: a rollback that was killed had one go on."""
+    def _keep_all_for_rollback(self, provider: str, live: str) -> None:
+        """Keep all earlier generations paused: a killed rollback may have resumed one."""
         for one in generations(provider, self.stores.instances.look()):
             if one.state in ("kept", "unused"):
-                self._keep(provider, live, one.name)
+                self._keep_for_rollback(provider, live, one.name)

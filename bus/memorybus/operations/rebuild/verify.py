@@ -1,4 +1,4 @@
-"""``memorybus verify`` compares the live state with the history, by digest or event by event."""
+"""``memorybus verify``: compares the live state with the history, by digest or event by event."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,12 +12,12 @@ from memorybus.events import DeadLetterResolved, Omitted
 from memorybus.jobs.inspect import SentEvent
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations.copies.copies import mark_dropped
-from memorybus.operations.copies.freshness import free_name, owner_of, shared
-from memorybus.operations.copies.generations import behind, opened, past
+from memorybus.operations.copies.freshness import describe_shared_state, find_free_name, owner_of
+from memorybus.operations.copies.generations import count_behind, plan_up_to, plan_without_end
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import numbers_upto
-from memorybus.operations.rebuild.comparison import NAMED, Compared, summary
-from memorybus.operations.rebuild.pause import LanePause, parked
+from memorybus.operations.rebuild.comparison import NAMED, ComparisonResult, summarize
+from memorybus.operations.rebuild.pause import LanePause, count_parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
@@ -26,21 +26,21 @@ from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, live_name
 
 PAGE = 500
-"""Events that are asked for at once."""
+"""How many events are asked for at once."""
 
 
 class CannotVerify(MemoryBusError):
-    """Neither can a copy be compared with the live state, nor can that be asked for events."""
+    """No copy can be compared with the live state, which cannot be asked for events either."""
 
 
 class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be verified.
+    """The request for a verification.
 
     Attributes:
-        provider: whose live state.
-        until: compare with the state of that moment; "" for now.
-        sample: ask for this many events at most, spread over the history; 0 for all of them.
-        by: who asks.
+        provider: the provider whose live state is verified.
+        until: the moment with whose state it is compared; "" for now.
+        sample: how many events to ask for at most, spread over the history; 0 for all of them.
+        by: who asks for it.
     """
 
     provider: str
@@ -49,29 +49,28 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Verified(msgspec.Struct, frozen=True):
-    """What was found.
+class VerifyResult(msgspec.Struct, frozen=True):
+    """The result of a verification.
 
     Attributes:
-        provider: whose state.
-        live: the instance that was looked into.
+        provider: the provider whose live state was verified.
+        live: its live instance.
         how: ``digest``: compared with a copy that was filled from the history; ``events``: asked
             for events by their ids.
         ok: whether nothing differs or is missing.
-        compared: the keys of the digests; None for ``events``.
-        asked: events that were asked for.
-        missing: how many of them are lost: neither there nor parked, nor discarded by an operator.
-        named: the first of those.
-        parked: events that were put aside, for ``events`` of those asked for: these are not there,
-            and waited for.
-        discarded: how many of those asked for an operator gave up for this instance.
+        compared: the comparison of the digests; None for ``events``.
+        asked: how many events were asked for.
+        missing: how many of them are lost: neither there, nor parked, nor discarded by an operator.
+        named: the first of the lost events.
+        parked: how many events are parked; for ``events``, how many of those asked for.
+        discarded: how many of those asked for an operator discarded for this instance.
     """
 
     provider: str
     live: str
     how: str
     ok: bool
-    compared: Compared | None = None
+    compared: ComparisonResult | None = None
     asked: int = 0
     missing: int = 0
     named: tuple[str, ...] = ()
@@ -79,13 +78,13 @@ class Verified(msgspec.Struct, frozen=True):
     discarded: int = 0
 
 
-def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Verified:
+def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> VerifyResult:
     """Compare the live state with the history.
 
     Raises:
-        CannotVerify: the provider offers no way to.
-        LanesStalled: lanes do not come to where they should.
-        ConfigError: nobody knows the provider, or the moment.
+        CannotVerify: the provider offers no way to do so.
+        LanesStalled: lanes do not reach the position they should.
+        ConfigError: the provider or the moment is unknown.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
     provider = wanted.provider
@@ -93,12 +92,12 @@ def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Ver
     live = live_name(provider, work.stores.instances.live())
     why = f"{provider} gives no digest"
     if work.inspector.digest(provider, live).given:
-        copy = _copy(work.stores, wanted, live, clock)
-        why = _unfit(work.stores, copy)
+        copy = _build_copy(work.stores, wanted, live, clock)
+        why = _reason_against_copy(work.stores, copy)
         if not why:
-            return _by_digest(work, wanted, live, copy)
+            return _verify_by_digest(work, wanted, live, copy)
     if work.inspector.check_known(provider, live, ()).given:
-        return _by_events(work, wanted, live)
+        return _verify_by_events(work, wanted, live)
     raise CannotVerify(
         f"{why}; and it cannot be asked for events by their ids: what it holds cannot be compared "
         f"with the history; memorybus diff shows what two generations or copies recall"
@@ -108,71 +107,79 @@ def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Ver
 # -- by digest ------------------------------------------------------------------------------------
 
 
-def _unfit(stores: Stores, copy: Instance) -> str:
-    """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
+def _reason_against_copy(stores: Stores, copy: Instance) -> str:
+    """Return why no copy may be filled: it would write into an existing state; "" if it may."""
     what = describe_instance(stores.settings, copy.provider, copy.name, copy.options)
     owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
-    return shared(copy, owner) if owner else ""
+    return describe_shared_state(copy, owner) if owner else ""
 
 
-def _by_digest(work: Rebuilder, wanted: VerifyRequest, live: str, copy: Instance) -> Verified:
+def _verify_by_digest(
+    work: Rebuilder, wanted: VerifyRequest, live: str, copy: Instance
+) -> VerifyResult:
     """Fill a copy, compare it with the live state, and drop it."""
     provider, stores = wanted.provider, work.stores
-    for name in _left_over(stores, provider):
+    for name in _abandoned_copies(stores, provider):
         mark_dropped(stores, name)
     pause = work.pause(provider, copy.name, wanted.by)
     if not wanted.until:
         pause.check_complete(live)
     try:
-        work.add(copy)
+        work.add_copy(copy)
         if wanted.until:
-            found = _as_of(work, pause, live, copy)
+            found = _compare_with_moment(work, pause, live, copy)
         else:
-            found = _as_now(work, pause, live, copy)
+            found = _compare_with_now(work, pause, live, copy)
     finally:
         pause.release(live)
         mark_dropped(stores, copy.name)
         pause.release(copy.name)
-    aside = parked(stores.lanes.states(live))
-    return Verified(provider, live, "digest", found.same, found, parked=aside)
+    aside = count_parked(stores.lanes.states(live))
+    return VerifyResult(provider, live, "digest", found.same, found, parked=aside)
 
 
-def _as_of(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
-    """Compare with the state of a moment: the copy ends there by its plan."""
+def _compare_with_moment(
+    work: Rebuilder, pause: LanePause, live: str, copy: Instance
+) -> ComparisonResult:
+    """Compare with the state of a moment, at which the copy's plan ends."""
     ends = copy.plan.ends(work.stores.settings.partitions)
     pause.wait_for_none(
-        lambda: behind(pause.numbers(copy.name), ends),
+        lambda: count_behind(pause.numbers(copy.name), ends),
         f"{copy.name} is not filled; does a worker serve {copy.provider}?",
     )
-    return work.comparison(copy.provider, live, copy.name).now()
+    return work.comparison(copy.provider, live, copy.name).compare_now()
 
 
-def _as_now(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
-    """Compare with the state of now; the live lanes pause only if a key differs meanwhile."""
+def _compare_with_now(
+    work: Rebuilder, pause: LanePause, live: str, copy: Instance
+) -> ComparisonResult:
+    """Compare with the present state; the live lanes pause only if a key differs before."""
     work.fill(pause, copy.name, copy.provider)
     one = work.comparison(copy.provider, live, copy.name)
-    keys, left = work.compared_beside(one, pause)
+    keys, left = work.compare_while_running(one, pause)
     if left:
         pause.meet(copy.name, live, copy.provider)
-        left = one.again(left)
-    return summary(keys, left)
+        left = one.compare_again(left)
+    return summarize(keys, left)
 
 
-def _left_over(stores: Stores, provider: str) -> list[str]:
-    """Return the copies of verifications that were killed."""
+def _abandoned_copies(stores: Stores, provider: str) -> list[str]:
+    """Return the copies that killed verifications left behind."""
     copies = stores.instances.all().values()
     return [one.name for one in copies if (one.provider, one.purpose) == (provider, "verify")]
 
 
-def _copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
-    """Return the record of a copy that takes what the live one took."""
-    sight = stores.instances.look()
-    known = sight.all.get(live, Instance(name=live, provider=wanted.provider))
-    plan = opened(known.plan)
+def _build_copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
+    """Return the record of a copy with the live instance's plan and options."""
+    view = stores.instances.look()
+    known = view.all.get(live, Instance(name=live, provider=wanted.provider))
+    plan = plan_without_end(known.plan)
     if wanted.until:
-        plan = past(plan, numbers_upto(stores.history, wanted.until), stores.settings.partitions)
+        plan = plan_up_to(
+            plan, numbers_upto(stores.history, wanted.until), stores.settings.partitions
+        )
     return Instance(
-        name=free_name(stores, wanted.provider, sight, "verify"),
+        name=find_free_name(stores, wanted.provider, view, "verify"),
         provider=wanted.provider,
         options=known.options,
         plan=plan,
@@ -185,7 +192,7 @@ def _copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Ins
 # -- event by event -------------------------------------------------------------------------------
 
 
-def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
+def _verify_by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> VerifyResult:
     provider, stores = wanted.provider, work.stores
     lanes = stores.lanes.states(live)
     plan = stores.instances.all().get(live, Instance(name=live, provider=provider)).plan
@@ -194,19 +201,20 @@ def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
         then = numbers_upto(stores.history, wanted.until)
         upto = {p: min(n, then.get(p, 0)) for p, n in upto.items()}
     stride = max(1, sum(upto.values()) // wanted.sample) if wanted.sample else 1
-    aside = _aside(stores, live)  # after its lanes: what they passed is applied, or here
+    # Read after the lanes: an event that they have passed is applied, or parked by now.
+    parked_ids = _parked_ids(stores, live)
     there, waiting, missing = 0, 0, list[str]()
-    events = _events(stores, plan, upto, stride)
+    events = _select_events(stores, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
             found = work.inspector.check_known(provider, live, page)
             there += found.there
-            waiting += sum(one in aside for one in found.missing)
-            missing += (one for one in found.missing if one not in aside)
+            waiting += sum(one in parked_ids for one in found.missing)
+            missing += (one for one in found.missing if one not in parked_ids)
             page = page[len(page) - found.unasked :]
-    given_up = _discarded(stores, live) if missing else set()
-    lost = [one for one in missing if one not in given_up]
-    return Verified(
+    discarded = _discarded_ids(stores, live) if missing else set()
+    lost = [one for one in missing if one not in discarded]
+    return VerifyResult(
         provider,
         live,
         how="events",
@@ -219,8 +227,8 @@ def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
     )
 
 
-def _aside(stores: Stores, live: str) -> set[str]:
-    """Return the ids of the events that an instance put aside."""
+def _parked_ids(stores: Stores, live: str) -> set[str]:
+    """Return the ids of the events that an instance has parked."""
     letters = DeadLetters(stores.settings)
     try:
         return {dead.stored.letter.event_id for dead in letters.letters([live])}
@@ -228,8 +236,8 @@ def _aside(stores: Stores, live: str) -> set[str]:
         letters.close()
 
 
-def _discarded(stores: Stores, live: str) -> set[str]:
-    """Return the ids of the events that operators gave up for an instance."""
+def _discarded_ids(stores: Stores, live: str) -> set[str]:
+    """Return the ids of the events that operators discarded for an instance."""
     decided = stores.history.scan(Query(types=(DeadLetterResolved.__name__,)))
     events = (one.envelope.event for one in decided)
     return {
@@ -239,7 +247,9 @@ def _discarded(stores: Stores, live: str) -> set[str]:
     }
 
 
-def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[SentEvent]:
+def _select_events(
+    stores: Stores, plan: Plan, upto: dict[int, int], stride: int
+) -> Iterator[SentEvent]:
     spans = {p: (Span(1, n),) for p, n in upto.items()}
     number = 0
     for event in stores.history.scan(plan.query, plan=Plan(spans=spans)):
@@ -248,10 +258,10 @@ def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> It
             continue
         number += 1
         if number % stride == 0:
-            yield _sent(event)
+            yield _event_to_ask(event)
 
 
-def _sent(event: LoggedEvent) -> SentEvent:
+def _event_to_ask(event: LoggedEvent) -> SentEvent:
     one, where = event.envelope, event.position
     kind = type(one.event).__name__
     return SentEvent(

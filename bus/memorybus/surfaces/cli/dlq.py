@@ -72,11 +72,11 @@ def run_dlq_ls(
     - `memorybus dlq ls --group error`
     - `memorybus dlq ls --provider mem0 --json`
     """
-    from memorybus.operations.dead_letters.acts import letters_of, open_desk
+    from memorybus.operations.dead_letters.acts import letters_of, open_dead_letters
     from memorybus.surfaces.views import dead_letters
 
     output = common.output()
-    with closing(open_desk(common.settings())) as desk:
+    with closing(open_dead_letters(common.settings())) as desk:
         found = dead_letters.rows(group, letters_of(desk, provider))
     if output.json:
         output.result(found[:limit])
@@ -105,13 +105,13 @@ def run_dlq_show(
     - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
     """
     from memorybus.operations.dead_letters import selection
-    from memorybus.operations.dead_letters.acts import letters_of, open_desk
+    from memorybus.operations.dead_letters.acts import letters_of, open_dead_letters
     from memorybus.surfaces.views import dead_letters
 
     output = common.output()
-    with closing(open_desk(common.settings())) as desk:
+    with closing(open_dead_letters(common.settings())) as desk:
         letters = letters_of(desk, provider)
-        dead = selection.selected(
+        dead = selection.select_letters(
             letters, selection.LetterSelection(event=event, provider=provider)
         )[0]
         published = desk.event(dead)

@@ -17,8 +17,8 @@ from memorybus.operations.dead_letters.acts import (
     LetterActs,
     LetterPlan,
     check_edit,
-    open_desk,
-    plan,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus.operations.dead_letters.selection import (
     Action,
@@ -70,8 +70,8 @@ class DeadLetterAct:
         Raises:
             MemoryBusError: it cannot be done; no owner was asked for anything.
         """
-        with closing(open_desk(self._settings)) as desk:
-            planned = plan(desk, action, wanted)
+        with closing(open_dead_letters(self._settings)) as desk:
+            planned = plan_action(desk, action, wanted)
             if event is not None:
                 check_edit(desk, planned.chosen[0], event, self._settings)
             if not self._execute or not planned.chosen:

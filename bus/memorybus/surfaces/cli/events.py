@@ -103,10 +103,10 @@ def run_events_ls(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.ListedEvents(session, type, canaries=show_all)
+    wanted = journal.EventSelection(session, type, canaries=show_all)
     unread: list[str] = []
-    history = journal.checked_history(settings)
-    found = journal.newest(history, wanted, limit, unread=unread)
+    history = journal.open_history(settings)
+    found = journal.newest_events(history, wanted, limit, unread=unread)
     tell_unread(output, unread)
     if output.json:
         output.result([as_json(event) for event in found])
@@ -138,13 +138,13 @@ def run_events_tail(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.ListedEvents(session, type, canaries=show_all)
-    history = journal.checked_history(settings)
+    wanted = journal.EventSelection(session, type, canaries=show_all)
+    history = journal.open_history(settings)
     heads = history.log.heads()
     unread: list[str] = []
-    found = journal.newest(history, wanted, limit, heads, unread)
+    found = journal.newest_events(history, wanted, limit, heads, unread)
     tell_unread(output, unread)
-    for event in _chained(found, history.log, journal.ReadUpTo.at(heads), wanted):
+    for event in _chained(found, history.log, journal.ReadPositions.behind_heads(heads), wanted):
         if output.json:
             output.json_line(as_json(event))
         else:
@@ -169,13 +169,13 @@ def run_events_get(
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
     """
     from memorybus.operations import journal
-    from memorybus.operations.dead_letters.acts import open_desk
+    from memorybus.operations.dead_letters.acts import open_dead_letters
     from memorybus.operations.events.story import story_of
     from memorybus.operations.stores import Stores
     from memorybus.surfaces.views.found import fates_text, lies_at
 
     output, settings = common.output(), common.settings()
-    with Stores(settings) as stores, closing(open_desk(settings)) as desk:
+    with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
         found = journal.event_by_id(stores.history, event.lower(), [])
         story = story_of(stores, desk, found)
     if output.json:
@@ -215,10 +215,10 @@ def run_events_search(
     - `memorybus events search "sea glass" --type TurnCompleted --json | jq .events`
     - `memorybus events search --session chat-17`
     """
-    from memorybus.operations.events.search import SearchedEvents, mark_of
+    from memorybus.operations.events.search import SearchRequest, parse_mark
     from memorybus.surfaces.cli.events_search import EventsSearch
 
-    wanted = SearchedEvents(
+    wanted = SearchRequest(
         words=words,
         session=session,
         user=user,
@@ -227,19 +227,19 @@ def run_events_search(
         until=None if until is None else parse_timestamp(until),
         canaries=show_all,
     )
-    return EventsSearch(common, wanted, mark_of(before)).run(limit)
+    return EventsSearch(common, wanted, parse_mark(before)).run(limit)
 
 
 def _chained(
     found: "Iterable[LoggedEvent]",
     log: "EventLog",
-    places: "journal.ReadUpTo",
-    wanted: "journal.ListedEvents",
+    places: "journal.ReadPositions",
+    wanted: "journal.EventSelection",
 ) -> "Iterator[LoggedEvent]":
     from memorybus.operations import journal
 
     yield from found
-    yield from (event for event in journal.follow(log, places) if wanted.wants(event))
+    yield from (event for event in journal.follow_log(log, places) if wanted.wants(event))
 
 
 def tell_unread(output: Output, unread: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from memorybus.history.backward import BackwardMark
 from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_text
+from memorybus.operations.events.search import EventSearch, SearchRequest, format_mark
 from memorybus.operations.events.words import SearchWords
 from memorybus.surfaces.cli.events import tell_unread
 from memorybus.surfaces.cli.options import Common
@@ -24,7 +24,7 @@ QUIETLY = 5_000
 class EventsSearch:
     """One page of a search."""
 
-    def __init__(self, common: Common, wanted: SearchedEvents, before: BackwardMark | None) -> None:
+    def __init__(self, common: Common, wanted: SearchRequest, before: BackwardMark | None) -> None:
         """Read the settings.
 
         Args:
@@ -43,7 +43,7 @@ class EventsSearch:
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
         """
-        with closing(journal.checked_history(self._settings)) as history:
+        with closing(journal.open_history(self._settings)) as history:
             bar = SearchBar(self._output)
             search = EventSearch(history, self._wanted, self._before, bar.show)
             try:
@@ -62,7 +62,7 @@ class EventsSearch:
             self._output.result(
                 {
                     "events": [as_json(event) for event in search.found],
-                    "next": mark_text(search.mark),
+                    "next": format_mark(search.mark),
                     "looked": search.looked,
                     "back_to": iso(search.reached),
                     "unread": search.unread,
@@ -78,7 +78,7 @@ class EventsSearch:
         looked = f"looked at {search.looked:,} events"
         back = iso(search.reached)
         if search.mark is not None:
-            more = f"to go on, add: --before {mark_text(search.mark)}"
+            more = f"to go on, add: --before {format_mark(search.mark)}"
             self._output.note(f"{looked}, back to {back}; {more}")
         elif not search.found:
             self._output.note(f"no such events: {looked}")

@@ -11,7 +11,7 @@ from memorybus.surfaces.views.output import Output
 from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
-    from memorybus.operations.export import Exported
+    from memorybus.operations.export import ExportResult
 
 _SHOWN = 20
 """Events that are left out and shown."""
@@ -85,7 +85,7 @@ def run_export(
         output.note("export: --since and --until choose events; leave out --provider", "red")
         return 2
     query = Query(users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ()))
-    done = export.Exported(file=str(file or ""), provider=provider or "")
+    done = export.ExportResult(file=str(file or ""), provider=provider or "")
     settings = common.settings()
     said = _INTERRUPTED if file is not None else "interrupted: this is not all of it"
     with note_on_interrupt(output, said), output.progress("lines") as bar:
@@ -95,15 +95,15 @@ def run_export(
             bar.advance(task)
 
         if provider is not None:
-            lines = export.memories(settings, provider, query, done, step)
+            lines = export.read_memories(settings, provider, query, done, step)
         else:
             first, end = (
                 None if text is None else parse_timestamp(text) for text in (since, until)
             )
-            found = export.events(settings, query, first, end, done.unread)
-            lines = export.lines(found, done, step)
+            found = export.read_events(settings, query, first, end, done.unread)
+            lines = export.encode_events(found, done, step)
         if file is not None:
-            export.write_whole(file, lines)
+            export.write_atomically(file, lines)
         else:
             for line in lines:
                 output.pipe_line(line)
@@ -111,7 +111,7 @@ def run_export(
     return 0 if done.whole else 1
 
 
-def _show(output: Output, done: "Exported") -> None:
+def _show(output: Output, done: "ExportResult") -> None:
     for why in done.unread:
         output.note(f"a part of the past is left out: {why}", "yellow")
     for known, why in list(done.left_out.items())[:_SHOWN]:

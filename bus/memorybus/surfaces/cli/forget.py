@@ -49,7 +49,7 @@ def run_forget(
     from memorybus.operations import forget
 
     output, settings = common.output(), common.settings()
-    plan = forget.planned(settings, forget.Whose(user, agent, workspace))
+    plan = forget.plan_erasure(settings, forget.ErasureOwner(user, agent, workspace))
     if not yes:
         _show_plan(output, plan)
         return 0

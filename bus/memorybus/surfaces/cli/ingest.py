@@ -13,13 +13,13 @@ from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.events import Envelope, Scope
 from memorybus.log.stream import EventLog
 from memorybus.operations.ingest import event_lines, ingest
-from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner
+from memorybus.operations.ingest.foreign.enveloping import EnvelopedExport, ImportOwner
 from memorybus.operations.ingest.foreign.live import SOURCES
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import is_address
 from memorybus.operations.ingest.foreign.sources import read_address, read_file
 from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
-from memorybus.operations.ingest.new_events import Imported, publish_new
+from memorybus.operations.ingest.new_events import ImportResult, publish_new
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli.progress import note_on_interrupt
@@ -47,7 +47,7 @@ def ingest_all(
         SpoolFull: the spool's bound is reached; what was published stays published.
     """
     exports = [path for path in files if event_lines.holds_events(path)]
-    sources, refused = ingest.load(path for path in files if path not in exports)
+    sources, refused = ingest.load_files(path for path in files if path not in exports)
     if not sources and not exports:
         return IngestReport(refused=tuple(refused))
     before = events_in_log(settings)
@@ -74,7 +74,7 @@ def _conversations(
     with output.progress("turns") as bar, MemoryBus.connect(settings) as bus:
         task = bar.add_task("publish", total=sum(source.transcript.turns for source in sources))
         for source in sources:
-            done = ingest.publish(
+            done = ingest.publish_file(
                 bus, source, agent=agent, user=user, on_turn=lambda: bar.advance(task)
             )
             turns += done.turns
@@ -119,7 +119,7 @@ def ingest_from(
     A record that is not as its source documents it is left out by name.
     """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
-    owner = Owner(scope, agent=agent, user=user)
+    owner = ImportOwner(scope, agent=agent, user=user)
     before = events_in_log(settings)
     report = IngestReport(level="logged")
     for name in names:
@@ -135,7 +135,9 @@ def ingest_from(
     return _with_growth(settings, report, before)
 
 
-def _read(source: str, name: str, owner: Owner, output: Output) -> tuple[Enveloped, int]:
+def _read(
+    source: str, name: str, owner: ImportOwner, output: Output
+) -> tuple[EnvelopedExport, int]:
     if not is_address(name):
         return read_file(source, Path(name), owner)
     known = SOURCES.get(source)
@@ -169,7 +171,7 @@ def _published(
     return _refusing(report, _refused_events(name, done))
 
 
-def _refused_events(name: str, done: Imported) -> list[RefusedInput]:
+def _refused_events(name: str, done: ImportResult) -> list[RefusedInput]:
     named = [RefusedInput(f"{name}: event {known}", why) for known, why in done.refused.items()]
     unnamed = done.refused_events - len(named)
     more = [RefusedInput(name, f"{unnamed} more events were refused")] if unnamed else []

@@ -68,7 +68,7 @@ def run_people(
     from memorybus.surfaces.views.kept import people_table
 
     output, settings = common.output(), common.settings()
-    found = browsing.people(settings, holding=holding, most=limit)
+    found = browsing.list_people(settings, holding=holding, most=limit)
     for name, why in found.silent.items():
         output.note(f"{name}: {why}", "yellow")
     if output.json:
@@ -107,9 +107,9 @@ def run_list(
 
     output, settings = common.output(), common.settings()
     asked = whose.of(scope_of(settings))
-    name = provider or browsing.first_keeper(settings)
+    name = provider or browsing.first_browsable(settings)
     want = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
-    found = browsing.memories(settings, name, want, skip=skip, holding=holding, most=limit)
+    found = browsing.list_memories(settings, name, want, skip=skip, holding=holding, most=limit)
     if output.json:
         output.result(found)
         return 0
@@ -191,11 +191,11 @@ def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) ->
     from memorybus.operations.memories import amending, browsing
     from memorybus.surfaces.views.kept import plan_json, plan_text
 
-    name = asked.provider or browsing.first_keeper(settings)
-    memory = amending.brought_memory(
+    name = asked.provider or browsing.first_browsable(settings)
+    memory = amending.find_memory_of_event(
         *(settings, name, asked.action, asked.event.lower(), asked.text)
     )
-    plan = amending.planned(settings, asked.action, memory, asked.content)
+    plan = amending.plan_amendment(settings, asked.action, memory, asked.content)
     if not yes:
         if output.json:
             output.result({"executed": False, **plan_json(plan)})
@@ -205,10 +205,10 @@ def _amend(output: "Output", settings: Settings, asked: _Asked, *, yes: bool) ->
         return 0
     about = {"event": plan.memory.event, "provider": name}
     act = f"{asked.action} memory"
-    audit.tell(
+    audit.record_act(
         settings, OperatorActed(act=act, operator=operator(), reason=asked.reason, about=about)
     )
-    done = amending.carried_out(settings, plan, wait=asked.wait)
+    done = amending.carry_out(settings, plan, wait=asked.wait)
     if output.json:
         output.result({"executed": True, **msgspec.to_builtins(done)})
     else:

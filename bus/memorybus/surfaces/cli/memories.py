@@ -297,9 +297,9 @@ def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, bu
         return _recalled(settings, asked, budget)
 
     with output.progress("questions") as bar:
-        judged = evaluation.judged(questions, answer, SYSTEM)
+        judged = evaluation.judge_answers(questions, answer, SYSTEM)
         answers = list(bar.track(judged, total=len(questions), description="asking"))
-    found = evaluation.evaluated(answers)
+    found = evaluation.summarize_answers(answers)
     if output.json:
         output.result(msgspec.structs.asdict(found) | {"answers": answers})
     else:

@@ -24,11 +24,11 @@ def run_test(*, common: Common = DEFAULT) -> int:
     - `MEMORYBUS_NOTIFY='{"url": "https://example.org/hook"}' memorybus notify test --json`
     """
     from memorybus.config.settings import load_secrets
-    from memorybus.operations.telling import send_test
+    from memorybus.operations.notices import send_test_notice
 
     output = common.output()
     failed = False
-    for sent in send_test(load_secrets(common.settings())):
+    for sent in send_test_notice(load_secrets(common.settings())):
         failed |= not sent.ok
         if output.json:
             output.json_line(sent)

@@ -84,15 +84,15 @@ def run_demo(
     from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
-    who = demo.chosen(load(), names(providers)) if providers else demo.TWO
+    who = demo.choose_providers(load(), names(providers)) if providers else demo.PACKAGED
     if json:
-        result = demo.run(lambda *_: None, lambda *_: None, providers=who)
+        result = demo.run_demo(lambda *_: None, lambda *_: None, providers=who)
         fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
         pause = PAUSE if output.is_live else 0.0
-        result = demo.run(view.show, view.progress, pause, providers=who)
+        result = demo.run_demo(view.show, view.progress, pause, providers=who)
     view.conclude(result)
     return 0
 

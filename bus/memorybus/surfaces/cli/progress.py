@@ -31,7 +31,7 @@ def checked_stores(settings: Settings) -> "Iterator[Stores]":
     from memorybus.operations.stores import Stores
 
     with Stores(settings) as stores:
-        stores.check()
+        stores.check_partitions()
         yield stores
 
 

@@ -18,31 +18,31 @@ from memorybus.health.monitor import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
 from memorybus.log.removal import Removed
-from memorybus.operations.archive.archive import Listed
-from memorybus.operations.archive.repair import Repaired
+from memorybus.operations.archive.archive import ListedSegment
+from memorybus.operations.archive.repair import RepairResult
 from memorybus.operations.copies.copies import Copy
 from memorybus.operations.copies.filling import CopyProgress
 from memorybus.operations.copies.generations import Generation
-from memorybus.operations.copies.replay import Planned
+from memorybus.operations.copies.replay import ReplayPlan
 from memorybus.operations.dead_letters.selection import KeyPlan
 from memorybus.operations.evaluation import JudgedAnswer
 from memorybus.operations.events.story import Fate
-from memorybus.operations.export import Exported
+from memorybus.operations.export import ExportResult
 from memorybus.operations.forget import InstanceErasure
 from memorybus.operations.ingest.ingest import IngestReport
-from memorybus.operations.ingest.new_events import Imported
+from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
+from memorybus.operations.notices import NoticeResult
 from memorybus.operations.providers.inventory import ListedProvider
-from memorybus.operations.providers.lifecycle import Addition, Pause
+from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
 from memorybus.operations.providers.removal import Removal
 from memorybus.operations.providers.steering import LimitsChange, RetryNow
 from memorybus.operations.rebuild.diff import RecallDifference
 from memorybus.operations.rebuild.drop import Drop
-from memorybus.operations.rebuild.plan import Prepared
-from memorybus.operations.rebuild.rebuild import Rebuilt
-from memorybus.operations.rebuild.verify import Verified
-from memorybus.operations.telling import Sent
+from memorybus.operations.rebuild.plan import RebuildPlan
+from memorybus.operations.rebuild.rebuild import RebuildResult
+from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
 from memorybus.recall.asking import ProviderAnswer
 from memorybus.registry.description import TrialStep
@@ -387,7 +387,7 @@ class Segments(TypedDict):
     """Where the archive is, and its segments."""
 
     where: str
-    segments: list[Listed]
+    segments: list[ListedSegment]
 
 
 class ArchiveVerified(TypedDict):
@@ -466,9 +466,9 @@ class Result(NamedTuple):
 RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
     {
         "archive export": Result((ArchiveExported,)),
-        "archive import": Result((Imported,)),
+        "archive import": Result((ImportResult,)),
         "archive ls": Result((Segments,)),
-        "archive repair": Result((Repaired,)),
+        "archive repair": Result((RepairResult,)),
         "archive run": Result((Sealed,)),
         "archive verify": Result((ArchiveVerified,)),
         "check": Result((Verdict,)),
@@ -486,7 +486,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "events ls": Result((list[Event],)),
         "events search": Result((EventsFound,)),
         "events tail": Result((Event,), lines=True),
-        "export": Result((Exported,)),
+        "export": Result((ExportResult,)),
         "forget": Result((ErasurePlanned, Erased)),
         "hermes install": Result((HermesInstalled,)),
         "hermes reconcile": Result((ReconcileReport,)),
@@ -497,21 +497,21 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "memories delete": Result((AmendmentPlanned, MemoryAmended)),
         "memories list": Result((Memories,)),
         "memories people": Result((People,)),
-        "notify test": Result((Sent,), lines=True),
+        "notify test": Result((NoticeResult,), lines=True),
         "provider add": Result((Addition,)),
         "provider ls": Result((list[ListedProvider],)),
         "provider move": Result((Move,)),
-        "provider pause": Result((Pause,)),
+        "provider pause": Result((PauseResult,)),
         "provider remove": Result((Removal,)),
-        "provider resume": Result((Pause,)),
+        "provider resume": Result((PauseResult,)),
         "provider retry-now": Result((RetryNow,)),
         "provider set": Result((LimitsChange,)),
         "provider setup": Result((list[SetUp],)),
         "provider test": Result((Tried,)),
-        "rebuild": Result((Prepared, Rebuilt, RollbackPlanned, Drop)),
+        "rebuild": Result((RebuildPlan, RebuildResult, RollbackPlanned, Drop)),
         "rebuild ls": Result((list[Generation],)),
         "recall": Result((Recollected, Prompted, Evaluated)),
-        "replay": Result((Planned, CopyProgress, CopyFilled, CopyDropped), lines=True),
+        "replay": Result((ReplayPlan, CopyProgress, CopyFilled, CopyDropped), lines=True),
         "replay ls": Result((list[Copy],)),
         "serve": Result((Serving,), lines=True),
         "sessions tree": Result((list[SessionRow],)),
@@ -519,7 +519,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "tools call": Result((dict[str, Any],)),
         "tools ls": Result((list[Tool],)),
         "up": Result((Ready,), lines=True),
-        "verify": Result((Verified,)),
+        "verify": Result((VerifyResult,)),
         "worker": Result((WorkersReady,), lines=True),
     }
 )

@@ -90,7 +90,7 @@ def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> S
     named = {"agents": whose.agent, "users": whose.user, "workspaces": whose.workspace}
     words = {field: (word,) for field, word in named.items() if word is not None}
     query = msgspec.structs.replace(Query(sessions=(session,)), **words)
-    events = journal.checked_history(settings).scan(query)
+    events = journal.open_history(settings).scan(query)
     found = {msgspec.structs.replace(event.envelope.scope, platform="") for event in events}
     if not found:
         raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")

@@ -40,9 +40,9 @@ def run_sessions_tree(
     from memorybus.surfaces.views import tree
 
     output, settings = common.output(), common.settings()
-    wanted = journal.ListedEvents(canaries=show_all or session is not None)
+    wanted = journal.EventSelection(canaries=show_all or session is not None)
     unread: list[str] = []
-    events = journal.everything(journal.checked_history(settings), wanted, unread)
+    events = journal.scan_events(journal.open_history(settings), wanted, unread)
     lineage = fold(event.envelope for event in events)
     tell_unread(output, unread)
     found = tree.rows(lineage, session)

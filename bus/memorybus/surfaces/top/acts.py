@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_id
-from memorybus.operations.dead_letters.acts import LetterActs, open_desk, plan
+from memorybus.operations.dead_letters.acts import LetterActs, open_dead_letters, plan_action
 from memorybus.operations.dead_letters.selection import (
     Action,
     LetterSelection,
@@ -100,8 +100,8 @@ class Acts:
                 return self._settle(act, reason)
 
     def _settling(self, act: Settling) -> Question:
-        with closing(open_desk(self._settings)) as desk:
-            planned = plan(desk, act.action, act.wanted)
+        with closing(open_dead_letters(self._settings)) as desk:
+            planned = plan_action(desk, act.action, act.wanted)
         more = planned.total - planned.events
         then = f"{counted(more, 'event')} behind them are applied then. " if more else ""
         warned = dead_letters.untried(act.action, planned.chosen)
@@ -112,16 +112,18 @@ class Acts:
     def _pause(self, act: Pausing, reason: str) -> str:
         with Stores(self._settings) as stores:
             if act.paused:
-                found = lifecycle.pause(stores, act.name, reason, self._operator, self._clock)
+                found = lifecycle.pause_instance(
+                    stores, act.name, reason, self._operator, self._clock
+                )
             else:
-                found = lifecycle.resume(stores, act.name)
+                found = lifecycle.resume_instance(stores, act.name)
         state = "is paused" if act.paused else "goes on"
         before = "" if found.changed else " already"
         return f"{found.name} {state}{before}; {counted(found.backlog, 'event')} wait"
 
     def _settle(self, act: Settling, reason: str) -> str:
-        with closing(open_desk(self._settings)) as desk:
-            planned = plan(desk, act.action, act.wanted)
+        with closing(open_dead_letters(self._settings)) as desk:
+            planned = plan_action(desk, act.action, act.wanted)
             now = self._clock.now_ms()
             decision = OperatorDecision(act.action, reason, self._operator, now)
             acts = LetterActs(desk, self._settings, self._clock, new_id)

@@ -111,5 +111,5 @@ class Reader:
             return [dead for name in names for dead in desk.first_letters(name, _EACH)], True
 
     def _events(self) -> list[LoggedEvent]:
-        with closing(journal.checked_history(self._settings)) as history:
-            return journal.newest(history, journal.ListedEvents(), _EVENTS, unread=[])
+        with closing(journal.open_history(self._settings)) as history:
+            return journal.newest_events(history, journal.EventSelection(), _EVENTS, unread=[])

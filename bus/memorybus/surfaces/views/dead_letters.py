@@ -9,8 +9,8 @@ from rich.text import Text
 from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
-from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
-from memorybus.operations.dead_letters.waiting import Waited
+from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, count_by_key
+from memorybus.operations.dead_letters.waiting import WaitResult
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
@@ -41,7 +41,7 @@ def rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]
 
 def _by_key(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each key: its first letter, and how many events wait."""
-    counts = behind(letters)
+    counts = count_by_key(letters)
     firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
         firsts.setdefault(dead.lane_and_key, dead)
@@ -68,7 +68,7 @@ def _first(dead: LocatedLetter) -> dict[str, Any]:
 
 def _by_error(letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return a row for each kind of refusal: how many keys it holds up, with all that waits."""
-    counts = behind(letters)
+    counts = count_by_key(letters)
     groups: dict[str, list[LocatedLetter]] = {}
     for dead in letters:
         if dead.group:
@@ -201,7 +201,7 @@ def outcome(action: Action, result: ActionResult, discarded: int) -> str:
     return f"{done}; {counted(result.left, 'event')} of the same keys still wait"
 
 
-def unfinished(waited: Waited) -> str:
+def unfinished(waited: WaitResult) -> str:
     """Return what remains to be done, and what to run."""
     what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
     if waited.unowned:

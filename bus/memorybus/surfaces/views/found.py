@@ -25,7 +25,7 @@ def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
         width: columns; the id is never cut.
     """
     at = (iso(envelope.at) or "-")[:19].replace("T", " ")
-    said = words.shown(envelope.event)
+    said = words.excerpt(envelope.event)
     where = one_line(" ".join(filter(None, (envelope.session.id, envelope.scope.user))), 36)
     room = max(20, width - len(where) - 4)
     return Text.assemble(

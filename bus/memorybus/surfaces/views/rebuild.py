@@ -13,8 +13,8 @@ from memorybus.surfaces.views.safe import one_line, visible
 if TYPE_CHECKING:
     from memorybus.operations.copies.generations import Generation
     from memorybus.operations.rebuild.drop import Drop
-    from memorybus.operations.rebuild.plan import Prepared
-    from memorybus.operations.rebuild.rebuild import Rebuilt
+    from memorybus.operations.rebuild.plan import RebuildPlan
+    from memorybus.operations.rebuild.rebuild import RebuildResult
     from memorybus.query.query import Query
     from memorybus.query.ranges import Plan
 
@@ -35,23 +35,23 @@ def would(output: Output, plan: Any, said: str) -> int:
     return 0
 
 
-def planned(output: Output, found: "Prepared") -> int:
+def planned(output: Output, found: "RebuildPlan") -> int:
     """Show a rebuild that could begin; return the exit code."""
     if output.json:
         output.result(found)
         return 0
-    from memorybus.operations.rebuild.carry_out import unserved
+    from memorybus.operations.rebuild.carry_out import describe_unserved
 
     output.show(plan_view.shown(_facts(found), found.counted))
     for option in _idle(found):
         output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
     if not found.served:
-        output.note(unserved(found.instance.provider), "yellow")
+        output.note(describe_unserved(found.instance.provider), "yellow")
     output.note(NOTHING_DONE, "yellow")
     return 0
 
 
-def _facts(found: "Prepared") -> dict[str, str]:
+def _facts(found: "RebuildPlan") -> dict[str, str]:
     from memorybus.operations.moments import moment_text
 
     one, counted = found.instance, found.counted
@@ -78,7 +78,7 @@ def _span(plan: "Plan") -> str:
     return "from a moment on" if plan.spans else "all"
 
 
-def _idle(found: "Prepared") -> list[str]:
+def _idle(found: "RebuildPlan") -> list[str]:
     """Return the exceptions that were given and leave nothing out, as the command line has them."""
     left_out = found.counted.left_out if found.counted else {}
     words = found.instance.asked.query if found.instance.asked else None
@@ -97,7 +97,7 @@ def _left_out(query: "Query") -> str:
     return f", without {'; '.join(said)}, also from now on" if said else ""
 
 
-def done(output: Output, done: "Rebuilt") -> int:
+def done(output: Output, done: "RebuildResult") -> int:
     """Show what was done; return the exit code."""
     if output.json:
         output.result(done)
@@ -116,7 +116,7 @@ def done(output: Output, done: "Rebuilt") -> int:
     return 0
 
 
-def _compared(done: "Rebuilt") -> str:
+def _compared(done: "RebuildResult") -> str:
     found = done.compared
     if found is None or not found.given:
         return "at the same place of the history as the one before"

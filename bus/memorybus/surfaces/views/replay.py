@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memorybus.operations.copies.copies import Copy
-    from memorybus.operations.copies.replay import Planned
+    from memorybus.operations.copies.replay import ReplayPlan
 
 
-def sentence(plan: "Planned") -> str:
+def sentence(plan: "ReplayPlan") -> str:
     """Return what begins now."""
     goes_on = "goes on with" if plan.known else "fills"
     of = f"{plan.counted.events} events of {plan.instance.provider}"
     return f"{goes_on} {plan.instance.name}: {of}"
 
 
-def described(plan: "Planned") -> Group:
+def described(plan: "ReplayPlan") -> Group:
     """Return a plan for people."""
     home = plan.home
     by = "by the rate" if plan.instance.plan.rate else "for reading alone"
@@ -41,7 +41,7 @@ def described(plan: "Planned") -> Group:
     return plan_view.shown(facts | amounts, plan.counted)
 
 
-def _moments(plan: "Planned") -> dict[str, str]:
+def _moments(plan: "ReplayPlan") -> dict[str, str]:
     from memorybus.operations.moments import moment_text
 
     asked = plan.instance.asked

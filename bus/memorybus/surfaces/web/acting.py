@@ -38,12 +38,12 @@ def carried_out(act: Act, asked: Asked, who: Person) -> Done:
         MemoryBusError: the log cannot be told, and nothing was done; or it could not be done.
     """
     told = _told(act, asked, who)
-    audit.tell(asked.settings, told)
+    audit.record_act(asked.settings, told)
     try:
         done = act.do(asked)
     except MemoryBusError as error:
         failed = masked(str(error), asked.settings.secrets)[:_LONGEST]
-        audit.tell(asked.settings, msgspec.structs.replace(told, failed=failed))
+        audit.record_act(asked.settings, msgspec.structs.replace(told, failed=failed))
         raise
     finally:
         asked.site.looks.forget()

@@ -76,7 +76,9 @@ class Canary:
 
     def _sent(self) -> Check:
         try:
-            return passage.check(passage.send(self._settings, self._clock, new_id()))
+            return passage.check_passage(
+                passage.send_and_await(self._settings, self._clock, new_id())
+            )
         except MemoryBusError as error:
             fix = "run: memorybus doctor"
             return Check(name="canary", ok=False, found=str(error), fix=fix)

@@ -4,7 +4,7 @@ from typing import Any
 
 from memorybus.history.backward import BackwardMark
 from memorybus.log.entry import LoggedEvent
-from memorybus.operations.events.search import mark_text
+from memorybus.operations.events.search import format_mark
 from memorybus.operations.events.words import SearchWords
 from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.views.safe import one_line
@@ -20,13 +20,13 @@ _TYPE = 24
 
 def place_of(event: LoggedEvent) -> str:
     """Return an event's place as links name it."""
-    return mark_text(BackwardMark(event.position.partition, event.position.entry)) or ""
+    return format_mark(BackwardMark(event.position.partition, event.position.entry)) or ""
 
 
 def row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
     """Return what a row shows of an event: of what was said, the part near the words."""
     envelope = event.envelope
-    said = words.shown(envelope.event)
+    said = words.excerpt(envelope.event)
     return {
         "place": place_of(event),
         "id": envelope.id,

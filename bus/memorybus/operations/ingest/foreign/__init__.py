@@ -1,5 +1,6 @@
-"""What other memories export, parsed into events: one module for each source, pure.
+"""Turns exports of other memory systems into events: one pure module for each source.
 
-Bytes or pages of JSON enter. A record that is not as its source documents it is refused with its
-place, and the others go on: these files come from programs that nobody here controls.
+It gets bytes or pages of JSON. A record that is not as its source documents it is refused and
+reported with its place; the other records are used. These files come from programs that nobody here
+controls.
 """

@@ -1,7 +1,7 @@
-"""Events of what a source holds, with ids that depend on the source alone; pure.
+"""Makes events of a source's memories and messages, with ids that depend on the source; pure.
 
-An id is derived from the source, the kind, the source's own id and the text: the same export gives
-the same events whoever reads it whenever, and a memory that was changed since comes as a new one.
+An id is derived from the source, the kind, the source's own id and the text. So the same export
+always gives the same events, whoever reads it, and a memory that was changed since gives a new one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,25 +12,25 @@ from memorybus.agent.session_events import build_turn, memory_write
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
 from memorybus.ids import derived_id, text_digest
-from memorybus.operations.ingest.foreign.model import Kept, Parsed, Said
+from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
 from memorybus.operations.ingest.ingest import RefusedInput
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id
 
 AGENTS = frozenset(("assistant", "agent", "ai"))
-"""Names of speakers who are agents, in sources that know no roles."""
+"""Names of speakers that count as agents, in sources without roles."""
 
 _APART = "\n\n"
-"""Between the messages of one side of a turn."""
+"""Separates the messages of one side of a turn."""
 
 
-class Owner(msgspec.Struct, frozen=True):
-    """Whose the memories are.
+class ImportOwner(msgspec.Struct, frozen=True):
+    """The owner of imported memories.
 
     Attributes:
-        default: who they are where the source does not tell.
-        agent: the agent in every case; None for the source's.
-        user: the person in every case; None for the source's.
+        default: the scope where the source does not tell.
+        agent: the agent for all memories; None for the agent that the source tells.
+        user: the person for all memories; None for the person that the source tells.
     """
 
     default: Scope
@@ -38,14 +38,14 @@ class Owner(msgspec.Struct, frozen=True):
     user: str | None = None
 
     def is_agent(self, person: str) -> bool:
-        """Say whether what a source has as a person is an agent: the one named, or by its name."""
+        """Say whether a person of the source is an agent: the given agent, or one of `AGENTS`."""
         return bool(person) and (person == self.agent or person in AGENTS)
 
     def scope(self, source: str, user: str, agent: str, workspace: str) -> Scope:
-        """Return the scope of what a source says is a person's and an agent's.
+        """Return the scope for the person, agent and workspace of a source; "" is unknown.
 
         Raises:
-            InvalidEvent: an id that nothing can have.
+            InvalidEvent: an id is not valid.
         """
         return Scope(
             agent=check_id("agent", self.agent or agent or self.default.agent),
@@ -55,31 +55,33 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
 
-class Enveloped(msgspec.Struct):
-    """Events in the order of their times, and what could be none."""
+class EnvelopedExport(msgspec.Struct):
+    """Events in the order of their times, and the records of which no event could be made."""
 
     envelopes: list[Envelope] = []
     refused: list[RefusedInput] = []
 
 
-def enveloped(source: str, name: str, found: Parsed, owner: Owner, at: int) -> Enveloped:
-    """Return the events of what a source holds.
+def build_envelopes(
+    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int
+) -> EnvelopedExport:
+    """Return the events of a parsed export.
 
     Args:
-        source: its name.
-        name: of the file or the address, for what is refused.
-        found: what it holds.
-        owner: whose it is.
-        at: when it happened where the source does not tell, milliseconds.
+        source: the source's name.
+        name: the file or the address, for messages about refused records.
+        found: the parsed export.
+        owner: the owner of the memories.
+        at: the time where the source does not tell one, milliseconds.
     """
-    maker = _Maker(source, owner, at)
-    done = Enveloped(refused=list(found.refused))
-    for kept in found.kept:
+    maker = _EnvelopeMaker(source, owner, at)
+    done = EnvelopedExport(refused=list(found.refused))
+    for kept in found.memories:
         try:
-            done.envelopes += maker.memory(kept)
+            done.envelopes += maker.memory_events(kept)
         except EventError as error:
             done.refused.append(RefusedInput(f"{name}: {kept.id}", str(error)))
-    for session, said in _sessions(found.said).items():
+    for session, said in _group_by_session(found.messages).items():
         try:
             done.envelopes += maker.session(session, said)
         except EventError as error:
@@ -88,50 +90,50 @@ def enveloped(source: str, name: str, found: Parsed, owner: Owner, at: int) -> E
     return done
 
 
-class _Maker:
+class _EnvelopeMaker:
     """Makes the events of one source."""
 
-    def __init__(self, source: str, owner: Owner, at: int) -> None:
+    def __init__(self, source: str, owner: ImportOwner, at: int) -> None:
         self._source = source
         self._owner = owner
         self._at = at
 
-    def memory(self, kept: Kept) -> Iterator[Envelope]:
-        """Yield the write of a memory, and its removal if it has ceased to hold."""
-        kept = self._with_agent(kept)
+    def memory_events(self, kept: ForeignMemory) -> Iterator[Envelope]:
+        """Yield the write of a memory, and its removal if it no longer holds."""
+        kept = self._with_agent_owner(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
         key = store_key(kept.store, scope)
-        ref = _ref(self._source, kept.session or "memories")
+        ref = _session_ref(self._source, kept.session or "memories")
         at = self._at if kept.at is None else kept.at
-        came = _provenance(self._source, kept)
+        provenance = _provenance_of(self._source, kept)
         action: WriteAction = "replace" if kept.replaces else "add"
-        write = memory_write(action, kept.store, kept.text, kept.replaces, came)
+        write = memory_write(action, kept.store, kept.text, kept.replaces, provenance)
         yield self._envelope(write, key, scope, ref, at, "memory", kept.id, text_digest(kept.text))
         if kept.until is not None:
-            gone = memory_write("remove", kept.store, "", kept.text, came)
-            yield self._envelope(gone, key, scope, ref, max(kept.until, at), "removal", kept.id)
+            removal = memory_write("remove", kept.store, "", kept.text, provenance)
+            yield self._envelope(removal, key, scope, ref, max(kept.until, at), "removal", kept.id)
 
-    def _with_agent(self, kept: Kept) -> Kept:
-        """Return a memory about an agent as the agent's own note."""
+    def _with_agent_owner(self, kept: ForeignMemory) -> ForeignMemory:
+        """Return the memory, turned into the agent's own note if its person is an agent."""
         if not self._owner.is_agent(kept.user):
             return kept
         return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
 
-    def _spoken(self, one: Said) -> Said:
-        """Return a message of an agent as such."""
+    def _with_agent_role(self, one: ForeignMessage) -> ForeignMessage:
+        """Return the message, with the assistant's role if its person is an agent."""
         if not self._owner.is_agent(one.user):
             return one
         return msgspec.structs.replace(one, user="", agent=one.user, speaker="assistant")
 
-    def session(self, session: str, said: Sequence[Said]) -> Iterator[Envelope]:
-        """Yield a session's turns; in a shared one, each is of the person who spoke."""
-        said = [self._spoken(one) for one in said]
+    def session(self, session: str, said: Sequence[ForeignMessage]) -> Iterator[Envelope]:
+        """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
+        said = [self._with_agent_role(one) for one in said]
         person = next((one.user for one in said if one.user), "")
         agent = next((one.agent for one in said if one.agent), "")
         workspace = next((one.workspace for one in said if one.workspace), "")
         counts: dict[Scope, int] = {}
-        ref = _ref(self._source, session)
-        for messages in _turns(said):
+        ref = _session_ref(self._source, session)
+        for messages in _group_by_turn(said):
             user = messages[0].user or person
             scope = self._owner.scope(self._source, user, agent, workspace)
             key, at = session_key(scope, ref.root), self._time(messages)
@@ -141,9 +143,9 @@ class _Maker:
                 yield self._envelope(began, key, scope, ref, at, "session", session, *whose)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
             own = [one.id for one in messages]
-            yield self._envelope(_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
+            yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
 
-    def _time(self, messages: Sequence[Said]) -> int:
+    def _time(self, messages: Sequence[ForeignMessage]) -> int:
         return next((one.at for one in messages if one.at is not None), self._at)
 
     def _envelope(
@@ -166,20 +168,20 @@ class _Maker:
         )
 
 
-def _ref(source: str, session: str) -> SessionRef:
-    """Return a session under a name that no session of an agent here has."""
+def _session_ref(source: str, session: str) -> SessionRef:
+    """Return a reference to a session whose name no session of an agent has."""
     name = check_id("session_id", f"{source}:{session}")
     return SessionRef(id=name, root=name)
 
 
-def _provenance(source: str, kept: Kept) -> Mapping[str, str]:
-    told = {"origin": "import", "source": source, "source_id": kept.id, "kind": kept.kind}
-    return {name: value for name, value in told.items() if value}
+def _provenance_of(source: str, kept: ForeignMemory) -> Mapping[str, str]:
+    fields = {"origin": "import", "source": source, "source_id": kept.id, "kind": kept.kind}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _sessions(said: Iterable[Said]) -> Mapping[str, Sequence[Said]]:
-    """Return messages by session, in the order of their times where all have one."""
-    found: dict[str, list[Said]] = {}
+def _group_by_session(said: Iterable[ForeignMessage]) -> Mapping[str, Sequence[ForeignMessage]]:
+    """Return messages by session, in the order of their times if all messages have one."""
+    found: dict[str, list[ForeignMessage]] = {}
     for one in said:
         found.setdefault(one.session, []).append(one)
     for messages in found.values():
@@ -188,9 +190,9 @@ def _sessions(said: Iterable[Said]) -> Mapping[str, Sequence[Said]]:
     return found
 
 
-def _turns(said: Sequence[Said]) -> Iterator[list[Said]]:
-    """Part messages before each of a person's; what stands before the first is a turn, too."""
-    group: list[Said] = []
+def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessage]]:
+    """Begin a turn at each message of a person; messages before the first are a turn, too."""
+    group: list[ForeignMessage] = []
     for one in said:
         if one.speaker == "user" and group:
             yield group
@@ -200,11 +202,11 @@ def _turns(said: Sequence[Said]) -> Iterator[list[Said]]:
         yield group
 
 
-def _turn(messages: Sequence[Said], ordinal: int) -> AnyEvent:
+def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
     return build_turn(
-        _side(messages, "user"),
-        _side(messages, "assistant"),
+        _join_side(messages, "user"),
+        _join_side(messages, "assistant"),
         (),
         ordinal,
         user_name=names.get("user", ""),
@@ -212,5 +214,5 @@ def _turn(messages: Sequence[Said], ordinal: int) -> AnyEvent:
     )
 
 
-def _side(messages: Sequence[Said], speaker: str) -> str:
+def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:
     return _APART.join(one.text for one in messages if one.speaker == speaker)

@@ -7,56 +7,56 @@ Read in hindsight-client 1.1.0 (``hindsight_client_api/models/memory_unit_list_i
 """
 
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("items", "memories")
 _DERIVED = "observation"
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the facts of an export.
 
-    Observations are left out: Hindsight makes them of facts that come, too. A bank is not a person:
-    a memory whose ``metadata`` has a ``user_id`` is that person's.
+    Observations are left out: Hindsight makes them from facts that the export has, too. A bank is
+    no person: a memory belongs to the ``user_id`` in its ``metadata``, if there is one.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parsed(records(data, name, LISTS), _fact)
+    return parse_records(read_records(data, name, LISTS), _parse_fact)
 
 
-def _fact(record: Record) -> Found:
+def _parse_fact(record: Record) -> ParsedRecord:
     kind = text_of(record, "fact_type", default="")
     if kind == _DERIVED:
         return None
     at = time_of(record, "mentioned_at", "date", "occurred_start")
-    told = record.value.get("metadata")
-    return Kept(
+    metadata = record.value.get("metadata")
+    return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "text"),
         at=at,
-        until=_until(record, at),
-        user=_text(told, "user_id"),
-        agent=_text(told, "agent_id"),
+        until=_until_of(record, at),
+        user=_metadata_text(metadata, "user_id"),
+        agent=_metadata_text(metadata, "agent_id"),
         session=text_of(record, "document_id", default=""),
         kind=kind,
     )
 
 
-def _until(record: Record, at: int | None) -> int | None:
+def _until_of(record: Record, at: int | None) -> int | None:
     if record.value.get("state") != "invalidated":
         return None
     return time_of(record, "invalidated_at", "updated_at") or at or 0
 
 
-def _text(told: object, name: str) -> str:
-    value = told.get(name) if isinstance(told, dict) else None
+def _metadata_text(metadata: object, name: str) -> str:
+    value = metadata.get(name) if isinstance(metadata, dict) else None
     return value if isinstance(value, str) else ""

@@ -4,41 +4,41 @@ Read in honcho-ai 2.7.0 (``honcho/api_types.py``): ``MessageResponse`` has ``id`
 ``peer_id``, ``session_id``, ``created_at``; ``ConclusionResponse`` has ``id``, ``content``,
 ``observer_id``, ``observed_id``, ``session_id``, ``created_at``. A page of either is ``{"items":
 […], "page", "size", "total", "pages"}`` (``honcho/pagination.py``). Honcho has no export of its
-own: a file has such pages, or their items, in any mixture.
+own: a file holds such pages, or their items, in any mixture.
 """
 
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ForeignMessage,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    Said,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("items", "messages", "conclusions")
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the messages and the conclusions of an export.
 
-    Honcho's peers have no roles: whoever is not known as an agent counts as a person.
+    Honcho's peers have no roles: a peer that is not known as an agent counts as a person.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parsed(records(data, name, LISTS), _found)
+    return parse_records(read_records(data, name, LISTS), _parse_record)
 
 
-def _found(record: Record) -> Found:
-    return _conclusion(record) if "observed_id" in record.value else _message(record)
+def _parse_record(record: Record) -> ParsedRecord:
+    return _parse_conclusion(record) if "observed_id" in record.value else _parse_message(record)
 
 
-def _message(record: Record) -> Said:
-    return Said(
+def _parse_message(record: Record) -> ForeignMessage:
+    return ForeignMessage(
         id=text_of(record, "id"),
         speaker="user",
         text=text_of(record, "content"),
@@ -48,9 +48,9 @@ def _message(record: Record) -> Said:
     )
 
 
-def _conclusion(record: Record) -> Kept:
+def _parse_conclusion(record: Record) -> ForeignMemory:
     observer, observed = text_of(record, "observer_id"), text_of(record, "observed_id")
-    return Kept(
+    return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "content"),
         at=time_of(record, "created_at"),

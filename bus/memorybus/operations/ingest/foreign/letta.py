@@ -4,8 +4,8 @@ Read in letta 0.16.8, the last server (``letta/schemas/agent_file.py``): ``{"age
 "block_ids", "messages": [{"id", "role", "content", "tool_calls", "name", "created_at"}]}],
 "blocks": [{"id", "label", "value"}], "created_at"}``. A person's message may be packed as JSON
 (``letta/system.py``, ``package_user_message``), and an answer may be the argument of the tool
-``send_message``. Ids in the file are its own (``message-0``). Passages of archival memory are not
-in it.
+``send_message``. Ids in the file hold only in it (``message-0``). Passages of archival
+memory are not in the file.
 """
 
 import json
@@ -14,65 +14,65 @@ from typing import Any
 
 from memorybus.operations.ingest.foreign.model import (
     ForeignError,
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ForeignMessage,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    Said,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import document
+from memorybus.operations.ingest.foreign.reading import parse_json
 
 _ABOUT_PERSON = "human"
 _ANSWER = "send_message"
 _PACKED = "user_message"
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the conversations and the memory blocks of the agents in a file.
 
-    The block ``human`` is the person's, all others are the agent's own notes. System and tool
+    The block ``human`` belongs to the person; all others are the agent's own notes. System and tool
     messages, heartbeats and alerts are left out.
 
     Raises:
         ForeignError: the file is no agent file.
     """
     try:
-        whole = document(data)
+        whole = parse_json(data)
     except ForeignError as error:
         raise ForeignError(f"{name}: {error}") from error
     if not isinstance(whole, dict) or not isinstance(whole.get("agents"), list):
         raise ForeignError(f"{name}: an agent file has a list 'agents'")
-    return parsed(_records(whole, name), _found)
+    return parse_records(_records_of(whole, name), _parse_record)
 
 
-def _records(whole: dict[str, Any], name: str) -> Iterator[Record]:
+def _records_of(whole: dict[str, Any], name: str) -> Iterator[Record]:
     """Yield blocks and messages, each with its agent's name and the file's time."""
-    blocks = {one["id"]: one for one in _objects(whole, "blocks", name) if "id" in one}
-    for agent in _objects(whole, "agents", name):
-        told = {"agent": agent.get("name"), "file_time": whole.get("created_at")}
+    blocks = {one["id"]: one for one in _objects_of(whole, "blocks", name) if "id" in one}
+    for agent in _objects_of(whole, "agents", name):
+        common = {"agent": agent.get("name"), "file_time": whole.get("created_at")}
         for known in agent.get("block_ids") or ():
-            yield Record(f"{name}: block {known}", blocks.get(known, {}) | told)
-        for message in _objects(agent, "messages", name):
-            yield Record(f"{name}: message {message.get('id')}", message | told)
+            yield Record(f"{name}: block {known}", blocks.get(known, {}) | common)
+        for message in _objects_of(agent, "messages", name):
+            yield Record(f"{name}: message {message.get('id')}", message | common)
 
 
-def _objects(whole: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
+def _objects_of(whole: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
     found = whole.get(key) or []
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ForeignError(f"{name}: {key!r} must be a list of objects")
     return found
 
 
-def _found(record: Record) -> Found:
-    return _message(record) if "role" in record.value else _block(record)
+def _parse_record(record: Record) -> ParsedRecord:
+    return _parse_message(record) if "role" in record.value else _parse_block(record)
 
 
-def _block(record: Record) -> Kept:
+def _parse_block(record: Record) -> ForeignMemory:
     agent, label = text_of(record, "agent"), text_of(record, "label")
-    return Kept(
+    return ForeignMemory(
         id=f"{agent}:{label}",
         text=text_of(record, "value"),
         at=time_of(record, "file_time"),
@@ -82,16 +82,18 @@ def _block(record: Record) -> Kept:
     )
 
 
-def _message(record: Record) -> Found:
+def _parse_message(record: Record) -> ParsedRecord:
     agent, role = text_of(record, "agent"), text_of(record, "role")
     at, own = time_of(record, "created_at"), f"{agent}:{text_of(record, 'id')}"
     name = text_of(record, "name", default="")
     if role == "user":
-        said = _unpacked(_content(record))
-        return Said(id=f"{own}:{at}", speaker="user", text=said, session=agent, at=at, name=name)
+        said = _unpack(_content(record))
+        return ForeignMessage(
+            id=f"{own}:{at}", speaker="user", text=said, session=agent, at=at, name=name
+        )
     if role == "assistant":
         said = _answer(record) or _content(record)
-        return Said(
+        return ForeignMessage(
             id=f"{own}:{at}", speaker="assistant", text=said, session=agent, at=at, agent=agent
         )
     return None
@@ -105,8 +107,8 @@ def _content(record: Record) -> str:
     return text_of(record, "content", default="")
 
 
-def _unpacked(text: str) -> str:
-    """Return what a person said of a packed message; nothing of a heartbeat and the like."""
+def _unpack(text: str) -> str:
+    """Return the person's text of a packed message; "" for a heartbeat and the like."""
     packed = _json_object(text)
     if packed is None or not isinstance(packed.get("type"), str):
         return text
@@ -115,7 +117,7 @@ def _unpacked(text: str) -> str:
 
 
 def _answer(record: Record) -> str:
-    """Return what the agent said by its tool for that; "" if it used none."""
+    """Return what the agent said through the tool `send_message`; "" if it did not use it."""
     for call in record.value.get("tool_calls") or ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and function.get("name") == _ANSWER:

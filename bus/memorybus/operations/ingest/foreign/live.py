@@ -1,4 +1,4 @@
-"""Sources that can be read where they run: which pages there are, in the shape of an export.
+"""Sources that can be read from their running service: yields pages in the shape of an export.
 
 Hindsight: ``GET {bank}/memories/list?limit&offset`` (client 1.1.0, ``memory_api.py``), the address
 being ``http://…/v1/default/banks/BANK``. Honcho: ``POST {workspace}/sessions/list``,
@@ -20,27 +20,27 @@ import msgspec
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import Fetch
 
-SIZE = 100
+PAGE_SIZE = 100
 """Records of a page."""
 
-MOST = 1_000_000
-"""Memories that are asked of Mem0, which has no pages."""
+MEM0_LIMIT = 1_000_000
+"""How many memories are requested of Mem0, which has no pages."""
 
 _MEM0_IDS = ("user_id", "agent_id", "run_id")
-_MEM0_SHOWN = 20
-"""What a Mem0 server shows that does not know ``top_k``."""
+_MEM0_DEFAULT_LIMIT = 20
+"""How many memories a Mem0 server returns that does not know ``top_k``."""
 
 Page: TypeAlias = dict[str, Any]
 
 
 class LiveSource(msgspec.Struct, frozen=True):
-    """A source that can be read where it runs.
+    """A source that can be read from its running service.
 
     Attributes:
-        pages: yields what it holds, page by page; raises `ForeignError`.
-        key: the environment variable that holds its key, as its own client calls it; "" for none.
-        header: the header that takes the key.
-        prefix: what stands before the key there.
+        pages: yields its content page by page; raises `ForeignError`.
+        key: the environment variable with its key, named as by its own client; "" for none.
+        header: the HTTP header for the key.
+        prefix: the text before the key in that header.
     """
 
     pages: Callable[[Fetch], Iterator[Page]]
@@ -49,46 +49,46 @@ class LiveSource(msgspec.Struct, frozen=True):
     prefix: str = "Bearer "
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the header that shows a key; none without one."""
+        """Return the header with a key; no header if there is no key."""
         return {self.header: f"{self.prefix}{key}"} if key else {}
 
 
-def _of_hindsight(fetch: Fetch) -> Iterator[Page]:
+def _hindsight_pages(fetch: Fetch) -> Iterator[Page]:
     offset = 0
     while True:
-        page = fetch(f"/memories/list?limit={SIZE}&offset={offset}")
+        page = fetch(f"/memories/list?limit={PAGE_SIZE}&offset={offset}")
         yield page
-        offset += len(_items(page))
-        if not _items(page) or offset >= page.get("total", 0):
+        offset += len(_items_of(page))
+        if not _items_of(page) or offset >= page.get("total", 0):
             return
 
 
-def _of_honcho(fetch: Fetch) -> Iterator[Page]:
-    for sessions in _listed(fetch, "/sessions/list"):
-        for session in _items(sessions):
-            yield from _listed(fetch, f"/sessions/{_name(session)}/messages/list")
-    yield from _listed(fetch, "/conclusions/list")
+def _honcho_pages(fetch: Fetch) -> Iterator[Page]:
+    for sessions in _honcho_list(fetch, "/sessions/list"):
+        for session in _items_of(sessions):
+            yield from _honcho_list(fetch, f"/sessions/{_session_path(session)}/messages/list")
+    yield from _honcho_list(fetch, "/conclusions/list")
 
 
-def _of_mem0(fetch: Fetch) -> Iterator[Page]:
-    ids = {name: fetch.given[name] for name in _MEM0_IDS if name in fetch.given}
+def _mem0_pages(fetch: Fetch) -> Iterator[Page]:
+    ids = {name: fetch.address_query[name] for name in _MEM0_IDS if name in fetch.address_query}
     if not ids:
         raise ForeignError(f"say whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
-    page = fetch(f"/memories?{urlencode({**ids, 'top_k': MOST})}")
+    page = fetch(f"/memories?{urlencode({**ids, 'top_k': MEM0_LIMIT})}")
     shown = page.get("results")
-    if isinstance(shown, list) and len(shown) == _MEM0_SHOWN:
+    if isinstance(shown, list) and len(shown) == _MEM0_DEFAULT_LIMIT:
         raise ForeignError(
-            f"exactly {_MEM0_SHOWN} memories came: this server shows no more at once; export them "
-            f"with its library, get_all(filters=…, top_k=…)"
+            f"exactly {_MEM0_DEFAULT_LIMIT} memories came: this server shows no more at once; "
+            f"export them with its library, get_all(filters=…, top_k=…)"
         )
     yield page
 
 
-def _of_mentisdb(fetch: Fetch) -> Iterator[Page]:
-    chain = fetch.given.get("chain_key")
+def _mentisdb_pages(fetch: Fetch) -> Iterator[Page]:
+    chain = fetch.address_query.get("chain_key")
     if not chain:
         raise ForeignError("say which chain: …?chain_key=NAME")
-    begin = {"chain_key": chain, "direction": "forward", "chunk_size": SIZE}
+    begin = {"chain_key": chain, "direction": "forward", "chunk_size": PAGE_SIZE}
     at, more = 0, True
     while more:
         body = {**begin, "include_anchor": not at, "anchor_index": at and at - 1}
@@ -101,24 +101,24 @@ def _of_mentisdb(fetch: Fetch) -> Iterator[Page]:
         more = bool(thoughts) and page.get("has_more") is True
 
 
-def _listed(fetch: Fetch, path: str) -> Iterator[Page]:
+def _honcho_list(fetch: Fetch, path: str) -> Iterator[Page]:
     """Yield the pages of one of Honcho's lists, in the order in which its items were made."""
     number, more = 0, True
     while more:
         number += 1
-        page = fetch(f"{path}?page={number}&size={SIZE}&reverse=true", {})
+        page = fetch(f"{path}?page={number}&size={PAGE_SIZE}&reverse=true", {})
         yield page
-        more = bool(_items(page)) and number < page.get("pages", 0)
+        more = bool(_items_of(page)) and number < page.get("pages", 0)
 
 
-def _items(page: Page) -> list[Any]:
+def _items_of(page: Page) -> list[Any]:
     items = page.get("items")
     if not isinstance(items, list):
         raise ForeignError("a page without 'items'")
     return items
 
 
-def _name(session: object) -> str:
+def _session_path(session: object) -> str:
     known = session.get("id") if isinstance(session, dict) else None
     if not isinstance(known, str):
         raise ForeignError("a session without an 'id'")
@@ -126,9 +126,9 @@ def _name(session: object) -> str:
 
 
 SOURCES: Mapping[str, LiveSource] = MappingProxyType({
-    "hindsight": LiveSource(_of_hindsight, "HINDSIGHT_API_KEY"),
-    "honcho": LiveSource(_of_honcho, "HONCHO_API_KEY"),
-    "mem0": LiveSource(_of_mem0, "MEM0_API_KEY", "X-API-Key", ""),
-    "mentisdb": LiveSource(_of_mentisdb),
+    "hindsight": LiveSource(_hindsight_pages, "HINDSIGHT_API_KEY"),
+    "honcho": LiveSource(_honcho_pages, "HONCHO_API_KEY"),
+    "mem0": LiveSource(_mem0_pages, "MEM0_API_KEY", "X-API-Key", ""),
+    "mentisdb": LiveSource(_mentisdb_pages),
 })  # fmt: skip
-"""By name; of the others a file is read."""
+"""The sources by name; the other sources are read from files only."""

@@ -1,4 +1,4 @@
-"""Mem0: what ``get_all`` returns, or ``GET /memories`` of its server.
+"""Mem0: the memories that ``get_all`` returns, or ``GET /memories`` of its server.
 
 Read in mem0ai 2.2.1 (``mem0/memory/main.py``, ``_get_all_from_vector_store``; ``MemoryItem`` of
 ``mem0/configs/base.py``): ``{"results": [{"id", "memory", "hash", "metadata", "created_at",
@@ -7,33 +7,33 @@ memories unless ``top_k`` says more.
 """
 
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("results", "memories")
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the memories of an export.
 
-    A memory with an agent and no person is the agent's own.
+    A memory with an agent and no person is the agent's own note.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parsed(records(data, name, LISTS), _memory)
+    return parse_records(read_records(data, name, LISTS), _parse_memory)
 
 
-def _memory(record: Record) -> Found:
+def _parse_memory(record: Record) -> ParsedRecord:
     user, agent = text_of(record, "user_id", default=""), text_of(record, "agent_id", default="")
-    return Kept(
+    return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "memory"),
         at=time_of(record, "updated_at", "created_at"),

@@ -11,49 +11,49 @@ import msgspec
 
 from memorybus.operations.ingest.foreign.model import (
     ForeignError,
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("thoughts",)
 _REPLACING = frozenset(("supersedes", "corrects", "invalidates"))
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the thoughts of an export.
 
-    One that supersedes, corrects or invalidates another of this export takes its place. Thoughts
-    whose scope is the agent's are its own notes; all others belong to a person.
+    A thought that supersedes, corrects or invalidates another one of this export replaces it.
+    Thoughts with the scope of an agent are the agent's own notes; all others belong to a person.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    given = list(records(data, name, LISTS))
-    found = parsed(given, _thought)
+    export = list(read_records(data, name, LISTS))
+    found = parse_records(export, _parse_thought)
     replaced = {
-        one.value["id"]: _replaced(one.value.get("relations")) for one in given if _known(one)
+        one.value["id"]: _replaced_ids(one.value.get("relations")) for one in export if _has_id(one)
     }
-    texts = {kept.id: kept.text for kept in found.kept}
-    found.kept = [_with_replaced(kept, replaced[kept.id], texts) for kept in found.kept]
+    texts = {kept.id: kept.text for kept in found.memories}
+    found.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in found.memories]
     return found
 
 
-def _known(record: Record) -> bool:
+def _has_id(record: Record) -> bool:
     return isinstance(record.value.get("id"), str)
 
 
-def _thought(record: Record) -> Found:
+def _parse_thought(record: Record) -> ParsedRecord:
     scope = text_of(record, "scope", default="")
     relations = record.value.get("relations")
     if not isinstance(relations, list | None):
         raise ForeignError(f"'relations' must be a list, not {type(relations).__name__}")
-    return Kept(
+    return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "content"),
         at=time_of(record, "timestamp"),
@@ -64,8 +64,8 @@ def _thought(record: Record) -> Found:
     )
 
 
-def _replaced(relations: object) -> Sequence[str]:
-    """Return the ids of the thoughts that one takes the place of."""
+def _replaced_ids(relations: object) -> Sequence[str]:
+    """Return the ids of the thoughts that one replaces."""
     given = relations if isinstance(relations, list) else []
     return [
         str(one.get("target_id"))
@@ -74,6 +74,8 @@ def _replaced(relations: object) -> Sequence[str]:
     ]
 
 
-def _with_replaced(kept: Kept, targets: Sequence[str], texts: Mapping[str, str]) -> Kept:
+def _with_replaced(
+    kept: ForeignMemory, targets: Sequence[str], texts: Mapping[str, str]
+) -> ForeignMemory:
     old = next((texts[target] for target in targets if target in texts), "")
     return msgspec.structs.replace(kept, replaces=old)

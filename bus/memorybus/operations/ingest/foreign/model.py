@@ -1,4 +1,4 @@
-"""What a source's records are parsed into, before they are events."""
+"""The records of a source after parsing, before they become events."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -18,25 +18,26 @@ class ForeignError(MemoryBusError):
 
 
 class Record(NamedTuple):
-    """One object of an export, and where it stood (``file:line`` or ``file: item 7``)."""
+    """One object of an export, and its place (``file:line`` or ``file: item 7``)."""
 
     where: str
     value: dict[str, Any]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a source remembers: it becomes a write to a memory store.
 
     Attributes:
         id: the source's own id, with its kind if ids of two kinds may be the same.
         text: what is remembered.
-        at: when it came to be remembered, milliseconds; None if the source does not tell.
-        until: when it stopped to hold, milliseconds; None if it holds.
+        at: when it was remembered first, milliseconds; None if the source does not tell.
+        until: when it ceased to hold, milliseconds; None if it still holds.
         user: the person it is about; empty if the source does not tell.
         agent: the agent that remembers it; empty if the source does not tell.
         workspace: the project; empty if the source does not tell.
-        store: whose it is: the person's, or the agent's own note, which it shows to everybody.
-        replaces: the text that this one took the place of; empty if there is none.
+        store: the store it belongs to: the person's, or that of the agent's own notes, which it
+            shows to everybody.
+        replaces: the older text that this one replaces; empty if there is none.
         session: the session it comes from, in the source's words; empty if unknown.
         kind: what the source calls it; empty if it has no word.
     """
@@ -54,8 +55,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a conversation: those of a session become turns.
+class ForeignMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of a conversation; the messages of a session become turns.
 
     Attributes:
         id: the source's own id.
@@ -63,7 +64,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         text: what was said.
         session: the session, in the source's words.
         at: when, milliseconds; None if the source does not tell.
-        user: the person; of what an agent said, empty.
+        user: the person; empty for a message of an agent.
         agent: the agent; empty if the source does not tell.
         workspace: the project; empty if the source does not tell.
         name: the speaker's name, if the source tells.
@@ -80,34 +81,36 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class Parsed(msgspec.Struct, kw_only=True):
-    """What an export holds.
+class ParsedExport(msgspec.Struct, kw_only=True):
+    """The content of an export.
 
     Attributes:
-        kept: what is remembered, in the order of the source.
-        said: messages, in the order of the source.
-        skipped: records that are left out on purpose: empty ones, and those of no use here.
+        memories: what is remembered, in the order of the source.
+        messages: messages, in the order of the source.
+        skipped: how many records are left out on purpose: empty ones, and kinds of no use here.
         refused: records that are not as the source documents them, by place.
     """
 
-    kept: list[Kept] = []
-    said: list[Said] = []
+    memories: list[ForeignMemory] = []
+    messages: list[ForeignMessage] = []
     skipped: int = 0
     refused: list[RefusedInput] = []
 
 
-Found: TypeAlias = Kept | Said | None
-"""What one record is; None if it is left out."""
+ParsedRecord: TypeAlias = ForeignMemory | ForeignMessage | None
+"""A record after parsing; None if it is left out."""
 
 
-def parsed(records: Iterable[Record], read: Callable[[Record], Found]) -> Parsed:
-    """Read every record; one that is refused is named, and the others go on.
+def parse_records(
+    records: Iterable[Record], read: Callable[[Record], ParsedRecord]
+) -> ParsedExport:
+    """Parse every record; one that is refused is reported, and the others are used.
 
     Args:
-        records: of a source.
-        read: what one of them is; raises `ForeignError`.
+        records: the records of a source.
+        read: parses one of them; raises `ForeignError`.
     """
-    done = Parsed()
+    done = ParsedExport()
     for record in records:
         try:
             found = read(record)
@@ -116,18 +119,18 @@ def parsed(records: Iterable[Record], read: Callable[[Record], Found]) -> Parsed
             continue
         if found is None or not found.text.strip():
             done.skipped += 1
-        elif isinstance(found, Kept):
-            done.kept.append(found)
+        elif isinstance(found, ForeignMemory):
+            done.memories.append(found)
         else:
-            done.said.append(found)
+            done.messages.append(found)
     return done
 
 
 def text_of(record: Record, *names: str, default: str | None = None) -> str:
-    """Return the first of some fields that a record has.
+    """Return the first of these fields that a record has.
 
     Raises:
-        ForeignError: it is no text, or there is none and no default.
+        ForeignError: the field is no text, or there is no field and no default.
     """
     for name in names:
         value = record.value.get(name)
@@ -141,10 +144,10 @@ def text_of(record: Record, *names: str, default: str | None = None) -> str:
 
 
 def time_of(record: Record, *names: str) -> int | None:
-    """Return the first of some times that a record has, milliseconds; None if it has none.
+    """Return the first of these times that a record has, milliseconds; None if it has none.
 
     Raises:
-        ForeignError: it is no time.
+        ForeignError: the field is no time.
     """
     for name in names:
         if record.value.get(name):

@@ -1,4 +1,4 @@
-"""From the bytes of an export to its records: a list, an object with lists, or one JSON a line."""
+"""Reads the records of an export: a list, an object with lists, or a JSON value on each line."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from memorybus.operations.ingest.foreign.model import ForeignError, Record
 _BOM = b"\xef\xbb\xbf"
 
 
-def document(data: bytes) -> Any:
-    """Return the whole of an export as one JSON value.
+def parse_json(data: bytes) -> Any:
+    """Return a whole export, or a line of it, as one JSON value.
 
     Raises:
-        ForeignError: it is none.
+        ForeignError: it is not JSON.
     """
     try:
         return json.loads(data.removeprefix(_BOM))
@@ -21,51 +21,51 @@ def document(data: bytes) -> Any:
         raise ForeignError(f"not JSON we can read: {error}") from error
 
 
-def records(data: bytes, name: str, lists: Sequence[str]) -> Iterator[Record]:
+def read_records(data: bytes, name: str, lists: Sequence[str]) -> Iterator[Record]:
     """Yield the records of an export.
 
     Args:
         data: a JSON list of records; an object that has them in lists; or a record, or such an
             object, on each line.
-        name: the file's, for places.
+        name: the file's name, for places.
         lists: names of the lists that hold records.
 
     Raises:
-        ForeignError: the file is not JSON, or a line of it, or a record is no object.
+        ForeignError: the file or a line of it is not JSON, or a record is no object.
     """
     try:
-        whole = document(data)
+        whole = parse_json(data)
     except ForeignError:
-        yield from _of_lines(data, name, lists)
+        yield from _records_of_lines(data, name, lists)
         return
-    yield from _of(whole, name, lists)
+    yield from _records_of_value(whole, name, lists)
 
 
-def _of_lines(data: bytes, name: str, lists: Sequence[str]) -> Iterator[Record]:
+def _records_of_lines(data: bytes, name: str, lists: Sequence[str]) -> Iterator[Record]:
     for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), 1):
         if not line.strip():
             continue
         where = f"{name}:{number}"
         try:
-            value = document(line)
+            value = parse_json(line)
         except ForeignError as error:
             raise ForeignError(f"{where}: {error}") from error
-        yield from _of(value, where, lists)
+        yield from _records_of_value(value, where, lists)
 
 
-def _of(value: Any, where: str, lists: Sequence[str]) -> Iterator[Record]:
+def _records_of_value(value: Any, where: str, lists: Sequence[str]) -> Iterator[Record]:
     if isinstance(value, list):
         for number, one in enumerate(value, 1):
-            yield _record(one, f"{where}: item {number}")
+            yield _check_record(one, f"{where}: item {number}")
         return
     found = [key for key in lists if isinstance(value, dict) and isinstance(value.get(key), list)]
     for key in found:
-        yield from _of(value[key], f"{where}: {key}", ())
+        yield from _records_of_value(value[key], f"{where}: {key}", ())
     if not found:
-        yield _record(value, where)
+        yield _check_record(value, where)
 
 
-def _record(value: Any, where: str) -> Record:
+def _check_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
         raise ForeignError(f"{where}: expected an object, not {type(value).__name__}")
     return Record(where, value)

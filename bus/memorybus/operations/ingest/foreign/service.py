@@ -1,4 +1,4 @@
-"""A source's HTTP API, read: JSON over HTTP with a key, nothing written and nobody else asked."""
+"""Reads a source's HTTP API: JSON with a key; it writes nothing and asks no other server."""
 
 import http.client
 import json
@@ -11,34 +11,34 @@ from urllib.parse import parse_qsl, urlsplit
 from memorybus.operations.ingest.foreign.model import ForeignError
 
 TIMEOUT = 60.0
-"""Seconds that a service may say nothing."""
+"""Seconds that a service may take before it sends anything."""
 
-LARGEST = 64 << 20
-"""Bytes of an answer (G10)."""
+LARGEST_ANSWER = 64 << 20
+"""How many bytes an answer may have (G10)."""
 
 _SCHEMES = ("http", "https")
 _BROKEN = (OSError, http.client.HTTPException, ValueError, RecursionError)
 
 
 class Fetch(Protocol):
-    """Asks a service."""
+    """Sends requests to a service."""
 
     @property
-    def given(self) -> Mapping[str, str]:
-        """Return the query of the address, which says what is meant there."""
+    def address_query(self) -> Mapping[str, str]:
+        """Return the query of the address, which says what to read there."""
         ...
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the object that a path below the address answers; POST if there is a body.
+        """Return the JSON object at a path below the address; a request with a body is a POST.
 
         Raises:
-            ForeignError: there is no such answer.
+            ForeignError: the service does not answer with one.
         """
         ...
 
 
 def is_address(text: str) -> bool:
-    """Say whether a word of a command line is an address of a service, and no file."""
+    """Say whether an argument of a command is the address of a service, and no file."""
     return urlsplit(text).scheme in _SCHEMES
 
 
@@ -46,8 +46,8 @@ class Service:
     """One service. Use from one thread.
 
     Args:
-        address: where its API is; what is asked stands below it.
-        headers: sent with each request, the key among them.
+        address: the address of its API, to which the paths of requests are appended.
+        headers: sent with each request; the key is among them.
 
     Raises:
         ForeignError: the address holds a user or a password, which would be shown.
@@ -58,25 +58,25 @@ class Service:
         parts = urlsplit(address)
         if parts.username or parts.password:
             raise ForeignError("put no user or password into the address; a variable has the key")
-        self._given = dict(parse_qsl(parts.query))
+        self._address_query = dict(parse_qsl(parts.query))
         self._address = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
         json_only = {"Accept": "application/json", "Content-Type": "application/json"}
         self._headers = {**json_only, **headers}
         self._opener = urllib.request.build_opener(_NoRedirects())
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def address_query(self) -> Mapping[str, str]:
         """Return the query of the address; see `Fetch`."""
-        return self._given
+        return self._address_query
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask; see `Fetch`."""
+        """Send a request; see `Fetch`."""
         where = f"{self._address}{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(where, data, self._headers)  # noqa: S310  http or https
         try:
             with self._opener.open(request, timeout=TIMEOUT) as answer:
-                value = json.loads(_bounded(answer))
+                value = json.loads(_read_bounded(answer))
         except urllib.error.HTTPError as error:
             with error:
                 raise ForeignError(f"{where} answered {error.code} {error.reason}") from error
@@ -87,20 +87,20 @@ class Service:
         return value
 
 
-def _bounded(answer: IO[bytes]) -> bytes:
-    data = answer.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"more than {LARGEST} bytes")
+def _read_bounded(answer: IO[bytes]) -> bytes:
+    data = answer.read(LARGEST_ANSWER + 1)
+    if len(data) > LARGEST_ANSWER:
+        raise ValueError(f"more than {LARGEST_ANSWER} bytes")
     return data
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Lets a redirect fail: the key is for the service that was named."""
+    """Lets every redirect fail, so that no other server gets the key."""
 
     def http_error_302(
         self, req: object, fp: object, code: int, msg: str, headers: object
     ) -> NoReturn:
-        """Refuse it, as every other status that is no answer."""
+        """Refuse the redirect."""
         raise ForeignError(f"it redirects ({code}); name the address it redirects to")
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302

@@ -1,4 +1,4 @@
-"""Which sources there are, and how an export of each is read."""
+"""The sources, and how an export of each is read."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,26 +9,30 @@ import msgspec
 from memorybus.operations.ingest.foreign import (
     hindsight,
     honcho,
-    kept,
     letta,
     live,
     mem0,
+    memorybus_export,
     mentisdb,
     zep,
 )
-from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
-from memorybus.operations.ingest.foreign.model import ForeignError, Parsed
+from memorybus.operations.ingest.foreign.enveloping import (
+    EnvelopedExport,
+    ImportOwner,
+    build_envelopes,
+)
+from memorybus.operations.ingest.foreign.model import ForeignError, ParsedExport
 from memorybus.operations.ingest.foreign.service import Service
 
-PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
+PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
-    "memorybus": kept.parse,
+    "memorybus": memorybus_export.parse,
 })  # fmt: skip
-"""By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
+"""The parser of each source: gets an export's bytes and name; raises `ForeignError`."""
 
 
-def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
+def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExport, int]:
     """Return the events of an exported file, and how many of its records were left out.
 
     Raises:
@@ -39,24 +43,24 @@ def read_file(source: str, path: Path, owner: Owner) -> tuple[Enveloped, int]:
     except OSError as error:
         raise ForeignError(f"{path}: {error.strerror or error}") from error
     found = PARSERS[source](data, str(path))
-    return enveloped(source, str(path), found, owner, modified), found.skipped
+    return build_envelopes(source, str(path), found, owner, modified), found.skipped
 
 
 def read_address(
-    source: str, address: str, key: str, owner: Owner, now: int, step: Callable[[], None]
-) -> tuple[Enveloped, int]:
-    """Return the events of what a source holds where it runs, and how many records were left out.
+    source: str, address: str, key: str, owner: ImportOwner, now: int, step: Callable[[], None]
+) -> tuple[EnvelopedExport, int]:
+    """Return the events of a source's running service, and how many records were left out.
 
     Args:
-        source: its name.
-        address: of its API.
-        key: for it; "" for none.
-        owner: whose it is.
-        now: when it happened where the source does not tell, milliseconds.
+        source: the source's name.
+        address: the address of its API.
+        key: the key for it; "" for none.
+        owner: the owner of the memories.
+        now: the time where the source does not tell one, milliseconds.
         step: called for each page.
 
     Raises:
-        ForeignError: it cannot be read there, or does not answer as documented.
+        ForeignError: it cannot be read from a service, or does not answer as documented.
     """
     if source not in live.SOURCES:
         names = ", ".join(live.SOURCES)
@@ -66,4 +70,4 @@ def read_address(
         step()
         lines.append(msgspec.json.encode(page))
     found = PARSERS[source](b"\n".join(lines) or b"[]", address)
-    return enveloped(source, address, found, owner, now), found.skipped
+    return build_envelopes(source, address, found, owner, now), found.skipped

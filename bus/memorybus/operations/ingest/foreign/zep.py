@@ -10,41 +10,43 @@ the role in ``role_type`` and the speaker's name in ``role``, and ``{"edges": [â
 from pathlib import Path
 
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ForeignMessage,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    Said,
     Speaker,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("items", "messages", "edges", "facts")
 _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the messages and the facts of an export.
 
-    Messages that name no thread belong to one named as the file. Those of a system or a tool are
-    left out. A fact that Zep has let expire is written, and removed at that time.
+    Messages without a thread belong to one with the file's name. Messages of a system or a tool are
+    left out. A fact that has expired in Zep is written, and removed at the time of its expiry.
 
     Raises:
         ForeignError: the file cannot be read.
     """
     thread = Path(name).stem
-    return parsed(records(data, name, LISTS), lambda record: _found(record, thread))
+    return parse_records(
+        read_records(data, name, LISTS), lambda record: _parse_record(record, thread)
+    )
 
 
-def _found(record: Record, thread: str) -> Found:
-    return _fact(record) if "fact" in record.value else _message(record, thread)
+def _parse_record(record: Record, thread: str) -> ParsedRecord:
+    return _parse_fact(record) if "fact" in record.value else _parse_message(record, thread)
 
 
-def _fact(record: Record) -> Kept:
-    return Kept(
+def _parse_fact(record: Record) -> ForeignMemory:
+    return ForeignMemory(
         id=text_of(record, "uuid"),
         text=text_of(record, "fact"),
         at=time_of(record, "created_at", "valid_at"),
@@ -54,12 +56,12 @@ def _fact(record: Record) -> Kept:
     )
 
 
-def _message(record: Record, thread: str) -> Found:
+def _parse_message(record: Record, thread: str) -> ParsedRecord:
     role, named = text_of(record, "role_type", "role"), "role_type" in record.value
     speaker = _SPEAKERS.get(role.lower())
     if speaker is None:
         return None
-    return Said(
+    return ForeignMessage(
         id=text_of(record, "uuid"),
         speaker=speaker,
         text=text_of(record, "content"),

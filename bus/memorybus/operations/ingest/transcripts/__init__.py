@@ -1,7 +1,7 @@
 """Recorded conversations, parsed: OpenAI-style message JSONL and LoCoMo JSON.
 
-A parser either returns the whole file or raises `TranscriptError` with the file, the line and what
-is wrong: nothing of a malformed file is published.
+A parser either returns the whole file, or raises `TranscriptError` with the file, the line and the
+reason: nothing of a malformed file is published.
 """
 
 from memorybus.operations.ingest.transcripts.model import (
@@ -10,6 +10,13 @@ from memorybus.operations.ingest.transcripts.model import (
     Transcript,
     TranscriptError,
 )
-from memorybus.operations.ingest.transcripts.reading import parse, read
+from memorybus.operations.ingest.transcripts.reading import parse_transcript, read_transcript
 
-__all__ = ["RecordedSession", "RecordedTurn", "Transcript", "TranscriptError", "parse", "read"]
+__all__ = [
+    "RecordedSession",
+    "RecordedTurn",
+    "Transcript",
+    "TranscriptError",
+    "parse_transcript",
+    "read_transcript",
+]

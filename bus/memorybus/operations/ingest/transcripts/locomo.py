@@ -1,8 +1,8 @@
 """LoCoMo JSON: long conversations of two people over many sessions.
 
-``speaker_a`` is taken as the user and ``speaker_b`` as the assistant; ``session_N`` becomes the
-session ``<sample>:session_N``, each continuing the one before, at the time of
-``session_N_date_time`` (UTC). Source of the format: https://github.com/snap-research/locomo
+``speaker_a`` counts as the user and ``speaker_b`` as the assistant. ``session_N`` becomes the
+session ``<sample>:session_N`` at the time of ``session_N_date_time`` (UTC), and continues the
+session before it. Source of the format: https://github.com/snap-research/locomo
 """
 
 import re
@@ -31,12 +31,12 @@ class _Utterance(NamedTuple):
     raw: Mapping[str, Any]
 
 
-def looks_like(value: Any) -> bool:
+def is_sample(value: Any) -> bool:
     """Say whether a JSON value is one LoCoMo sample, bare or under ``conversation``."""
-    return isinstance(value, dict) and "speaker_a" in _body(value)
+    return isinstance(value, dict) and "speaker_a" in _body_of(value)
 
 
-def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
+def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
     """Parse one sample.
 
     Args:
@@ -45,21 +45,21 @@ def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
         stem: names the sessions if the sample has no ``sample_id``.
 
     Raises:
-        TranscriptError: a session that cannot be read, with its name.
+        TranscriptError: a session cannot be read; the message names it.
     """
-    body = _body(sample)
-    speakers = _speakers(body, where)
+    body = _body_of(sample)
+    speakers = _speakers_of(body, where)
     name = str(sample.get("sample_id") or stem)
     conversations: list[RecordedSession] = []
     skipped = 0
-    for key in _sessions(body):
+    for key in _session_keys(body):
         place = f"{where}: {key}"
-        said, silent = _utterances(body[key], speakers, place)
+        said, silent = _parse_utterances(body[key], speakers, place)
         skipped += silent
         if said:
             after = conversations[-1].session if conversations else ""
-            at = _time(body, key, place)
-            turns = tuple(_turn(pair, speakers, at) for pair in _paired(said))
+            at = _time_of(body, key, place)
+            turns = tuple(_build_turn(pair, speakers, at) for pair in _pair_utterances(said))
             conversations.append(
                 RecordedSession(
                     session=f"{name}:{key}",
@@ -73,25 +73,25 @@ def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
     return Transcript(conversations=tuple(conversations), skipped=skipped)
 
 
-def _body(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+def _body_of(sample: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = sample.get("conversation")
     return inner if isinstance(inner, dict) else sample
 
 
-def _speakers(body: Mapping[str, Any], where: str) -> _Speakers:
+def _speakers_of(body: Mapping[str, Any], where: str) -> _Speakers:
     names = (body.get("speaker_a"), body.get("speaker_b"))
     if not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
         raise TranscriptError(f"{where}: 'speaker_a' and 'speaker_b' must be two different names")
     return _Speakers(str(names[0]), str(names[1]))
 
 
-def _sessions(body: Mapping[str, Any]) -> list[str]:
+def _session_keys(body: Mapping[str, Any]) -> list[str]:
     found = (_SESSION.fullmatch(key) for key in body)
     numbered = sorted((int(match[1]), match[0]) for match in found if match)
     return [key for _, key in numbered]
 
 
-def _time(body: Mapping[str, Any], key: str, place: str) -> int | None:
+def _time_of(body: Mapping[str, Any], key: str, place: str) -> int | None:
     text = body.get(f"{key}_date_time")
     if text is None:
         return None
@@ -101,15 +101,17 @@ def _time(body: Mapping[str, Any], key: str, place: str) -> int | None:
         raise TranscriptError(f"{place}_date_time: {error}") from error
 
 
-def _utterances(session: Any, speakers: _Speakers, place: str) -> tuple[Sequence[_Utterance], int]:
+def _parse_utterances(
+    session: Any, speakers: _Speakers, place: str
+) -> tuple[Sequence[_Utterance], int]:
     if not isinstance(session, list):
         raise TranscriptError(f"{place}: expected a list of utterances")
-    every = [_utterance(raw, speakers, f"{place}[{i}]") for i, raw in enumerate(session)]
+    every = [_parse_utterance(raw, speakers, f"{place}[{i}]") for i, raw in enumerate(session)]
     said = [one for one in every if one.text]
     return said, len(every) - len(said)
 
 
-def _utterance(raw: Any, speakers: _Speakers, place: str) -> _Utterance:
+def _parse_utterance(raw: Any, speakers: _Speakers, place: str) -> _Utterance:
     if not isinstance(raw, dict) or not isinstance(raw.get("text", ""), str):
         raise TranscriptError(f"{place}: expected an object with 'speaker' and 'text'")
     if raw.get("speaker") not in speakers:
@@ -117,10 +119,10 @@ def _utterance(raw: Any, speakers: _Speakers, place: str) -> _Utterance:
             f"{place}: speaker {raw.get('speaker')!r} is neither {speakers.user!r} "
             f"nor {speakers.assistant!r}"
         )
-    return _Utterance(raw["speaker"] == speakers.user, _with_photo(raw), raw)
+    return _Utterance(raw["speaker"] == speakers.user, _text_with_photo(raw), raw)
 
 
-def _with_photo(raw: Mapping[str, Any]) -> str:
+def _text_with_photo(raw: Mapping[str, Any]) -> str:
     text, caption = raw.get("text", ""), raw.get("blip_caption")
     return f"{text} [photo: {caption}]" if isinstance(caption, str) and caption else str(text)
 
@@ -130,10 +132,10 @@ class _Pair(NamedTuple):
     assistant: _Utterance | None
 
 
-def _paired(said: Sequence[_Utterance]) -> Iterator[_Pair]:
-    """Pair each user utterance with the answer right after it; the rest stand alone.
+def _pair_utterances(said: Sequence[_Utterance]) -> Iterator[_Pair]:
+    """Pair each utterance of the user with the answer right after it; others stay single.
 
-    So each side of a turn is one utterance, also where somebody speaks twice in a row.
+    So each side of a turn is at most one utterance, even if somebody speaks twice in a row.
     """
     asked: _Utterance | None = None
     for one in said:
@@ -148,18 +150,18 @@ def _paired(said: Sequence[_Utterance]) -> Iterator[_Pair]:
         yield _Pair(asked, None)
 
 
-def _turn(pair: _Pair, speakers: _Speakers, at: int | None) -> RecordedTurn:
+def _build_turn(pair: _Pair, speakers: _Speakers, at: int | None) -> RecordedTurn:
     return RecordedTurn(
         user=pair.user.text if pair.user else "",
         assistant=pair.assistant.text if pair.assistant else "",
-        messages=tuple(_message(one) for one in pair if one),
+        messages=tuple(_build_message(one) for one in pair if one),
         user_name=speakers.user,
         assistant_name=speakers.assistant,
         at=at,
     )
 
 
-def _message(said: _Utterance) -> dict[str, Any]:
+def _build_message(said: _Utterance) -> dict[str, Any]:
     rest = {key: value for key, value in said.raw.items() if key not in ("speaker", "text")}
     role = "user" if said.by_user else "assistant"
     return rest | {"role": role, "name": said.raw["speaker"], "content": said.text}

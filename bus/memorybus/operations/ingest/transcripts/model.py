@@ -1,4 +1,4 @@
-"""What every transcript format is parsed into."""
+"""The types into which every transcript format is parsed."""
 
 import msgspec
 
@@ -16,8 +16,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user: what the person said, verbatim.
         assistant: what the agent said, verbatim.
-        messages: the turn's messages with every field they came with; empty where the two sides
-            tell all of it.
+        messages: the turn's messages with all their fields; empty if the two sides hold everything.
         user_name: the person's name, if the file tells it.
         assistant_name: the agent's name, if the file tells it.
         at: when it was said, milliseconds; None if the file does not tell.
@@ -36,9 +35,9 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         session: the session's id.
-        turns: in the order of the file; the index is the turn's ordinal.
-        after: the session that this one continues, empty for the first of a lineage.
-        user: whose conversation it is, empty if the file does not tell.
+        turns: the turns in the order of the file; the index is the turn's ordinal.
+        after: the session that this one continues; empty for the first of a lineage.
+        user: the person who talks; empty if the file does not tell.
         at: when the session began, milliseconds; None if the file does not tell.
         title: a name for people.
     """
@@ -55,8 +54,9 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed file.
 
     Attributes:
-        conversations: in the order of the file; one that continues another stands after it.
-        skipped: how many messages were left out because nothing was said in them.
+        conversations: the sessions in the order of the file; one that continues another comes
+            after it.
+        skipped: how many messages were left out because they have no content.
     """
 
     conversations: tuple[RecordedSession, ...]

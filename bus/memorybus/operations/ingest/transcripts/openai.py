@@ -24,21 +24,21 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class JsonLine(NamedTuple):
-    """One parsed JSON value, where it stood (``file:line``) and its number in the file, from 1."""
+    """One parsed JSON value, its place (``file:line``) and its number in the file, from 1."""
 
     where: str
     number: int
     value: Any
 
 
-class _Said(NamedTuple):
+class _Message(NamedTuple):
     where: str
     role: str
     text: str
     message: Message
 
 
-def transcript(lines: Iterable[JsonLine], stem: str) -> Transcript:
+def parse_messages(lines: Iterable[JsonLine], stem: str) -> Transcript:
     """Group messages into conversations and turns.
 
     Args:
@@ -46,33 +46,35 @@ def transcript(lines: Iterable[JsonLine], stem: str) -> Transcript:
         stem: the session's id where a line names none.
 
     Raises:
-        TranscriptError: a line that is not a message, with its place.
+        TranscriptError: a line is not a message; the message names its place.
     """
-    sessions: dict[str, list[_Said]] = {}
+    sessions: dict[str, list[_Message]] = {}
     skipped = 0
-    for session, line in _messages(lines, stem):
-        said = _said(line)
+    for session, line in _each_message(lines, stem):
+        said = _parse_message(line)
         if _is_silent(said):
             skipped += 1
         else:
             sessions.setdefault(session, []).append(said)
-    conversations = (_conversation(session, said) for session, said in sessions.items())
+    conversations = (_build_session(session, said) for session, said in sessions.items())
     return Transcript(conversations=tuple(c for c in conversations if c.turns), skipped=skipped)
 
 
-def _messages(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[str, JsonLine]]:
+def _each_message(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[str, JsonLine]]:
     for line in lines:
         _check_object(line.where, line.value)
         if "messages" in line.value:
-            yield from _nested(line, stem)
+            yield from _each_nested(line, stem)
         else:
             yield _session_of(line.where, line.value) or stem, line
 
 
-def _nested(line: JsonLine, stem: str) -> Iterator[tuple[str, JsonLine]]:
+def _each_nested(line: JsonLine, stem: str) -> Iterator[tuple[str, JsonLine]]:
     messages = line.value["messages"]
     if not isinstance(messages, list):
-        raise TranscriptError(f"{line.where}: 'messages' must be a list, not {_kind(messages)}")
+        raise TranscriptError(
+            f"{line.where}: 'messages' must be a list, not {_describe_type(messages)}"
+        )
     session = _session_of(line.where, line.value) or f"{stem}:{line.number}"
     for index, message in enumerate(messages):
         where = f"{line.where}: messages[{index}]"
@@ -82,7 +84,7 @@ def _nested(line: JsonLine, stem: str) -> Iterator[tuple[str, JsonLine]]:
 
 def _check_object(where: str, value: Any) -> None:
     if not isinstance(value, dict):
-        raise TranscriptError(f"{where}: expected a message object, not {_kind(value)}")
+        raise TranscriptError(f"{where}: expected a message object, not {_describe_type(value)}")
 
 
 def _session_of(where: str, value: dict[str, Any]) -> str:
@@ -91,50 +93,56 @@ def _session_of(where: str, value: dict[str, Any]) -> str:
         if isinstance(session, str | int) and not isinstance(session, bool) and session != "":
             return str(session)
         if session not in (None, ""):
-            raise TranscriptError(f"{where}: {name!r} must be a text, not {_kind(session)}")
+            raise TranscriptError(
+                f"{where}: {name!r} must be a text, not {_describe_type(session)}"
+            )
     return ""
 
 
-def _said(line: JsonLine) -> _Said:
+def _parse_message(line: JsonLine) -> _Message:
     role = line.value.get("role")
     if role not in ROLES:
         known = ", ".join(ROLES)
         raise TranscriptError(f"{line.where}: 'role' must be one of {known}, not {role!r}")
-    return _Said(line.where, role, _text(line.where, line.value.get("content")), line.value)
+    return _Message(line.where, role, _text_of(line.where, line.value.get("content")), line.value)
 
 
-def _text(where: str, content: Any) -> str:
+def _text_of(where: str, content: Any) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(filter(None, (_part(where, part) for part in content)))
-    raise TranscriptError(f"{where}: 'content' must be a text or a list, not {_kind(content)}")
+        return "\n".join(filter(None, (_text_of_part(where, part) for part in content)))
+    raise TranscriptError(
+        f"{where}: 'content' must be a text or a list, not {_describe_type(content)}"
+    )
 
 
-def _part(where: str, part: Any) -> str:
-    """Return a part's text; pictures and the like have none and stay in the message."""
+def _text_of_part(where: str, part: Any) -> str:
+    """Return a part's text; "" for pictures and the like, which stay in the message."""
     text = part.get("text", "") if isinstance(part, dict) else part
     if not isinstance(text, str):
-        raise TranscriptError(f"{where}: a part's 'text' must be a text, not {_kind(text)}")
+        raise TranscriptError(
+            f"{where}: a part's 'text' must be a text, not {_describe_type(text)}"
+        )
     return text
 
 
-def _is_silent(said: _Said) -> bool:
+def _is_silent(said: _Message) -> bool:
     carries = said.message.get("tool_calls") or isinstance(said.message.get("content"), list)
     return said.role in SPOKEN_ROLES and not said.text and not carries
 
 
-def _conversation(session: str, said: Sequence[_Said]) -> RecordedSession:
-    turns = tuple(_turn(group) for group in _grouped(said))
+def _build_session(session: str, said: Sequence[_Message]) -> RecordedSession:
+    turns = tuple(_build_turn(group) for group in _group_by_turn(said))
     at = next((turn.at for turn in turns if turn.at is not None), None)
     return RecordedSession(session=session, turns=turns, at=at)
 
 
-def _grouped(said: Sequence[_Said]) -> Iterator[list[_Said]]:
-    """Part the messages before each user message; what stands before the first goes with it."""
-    group: list[_Said] = []
+def _group_by_turn(said: Sequence[_Message]) -> Iterator[list[_Message]]:
+    """Begin a group at each user message; messages before the first one belong to its group."""
+    group: list[_Message] = []
     for one in said:
         if one.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
             yield group
@@ -144,49 +152,49 @@ def _grouped(said: Sequence[_Said]) -> Iterator[list[_Said]]:
         yield group
 
 
-def _turn(group: Sequence[_Said]) -> RecordedTurn:
+def _build_turn(group: Sequence[_Message]) -> RecordedTurn:
     return RecordedTurn(
-        user=_voice(group, "user"),
-        assistant=_voice(group, "assistant"),
+        user=_join_texts(group, "user"),
+        assistant=_join_texts(group, "assistant"),
         messages=() if _is_plain(group) else tuple(one.message for one in group),
-        user_name=_name(group, "user"),
-        assistant_name=_name(group, "assistant"),
-        at=_time(group),
+        user_name=_name_of(group, "user"),
+        assistant_name=_name_of(group, "assistant"),
+        at=_time_of(group),
     )
 
 
-def _is_plain(group: Sequence[_Said]) -> bool:
-    """Say whether the two sides of the turn tell all of it, so that messages would only repeat."""
+def _is_plain(group: Sequence[_Message]) -> bool:
+    """Say whether the two sides hold the whole turn, so that messages would only repeat them."""
     roles = [one.role for one in group]
     return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
         one.message == {"role": one.role, "content": one.text} for one in group
     )
 
 
-def _voice(group: Sequence[_Said], role: str) -> str:
+def _join_texts(group: Sequence[_Message], role: str) -> str:
     return "\n\n".join(one.text for one in group if one.role == role and one.text)
 
 
-def _name(group: Sequence[_Said], role: str) -> str:
+def _name_of(group: Sequence[_Message], role: str) -> str:
     names = (one.message.get("name") for one in group if one.role == role)
     return next((name for name in names if isinstance(name, str)), "")
 
 
-def _time(group: Sequence[_Said]) -> int | None:
+def _time_of(group: Sequence[_Message]) -> int | None:
     for one in group:
         for name in TIME_FIELDS:
             if one.message.get(name) is not None:
-                return _stamp(f"{one.where}: {name!r}", one.message[name])
+                return _parse_time(f"{one.where}: {name!r}", one.message[name])
     return None
 
 
-def _stamp(where: str, value: Any) -> int:
+def _parse_time(where: str, value: Any) -> int:
     try:
         return parse_timestamp(value)
     except (ValueError, OverflowError) as error:
         raise TranscriptError(f"{where}: {error}") from error
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return "null" if value is None else names.get(type(value), "a number")

@@ -1,4 +1,4 @@
-"""From a file's bytes to a `Transcript`: which format it is, and JSON with its line numbers."""
+"""Reads a file as a `Transcript`: recognizes its format, and parses JSON with line numbers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from memorybus.operations.ingest.transcripts.model import Transcript, Transcript
 from memorybus.operations.ingest.transcripts.openai import JsonLine
 
 
-def read(path: Path) -> Transcript:
+def read_transcript(path: Path) -> Transcript:
     """Read and parse one file.
 
     Raises:
@@ -20,36 +20,36 @@ def read(path: Path) -> Transcript:
         data = path.read_bytes()
     except OSError as error:
         raise TranscriptError(f"{path}: {error.strerror or error}") from error
-    return parse(data, str(path), path.stem)
+    return parse_transcript(data, str(path), path.stem)
 
 
-def parse(data: bytes, name: str, stem: str) -> Transcript:
+def parse_transcript(data: bytes, name: str, stem: str) -> Transcript:
     """Parse a file's bytes: LoCoMo, a JSON document of messages, or one JSON value a line.
 
     Args:
         data: the bytes, UTF-8 with or without a byte order mark.
         name: the file's name as errors show it.
-        stem: names the sessions that the file does not name.
+        stem: used to name the sessions that the file does not name.
 
     Raises:
-        TranscriptError: with ``file:line`` and what is wrong there.
+        TranscriptError: the bytes cannot be parsed; the message has ``file:line`` and the reason.
     """
-    document = _document(data)
+    document = _parse_document(data)
     samples = document if isinstance(document, list) else [document]
-    if any(locomo.looks_like(sample) for sample in samples):
-        return _samples(samples, name, stem)
+    if any(locomo.is_sample(sample) for sample in samples):
+        return _parse_samples(samples, name, stem)
     if isinstance(document, list):
-        found = openai.transcript(_numbered(document, name), stem)
+        found = openai.parse_messages(_number_items(document, name), stem)
     elif isinstance(document, dict):
-        found = _single(document, name, stem)
+        found = _parse_single(document, name, stem)
     else:
-        found = openai.transcript(_lines(data, name), stem)
+        found = openai.parse_messages(_parse_lines(data, name), stem)
     if not found.conversations:
         raise TranscriptError(f"{name}: no message with content in it")
     return found
 
 
-def _document(data: bytes) -> Any:
+def _parse_document(data: bytes) -> Any:
     """Return the whole file as one JSON value, or None if it is not one."""
     try:
         return json.loads(data.removeprefix(b"\xef\xbb\xbf"))
@@ -57,42 +57,42 @@ def _document(data: bytes) -> Any:
         return None
 
 
-def _single(document: dict[str, Any], name: str, stem: str) -> Transcript:
-    """Read a file that is one object; its messages belong to the file's own session."""
+def _parse_single(document: dict[str, Any], name: str, stem: str) -> Transcript:
+    """Parse a file that is one object; its messages belong to the file's own session."""
     if "messages" in document and not any(document.get(f) for f in openai.SESSION_FIELDS):
         document = document | {openai.SESSION_FIELDS[0]: stem}
-    return openai.transcript([JsonLine(f"{name}:1", 1, document)], stem)
+    return openai.parse_messages([JsonLine(f"{name}:1", 1, document)], stem)
 
 
-def _numbered(document: list[Any], name: str) -> Iterator[JsonLine]:
+def _number_items(document: list[Any], name: str) -> Iterator[JsonLine]:
     for index, value in enumerate(document, 1):
         yield JsonLine(f"{name}: item {index}", index, value)
 
 
-def _samples(samples: list[Any], name: str, stem: str) -> Transcript:
+def _parse_samples(samples: list[Any], name: str, stem: str) -> Transcript:
     parsed = []
     for index, sample in enumerate(samples, 1):
-        if not locomo.looks_like(sample):
+        if not locomo.is_sample(sample):
             raise TranscriptError(f"{name}: item {index} is not a LoCoMo sample like the others")
-        parsed.append(_sample(sample, name, stem, index if len(samples) > 1 else 0))
+        parsed.append(_parse_sample(sample, name, stem, index if len(samples) > 1 else 0))
     conversations = tuple(c for transcript in parsed for c in transcript.conversations)
     if not conversations:
         raise TranscriptError(f"{name}: no session with an utterance in it")
     return Transcript(conversations=conversations, skipped=sum(t.skipped for t in parsed))
 
 
-def _sample(sample: Mapping[str, Any], name: str, stem: str, index: int) -> Transcript:
+def _parse_sample(sample: Mapping[str, Any], name: str, stem: str, index: int) -> Transcript:
     where = f"{name}: item {index}" if index else name
-    return locomo.transcript(sample, where, f"{stem}-{index}" if index else stem)
+    return locomo.parse_sample(sample, where, f"{stem}-{index}" if index else stem)
 
 
-def _lines(data: bytes, name: str) -> Iterator[JsonLine]:
+def _parse_lines(data: bytes, name: str) -> Iterator[JsonLine]:
     for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if raw.strip():
-            yield JsonLine(f"{name}:{number}", number, _value(raw, f"{name}:{number}"))
+            yield JsonLine(f"{name}:{number}", number, _parse_line(raw, f"{name}:{number}"))
 
 
-def _value(raw: bytes, where: str) -> Any:
+def _parse_line(raw: bytes, where: str) -> Any:
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError as error:

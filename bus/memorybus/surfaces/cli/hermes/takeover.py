@@ -83,7 +83,7 @@ class Takeover:
             ConfigError: Hermes has nothing of that name.
             MemoryBusError: it does not work; nothing is written.
         """
-        from memorybus.operations.providers.setup import Target, offers
+        from memorybus.operations.providers.setup import Target, find_offers
 
         one = next((known for known in found if kind in ways(known)), None)
         if one is None:
@@ -94,7 +94,7 @@ class Takeover:
         flow = Setup(self._common, self._output, dialogue)
         if kind.startswith(HOSTED):
             return flow.run([f"{name}={self._kind(plugin)}"], self._hosted(), ())
-        offer = offers(settings, [Target(name, kind)])[kind]
+        offer = find_offers(settings, [Target(name, kind)])[kind]
         secret = _secret(offer, one)
         lines = io.StringIO("\n".join(one.secrets.values()) + "\n")
         return flow.run([f"{name}={kind}"], native_options(offer, one), secret, lines)

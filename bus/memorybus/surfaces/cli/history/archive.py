@@ -63,7 +63,7 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
         done = child.report() or {}
         code = child.wait()
     if done.get("place") == "":
-        raise archiving.unborn(settings)
+        raise archiving.missing_log_error(settings)
     if output.json:
         output.result(done)
     else:
@@ -97,8 +97,8 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     from memorybus.text.display import iso
 
     output, settings = common.output(), common.settings()
-    archive = archiving.opened(settings)
-    found = archiving.listed(archive, settings.partitions)
+    archive = archiving.open_archive(settings)
+    found = archiving.list_segments(archive, settings.partitions)
     if output.json:
         output.result({"where": archive.where, "segments": found})
         return 0
@@ -127,10 +127,10 @@ def run_archive_verify(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
-    archive = archiving.opened(settings)
+    archive = archiving.open_archive(settings)
     with output.progress("files") as bar:
         task = bar.add_task("verify", total=None)
-        found = archiving.checked(settings, archive, lambda: bar.advance(task))
+        found = archiving.check_archive(settings, archive, lambda: bar.advance(task))
     bad = [one for one in found if one.found == "damaged"]
     if output.json:
         others = [one for one in found if one.found in ("gap", "unlisted")]
@@ -170,12 +170,12 @@ def run_archive_export(
     from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
-    source = archiving.opened(settings)
+    source = archiving.open_archive(settings)
     target = source.in_directory(directory)
     with output.progress("segments") as bar:
         task = bar.add_task("export", total=None)
         query = _query(user, session, agent, workspace)
-        count = archiving.exported(settings, source, target, query, lambda: bar.advance(task))
+        count = archiving.export_archive(settings, source, target, query, lambda: bar.advance(task))
     if output.json:
         output.result({"where": target.where, "events": count})
     else:
@@ -209,7 +209,7 @@ def run_archive_import(
     with output.progress("events") as bar:
         task = bar.add_task("import", total=None)
         query = _query(user, session, agent, workspace)
-        done = import_events.imported(
+        done = import_events.import_archive(
             settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
         )
     if output.json:
@@ -241,7 +241,7 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
     from memorybus.operations.archive import repair
 
     output = common.output()
-    done = repair.repaired(common.settings(), execute=execute)
+    done = repair.repair_numbering(common.settings(), execute=execute)
     if output.json:
         output.result(done)
         return 0

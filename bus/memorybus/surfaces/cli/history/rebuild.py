@@ -162,7 +162,7 @@ def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
             checked_stores(settings) as stores,
             steps(output, "plan", "events read", UNTOUCHED) as tell,
         ):
-            plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
+            plan = rebuild_plan.plan_rebuild(stores, wanted, SYSTEM, partial(tell, "plan"))
         return rebuild_view.planned(output, plan)
     with _at_work(output, settings, wanted, "rebuild") as work:
         done = carry_out.rebuild(work, wanted)
@@ -178,7 +178,7 @@ def _rolled_back(
     provider = wanted.provider
     if not execute:
         with checked_stores(settings) as stores:
-            to = rebuild_plan.rolled_back_to(stores, provider)
+            to = rebuild_plan.rollback_target(stores, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
     with _at_work(output, settings, wanted, "rollback") as work:
@@ -192,7 +192,7 @@ def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
 
     if not execute:
         with checked_stores(settings) as stores:
-            what = generation_drop.droppable(stores, wanted.provider)
+            what = generation_drop.plan_drop(stores, wanted.provider)
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
         gone = carry_out.drop(work, wanted)
@@ -211,12 +211,12 @@ def _at_work(
     output: Output, settings: Settings, wanted: "RebuildRequest", what: str
 ) -> "Iterator[Rebuilder]":
     """Give a rebuilder that has the lock, and shows how far it is."""
-    from memorybus.operations.rebuild.rebuild import rebuilder
+    from memorybus.operations.rebuild.rebuild import open_rebuilder
 
     said = "interrupted: agents are served all along; the same command goes on where it was"
     with (
         steps(output, what, "places of the history", said) as tell,
-        rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
+        open_rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
     ):
         try:
             yield work
@@ -228,10 +228,10 @@ def _at_work(
 
 def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     """Say how what was begun is given up, if it does not serve already."""
-    from memorybus.operations.copies.generations import unfinished
+    from memorybus.operations.copies.generations import unfinished_copy
 
     with suppress(MemoryBusError):  # without Redis nobody knows
-        if unfinished(provider, "rebuild", work.stores.instances.look()):
+        if unfinished_copy(provider, "rebuild", work.stores.instances.look()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 

@@ -26,7 +26,7 @@ from memorybus.surfaces.views.safe import visible
 if TYPE_CHECKING:
     from memorybus.operations.copies.copies import Copy
     from memorybus.operations.copies.filling import CopyProgress, LocalWorker
-    from memorybus.operations.copies.replay import Planned, ReplayRequest
+    from memorybus.operations.copies.replay import ReplayPlan, ReplayRequest
     from memorybus.operations.stores import Stores
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
@@ -164,7 +164,7 @@ def _replayed(output: Output, stores: "Stores", wanted: "ReplayRequest", *, exec
     from memorybus.operations.copies import replay as replaying
 
     with steps(output, "plan", "events read", UNTOUCHED) as tell:
-        plan = replaying.planned(stores, wanted, partial(tell, "plan"))
+        plan = replaying.plan_replay(stores, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
@@ -174,10 +174,10 @@ def _replayed(output: Output, stores: "Stores", wanted: "ReplayRequest", *, exec
         return 0
     if not output.json:
         output.note(replay_view.sentence(plan))
-    return _filled(output, stores, replaying.begin(stores, plan, wanted))
+    return _filled(output, stores, replaying.begin_replay(stores, plan, wanted))
 
 
-def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
+def _filled(output: Output, stores: "Stores", plan: "ReplayPlan") -> int:
     """Follow the copy until it has all; return the exit code."""
     from memorybus.operations.copies import filling
 
@@ -190,7 +190,7 @@ def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
     except (KeyboardInterrupt, SystemExit):
         output.note(_interrupted(stores, plan), "yellow")
         raise
-    applied = plan.counted.applied(parked)
+    applied = plan.counted.applied_count(parked)
     if _prints_lines(output):
         home = str(stores.settings.provider_home(name)) if plan.home else None
         finished = {"finished": True, "provider": plan.instance.provider, "into": name}
@@ -203,15 +203,15 @@ def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
 
 
 def _followed(
-    output: Output, stores: "Stores", plan: "Planned", worker: "LocalWorker | None"
+    output: Output, stores: "Stores", plan: "ReplayPlan", worker: "LocalWorker | None"
 ) -> int:
     """Show how far the copy is until it has all; return how many of its events are parked."""
-    from memorybus.operations.copies.filling import followed
+    from memorybus.operations.copies.filling import follow_progress
 
     parked, seldom, lines = 0, Seldom(SYSTEM), _prints_lines(output)
     with worker or nullcontext(), output.progress("events") as bar:
         task = bar.add_task("replay", total=None)
-        for now in followed(stores, plan.instance, worker):
+        for now in follow_progress(stores, plan.instance, worker):
             bar.update(task, completed=now.done, total=now.total, description=_pace(now))
             if lines and seldom.due(last=now.finished):
                 output.json_line(now)
@@ -228,7 +228,7 @@ def _pace(now: "CopyProgress") -> str:
     return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {lasting(now.eta)} left")
 
 
-def _nobody(plan: "Planned") -> str:
+def _nobody(plan: "ReplayPlan") -> str:
     home = plan.home
     where = f"{home.path} on {home.host}" if home else "another host"
     return (
@@ -237,7 +237,7 @@ def _nobody(plan: "Planned") -> str:
     )
 
 
-def _interrupted(stores: "Stores", plan: "Planned") -> str:
+def _interrupted(stores: "Stores", plan: "ReplayPlan") -> str:
     name = plan.instance.name
     others = plan.instance.provider in stores.roster.served_providers()
     said = "workers that run go on with it" if others else "the same command goes on with it"
@@ -250,8 +250,8 @@ def _interrupted(stores: "Stores", plan: "Planned") -> str:
 def _cancelled(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
     from memorybus.operations.copies import copies as copying
 
-    drop = copying.dropping(stores, name)
-    waits = copying.drop(stores, drop) if execute else ""
+    drop = copying.copy_to_drop(stores, name)
+    waits = copying.drop_copy(stores, drop) if execute else ""
     gone = execute and not waits
     if output.json:
         output.result({**_shown(drop), "executed": execute, "gone": gone, "waits": waits})
@@ -283,10 +283,10 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus replay ls`
     - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
     """
-    from memorybus.operations.copies.copies import copies
+    from memorybus.operations.copies.copies import list_copies
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        found = copies(stores)
+        found = list_copies(stores)
     none = "no copies; memorybus replay --provider NAME --into NEW would make one"
     return show_found(output, found, lambda: replay_view.table(found), none)

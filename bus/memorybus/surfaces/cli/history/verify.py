@@ -25,9 +25,9 @@ from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.rebuild.comparison import Compared
+    from memorybus.operations.rebuild.comparison import ComparisonResult
     from memorybus.operations.rebuild.diff import RecallDifference
-    from memorybus.operations.rebuild.verify import Verified
+    from memorybus.operations.rebuild.verify import VerifyResult
 
 _INTERRUPTED = "interrupted: the live state is as it was; a copy that was made for this is dropped"
 
@@ -69,21 +69,21 @@ def run_verify(
     - `memorybus verify holographic`
     - `memorybus verify hindsight --sample 1000 --json`
     """
-    from memorybus.operations.rebuild.rebuild import rebuilder
-    from memorybus.operations.rebuild.verify import VerifyRequest, verify
+    from memorybus.operations.rebuild.rebuild import open_rebuilder
+    from memorybus.operations.rebuild.verify import VerifyRequest, verify_provider
 
     output, settings = common.output(), common.settings()
     wanted = VerifyRequest(provider=provider, until=until, sample=sample, by=operator())
     with (
         steps(output, "verify", "places of the history", _INTERRUPTED) as tell,
-        rebuilder(settings, provider, "verification", wanted.by, tell) as work,
+        open_rebuilder(settings, provider, "verification", wanted.by, tell) as work,
     ):
-        found = verify(work, wanted)
+        found = verify_provider(work, wanted)
     _show(output, found)
     return 0 if found.ok else 1
 
 
-def _show(output: Output, found: "Verified") -> None:
+def _show(output: Output, found: "VerifyResult") -> None:
     if output.json:
         output.result(found)
         return
@@ -100,7 +100,7 @@ def _show(output: Output, found: "Verified") -> None:
         output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
 
 
-def _show_keys(output: Output, found: "Verified", compared: "Compared") -> None:
+def _show_keys(output: Output, found: "VerifyResult", compared: "ComparisonResult") -> None:
     equal = compared.keys - compared.differing
     output.show(visible(f"{found.live}: {equal} of {compared.keys} keys equal the history's"))
     for one in compared.named:
@@ -134,7 +134,7 @@ def run_diff(
     """
     from memorybus.jobs.inspect import InstanceInspector
     from memorybus.operations.copies.generations import provider_of
-    from memorybus.operations.rebuild.diff import differing
+    from memorybus.operations.rebuild.diff import compare_recalls
     from memorybus.recall.model import RecallRequest
 
     output, settings = common.output(), common.settings()
@@ -144,7 +144,7 @@ def run_diff(
         one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
-    found = differing(InstanceInspector(settings, SYSTEM), (one, two), wants)
+    found = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)
     return 0
 

@@ -47,9 +47,9 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus provider ls`
     - `memorybus provider ls --json | jq '.[] | select(.here == false)'`
     """
-    from memorybus.operations.providers.inventory import instances
+    from memorybus.operations.providers.inventory import list_instances
 
-    output, found = common.output(), instances(common.settings())
+    output, found = common.output(), list_instances(common.settings())
     if output.json:
         output.result(found)
     else:
@@ -78,11 +78,11 @@ def _remark(one: "ListedProvider") -> str:
 
 
 def _home(one: "ListedProvider") -> str:
-    from memorybus.operations.providers.inventory import whereabouts
+    from memorybus.operations.providers.inventory import describe_home
 
     if one.home is None:
         return "anywhere" if one.placement == "shared" else "none yet"
-    return "here" if one.here else whereabouts(one.home)
+    return "here" if one.here else describe_home(one.home)
 
 
 def run_provider_move(
@@ -109,7 +109,7 @@ def run_provider_move(
     from memorybus.operations.providers import move as moving
 
     output, settings = common.output(), common.settings()
-    move = moving.plan(settings, name)
+    move = moving.plan_move(settings, name)
     if execute and move.needed:
         move = moving.carry_out(settings, move, force=force)
     if output.json:
@@ -118,8 +118,10 @@ def run_provider_move(
     if not move.needed:
         output.show(visible(f"{name} has its home here already"))
         return 0
-    output.show(visible(moving.description(move)))
-    output.note(moving.warning(move), "yellow")
+    output.show(visible(moving.describe_move(move)))
+    output.note(moving.describe_consequence(move), "yellow")
     if not move.executed:
-        output.note(moving.blocked(move) or "Nothing was changed; --execute does it.", "yellow")
+        output.note(
+            moving.describe_obstacle(move) or "Nothing was changed; --execute does it.", "yellow"
+        )
     return 0

@@ -12,7 +12,7 @@ from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.providers.lifecycle import Addition, Pause
+    from memorybus.operations.providers.lifecycle import Addition, PauseResult
     from memorybus.operations.providers.removal import Removal
 
 Name = Annotated[str, Parameter(help="The provider instance.")]
@@ -57,10 +57,10 @@ def run_add(
     from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
-    edit = config_file.adding(settings, name, kind or name, given(change or ()))
-    what = lifecycle.addition(settings, edit, name, since, common.given())
+    edit = config_file.edit_to_add(settings, name, kind or name, given(change or ()))
+    what = lifecycle.plan_addition(settings, edit, name, since, common.given())
     if execute:
-        what = lifecycle.add(settings, edit, what, operator())
+        what = lifecycle.add_provider(settings, edit, what, operator())
     _show_added(output, what)
     return 0
 
@@ -107,9 +107,9 @@ def run_pause(
         raise ConfigError("--reason must say why")
     with checked_stores(common.settings()) as stores:
         if execute:
-            done = lifecycle.pause(stores, name, reason, operator())
+            done = lifecycle.pause_instance(stores, name, reason, operator())
         else:
-            done = lifecycle.pause_plan(stores, name, reason)
+            done = lifecycle.plan_pause(stores, name, reason)
     return _show_pause(output, done)
 
 
@@ -125,11 +125,11 @@ def run_resume(name: Name, /, *, execute: Execute = False, common: Common = DEFA
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        done = (lifecycle.resume if execute else lifecycle.resume_plan)(stores, name)
+        done = (lifecycle.resume_instance if execute else lifecycle.plan_resume)(stores, name)
     return _show_pause(output, done)
 
 
-def _show_pause(output: Output, done: "Pause") -> int:
+def _show_pause(output: Output, done: "PauseResult") -> int:
     if output.json:
         output.result(done)
         return 0
@@ -179,13 +179,17 @@ def run_remove(
     output, settings = common.output(), common.settings()
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
-    edit = config_file.removing(settings, name)
-    locked = removal.remover(settings, name, operator()) if execute else checked_stores(settings)
+    edit = config_file.edit_to_remove(settings, name)
+    locked = (
+        removal.open_for_removal(settings, name, operator())
+        if execute
+        else checked_stores(settings)
+    )
     again = f"interrupted; the same command removes what is left of {name}"
     with note_on_interrupt(output, again), locked as stores:
-        what = removal.removal(stores, edit, name, delete_state=delete_state)
+        what = removal.plan_removal(stores, edit, name, delete_state=delete_state)
         if execute:
-            what = removal.remove(stores, edit, what, reason or "", operator())
+            what = removal.remove_provider(stores, edit, what, reason or "", operator())
     if output.json:
         output.result(what)
         return 0

@@ -20,7 +20,7 @@ from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
-    from memorybus.operations.providers.setup import Draft, Target, Wish
+    from memorybus.operations.providers.setup import SetupAnswers, SetupDraft, Target
 
 _LOCAL = "one host"
 
@@ -130,8 +130,8 @@ class Setup:
         from memorybus.operations.providers import setup
 
         settings = self._common.settings()
-        wanted = setup.targets(settings, words or self._choose(settings))
-        offers = setup.offers(settings, wanted)
+        wanted = setup.parse_targets(settings, words or self._choose(settings))
+        offers = setup.find_offers(settings, wanted)
         given = setup_answers.given(wanted, offers, changes, secrets, lines or sys.stdin)
         done = []
         for target in wanted:
@@ -156,23 +156,23 @@ class Setup:
         )
 
     def _asked(
-        self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "Wish"
-    ) -> "Wish":
+        self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "SetupAnswers"
+    ) -> "SetupAnswers":
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
         now = settings.provider.get(target.name, {})
         return setup_answers.asked(dialogue, settings, offer.options or (), now, said)
 
-    def _set_up(self, wish: "Wish") -> dict[str, Any]:
+    def _set_up(self, wish: "SetupAnswers") -> dict[str, Any]:
         from memorybus.operations.providers import setup
         from memorybus.surfaces.cli.options import operator
 
         settings, given = self._common.settings(), self._common.given()
-        what = setup.draft(settings, wish)
+        what = setup.draft_setup(settings, wish)
         steps = self._tried(what)
         written = what.changes and self._agreed(what, steps)
         if written:
-            setup.keep(settings, what, operator(), given)
+            setup.write_draft(settings, what, operator(), given)
         self._tell(what, wish, written=written)
         return {
             "name": wish.target.name,
@@ -184,20 +184,22 @@ class Setup:
             "written": written,
         }
 
-    def _tried(self, what: "Draft") -> list[TrialStep]:
+    def _tried(self, what: "SetupDraft") -> list[TrialStep]:
         from memorybus.operations.providers import setup
-        from memorybus.operations.providers.trial import trial
+        from memorybus.operations.providers.trial import try_provider
 
-        with setup.rehearsed(what, self._common.given()) as then:
-            setup.check(then, what)
+        with setup.trial_settings(what, self._common.given()) as then:
+            setup.check_draft(then, what)
             if not self._test:
                 return []
             self._output.note(f"testing {what.target.name} …")
             return shown(
-                self._output, trial(then, what.target.name, TrialTerms(self._wait)), aside=True
+                self._output,
+                try_provider(then, what.target.name, TrialTerms(self._wait)),
+                aside=True,
             )
 
-    def _agreed(self, what: "Draft", steps: Sequence[TrialStep]) -> bool:
+    def _agreed(self, what: "SetupDraft", steps: Sequence[TrialStep]) -> bool:
         """Return whether it is to be written; what failed, only if a person insists."""
         failed = next((step for step in steps if not step.ok), None)
         if self._dialogue is None:
@@ -212,7 +214,7 @@ class Setup:
         question = "It does not work yet. Write it anyway?" if failed else "Write it?"
         return self._dialogue.agrees(question, default=not failed)
 
-    def _tell(self, what: "Draft", wish: "Wish", *, written: bool) -> None:
+    def _tell(self, what: "SetupDraft", wish: "SetupAnswers", *, written: bool) -> None:
         if self._output.json:
             return
         if not written:

@@ -50,7 +50,7 @@ def run_set(
     if bool(limits) == reset:
         raise ConfigError("name limits, as in calls_per_second=2, or say --reset")
     with checked_stores(common.settings()) as stores:
-        what = steering.limits_change(stores, name, given(limits), reset=reset)
+        what = steering.plan_limits(stores, name, given(limits), reset=reset)
         if execute:
             what = steering.set_limits(stores, what, reason, operator())
     if output.json:
@@ -103,7 +103,7 @@ def run_retry_now(
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        what = steering.retry_plan(stores, name, parked=parked)
+        what = steering.plan_retry(stores, name, parked=parked)
         if execute:
             what = steering.retry_now(stores, what, operator())
     if output.json:

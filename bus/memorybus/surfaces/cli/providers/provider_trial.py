@@ -41,10 +41,10 @@ def run_test(
     - `memorybus provider test holographic`
     - `memorybus provider test honcho --wait 60 --json`
     """
-    from memorybus.operations.providers.trial import trial
+    from memorybus.operations.providers.trial import try_provider
 
     output = common.output()
-    steps = shown(output, trial(common.settings(), name, TrialTerms(wait, agent, user)))
+    steps = shown(output, try_provider(common.settings(), name, TrialTerms(wait, agent, user)))
     ok = all(step.ok for step in steps)
     if output.json:
         output.result({"provider": name, "ok": ok, "steps": steps})

@@ -12,7 +12,7 @@ from memorybus.surfaces.cli.providers.dialogue import Dialogue, shown
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
-    from memorybus.operations.providers.setup import Target, Wish
+    from memorybus.operations.providers.setup import SetupAnswers, Target
 
 
 def given(
@@ -21,7 +21,7 @@ def given(
     changes: Sequence[str],
     secrets: Sequence[str],
     lines: TextIO,
-) -> dict[str, "Wish"]:
+) -> dict[str, "SetupAnswers"]:
     """Return what flags say, by instance.
 
     Args:
@@ -34,10 +34,10 @@ def given(
     Raises:
         ConfigError: a word that fits no instance or no option, or a line that is missing.
     """
-    from memorybus.operations.providers.answers import variable_for
-    from memorybus.operations.providers.setup import Wish
+    from memorybus.operations.providers.answers import default_variable
+    from memorybus.operations.providers.setup import SetupAnswers
 
-    wishes = {target.name: Wish(target, {}, {}) for target in wanted}
+    wishes = {target.name: SetupAnswers(target, {}, {}) for target in wanted}
     for word in changes:
         name, key, text = _split(word, wishes)
         wish = wishes[name]
@@ -48,13 +48,13 @@ def given(
         field = _field(offers[wish.target.kind], key)
         if field is None or not field.secret:
             raise ConfigError(f"--secret {word}: {wish.target.kind} has no such secret")
-        variable = str(wish.options.get(key) or variable_for(name, field))
+        variable = str(wish.options.get(key) or default_variable(name, field))
         wish.options[key] = variable
         wish.secrets[variable] = _line(lines, word)
     return wishes
 
 
-def _split(word: str, wishes: Mapping[str, "Wish"]) -> tuple[str, str, str]:
+def _split(word: str, wishes: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
     """Return instance, option and value of a word."""
     left, equals, text = word.partition("=")
     if not (left and equals):
@@ -75,10 +75,10 @@ def _field(offer: KindOffer, key: str) -> OptionField | None:
 
 
 def _value(offer: KindOffer, key: str, text: str) -> Any:
-    from memorybus.operations.providers.answers import value_of
+    from memorybus.operations.providers.answers import parse_answer
 
     field = _field(offer, key)
-    return key_values([f"{key}={text}"])[key] if field is None else value_of(field, text)
+    return key_values([f"{key}={text}"])[key] if field is None else parse_answer(field, text)
 
 
 def _line(lines: TextIO, what: str) -> str:
@@ -96,8 +96,8 @@ def asked(
     settings: "Settings",
     fields: Sequence[OptionField],
     now: Mapping[str, Any],
-    said: "Wish",
-) -> "Wish":
+    said: "SetupAnswers",
+) -> "SetupAnswers":
     """Ask for options that flags left open: first those that matter, then the others if wanted.
 
     Args:
@@ -131,13 +131,13 @@ def _to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterator[Optio
 
 def _ask(dialogue: Dialogue, field: OptionField, before: str) -> Any:
     """Return the answer as a value; None for none."""
-    from memorybus.operations.providers.answers import value_of
+    from memorybus.operations.providers.answers import parse_answer
 
     _explain(dialogue, field)
 
     def meant(text: str) -> Any:
         if text:
-            return value_of(field, text)
+            return parse_answer(field, text)
         if field.required:
             raise ConfigError(f"{field.key} is required")
         return None
@@ -155,18 +155,18 @@ def _ask_secret(
     """Return the variable and the value of a secret; "" for none, or for one that stays."""
     from memorybus.config.secrets_file import read_secrets
     from memorybus.config.settings import is_variable_set
-    from memorybus.operations.providers.answers import value_of, variable_for
+    from memorybus.operations.providers.answers import default_variable, parse_answer
     from memorybus.operations.providers.config_file import secrets_path
 
     _explain(dialogue, field)
-    variable = str(now.get(field.key) or variable_for(name, field))
+    variable = str(now.get(field.key) or default_variable(name, field))
     kept = variable in read_secrets(secrets_path(settings))
     if is_variable_set(variable):
         dialogue.say(f"  {variable} is set in this environment, which goes before the file", "dim")
     stays = f"Enter: {variable} stays" if kept or is_variable_set(variable) else "Enter: none"
     said = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
     if said.startswith("$"):
-        return value_of(field, said), ""
+        return parse_answer(field, said), ""
     if said:
         return variable, said
     return (variable, "") if kept or is_variable_set(variable) else ("", "")

@@ -10,7 +10,7 @@ from memorybus.clock import Clock
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
-from memorybus.operations.ingest.paced import OnWait, Paced
+from memorybus.operations.ingest.paced import OnWait, PacedPublisher
 from memorybus.surfaces.hermes.reconcile.history_index import pair
 from memorybus.surfaces.hermes.reconcile.survey import SessionGap
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
@@ -32,7 +32,7 @@ class Importer:
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
         """Publish nothing yet."""
         self._bus = bus
-        self.paced = Paced(bus, clock, on_wait)
+        self.paced = PacedPublisher(bus, clock, on_wait)
         self.published = 0
         self.refused: list[str] = []
 
@@ -46,7 +46,7 @@ class Importer:
             if found.is_new:
                 event, event_id = _beginning(found, session.ref), _id(session, "begin")
                 at = found.stored.started_at
-                self.paced.accepted(lambda: session.publish(event, event_id, at))
+                self.paced.publish(lambda: session.publish(event, event_id, at))
         except EventError as error:
             self.refused.append(f"{found.stored.id[:80]}: {error}")
             return None
@@ -63,7 +63,7 @@ class Importer:
         """Publish a turn with its own time; False if the bus refuses it, which is noted."""
         mark = pair(turn.user, turn.assistant).hex()
         try:
-            self.paced.accepted(
+            self.paced.publish(
                 lambda: session.turn_completed(
                     turn.user,
                     turn.assistant,
@@ -86,14 +86,14 @@ class Importer:
             new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
         )
         event_id = _id(session, "undo", *found.undone)
-        self.paced.accepted(lambda: session.publish(event, event_id, found.undone_at))
+        self.paced.publish(lambda: session.publish(event, event_id, found.undone_at))
 
     def end(self, session: Session, found: SessionGap) -> None:
         """Publish that a session is over."""
         at = found.stored.ended_at
         event_id = _id(session, "end", at)
         reason = found.stored.end_reason
-        self.paced.accepted(lambda: session.ended(reason, event_id=event_id, at=at))
+        self.paced.publish(lambda: session.ended(reason, event_id=event_id, at=at))
 
     def finish(self) -> None:
         """Wait until the log has everything.

@@ -273,7 +273,7 @@ class Reconciliation:
         entries = memories.missing(self._home, scope, known)
         if importer is None or bus is None:
             return len(entries), []
-        return len(entries), memories.publish(bus, scope, entries, importer.paced.accepted)
+        return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)
 
 
 def _shown(found: SessionGap) -> SessionFound:

@@ -37,7 +37,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     fields = owner_of(asked.query) | {name: asked.query.get(name, "") for name in WHICH}
     plan, problem, brought = None, "", ""
     try:
-        plan = amending.planned(asked.settings, action, memory, memory.text)
+        plan = amending.plan_amendment(asked.settings, action, memory, memory.text)
     except CannotAmend as error:
         problem = str(error)
     if plan is not None and plan.brought is not None:
@@ -58,7 +58,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
 def meant(asked: Asked, fields: Mapping[str, str]) -> KeptMemory:
     """Return the memory that some fields mean."""
     provider, event, mark = (fields.get(name, "") for name in WHICH)
-    return amending.found(asked.settings, provider, whose_of(fields), event, mark)
+    return amending.find_memory(asked.settings, provider, whose_of(fields), event, mark)
 
 
 def correct(asked: Asked) -> Done:
@@ -72,8 +72,8 @@ def delete(asked: Asked) -> Done:
 
 
 def _changed(asked: Asked, action: Action, content: str) -> Done:
-    plan = amending.planned(asked.settings, action, meant(asked, asked.form), content)
-    done = amending.carried_out(asked.settings, plan, wait=WAIT, clock=asked.site.clock)
+    plan = amending.plan_amendment(asked.settings, action, meant(asked, asked.form), content)
+    done = amending.carry_out(asked.settings, plan, wait=WAIT, clock=asked.site.clock)
     said = "it is put right" if action == "correct" else "it is taken back"
     if not done.logged:
         said = "Redis has not taken it yet: it is spooled on this host, and will be sent"

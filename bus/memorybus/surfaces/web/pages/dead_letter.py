@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MissingEvent
-from memorybus.operations.dead_letters.acts import open_desk
+from memorybus.operations.dead_letters.acts import open_dead_letters
 from memorybus.surfaces.views.dead_letters import letter_json
 from memorybus.surfaces.views.events import as_json, said_json
 from memorybus.surfaces.views.safe import json_text
@@ -23,7 +23,7 @@ _LETTER = re.compile(r"\d{1,16}-\d{1,16}")
 
 def show(asked: Asked) -> Mapping[str, Any]:
     """Return a letter, with its event as it was published and what waits behind it."""
-    with closing(open_desk(asked.settings)) as desk:
+    with closing(open_dead_letters(asked.settings)) as desk:
         dead = letter_in(asked.path, desk)
         published = desk.event(dead)
         following = desk.later_of_key(dead)

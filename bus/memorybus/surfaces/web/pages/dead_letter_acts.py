@@ -13,8 +13,8 @@ from memorybus.operations.dead_letters.acts import (
     LetterActs,
     LetterPlan,
     check_edit,
-    open_desk,
-    plan,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus.operations.dead_letters.selection import Action, LetterSelection, OperatorDecision
 from memorybus.surfaces.views import dead_letters as views
@@ -38,8 +38,8 @@ def show(asked: Asked) -> Mapping[str, Any]:
     action = asked.path["action"]
     if action not in ACTIONS:
         raise ConfigError(f"nothing is called {action!r}; there are: {', '.join(ACTIONS)}")
-    with closing(open_desk(asked.settings)) as desk:
-        planned = plan(desk, action, selection_in(asked.query))
+    with closing(open_dead_letters(asked.settings)) as desk:
+        planned = plan_action(desk, action, selection_in(asked.query))
         said = _said(desk, planned) if action == "edit" else ""
     return {
         "action": action,
@@ -79,8 +79,8 @@ def acting(action: Action) -> Act:
 
     def do(asked: Asked) -> Done:
         fields = _fields(asked.form.get("fields", "")) if action == "edit" else {}
-        with closing(open_desk(asked.settings)) as desk:
-            planned = plan(desk, action, selection_in(asked.form))
+        with closing(open_dead_letters(asked.settings)) as desk:
+            planned = plan_action(desk, action, selection_in(asked.form))
             if action == "edit":
                 check_edit(desk, planned.chosen[0], fields, asked.settings)
             return Done(_carried_out(asked, desk, planned, fields), "/dead")

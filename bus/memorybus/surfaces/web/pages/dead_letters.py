@@ -11,8 +11,8 @@ from typing import Any, Final
 from memorybus.dead_letters.queue import Lane, LocatedLetter
 from memorybus.errors import LogUnavailable
 from memorybus.health.looks import Look
-from memorybus.operations.dead_letters.acts import open_desk
-from memorybus.operations.dead_letters.selection import behind
+from memorybus.operations.dead_letters.acts import open_dead_letters
+from memorybus.operations.dead_letters.selection import count_by_key
 from memorybus.surfaces.views import dead_letters as views
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.text.display import iso
@@ -30,7 +30,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     """Return the groups of errors, and the first keys, of those that are asked for."""
     provider, error = (asked.query.get(name, "") for name in ("provider", "error"))
     counts = lanes_with_letters(asked.look(), provider)
-    with closing(open_desk(asked.settings)) as desk:
+    with closing(open_dead_letters(asked.settings)) as desk:
         each = max(LEAST, MOST // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
         letters = [dead for name in names for dead in desk.first_letters(name, each)]
@@ -65,7 +65,7 @@ def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
 
 def first_keys(letters: Sequence[LocatedLetter], error: str) -> list[dict[str, Any]]:
     """Return a row for each key that was refused like that, or for each; pure."""
-    counts = behind(letters)
+    counts = count_by_key(letters)
     firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
         if not error or dead.group == error:

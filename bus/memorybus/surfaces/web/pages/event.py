@@ -7,7 +7,7 @@ from typing import Any, Final
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import ConfigError, MissingEvent
 from memorybus.history.backward import BackwardMark
-from memorybus.operations.events.search import mark_of
+from memorybus.operations.events.search import parse_mark
 from memorybus.operations.events.story import event_at, story_of
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.views.events import said_json
@@ -25,7 +25,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         closing(stores.history) as history,
         closing(DeadLetters(asked.settings)) as desk,
     ):
-        stores.check()
+        stores.check_partitions()
         story = story_of(stores, desk, event_at(history, mark))
     envelope = story.event.envelope
     return {
@@ -47,7 +47,7 @@ def place_in(text: str) -> BackwardMark:
         MissingEvent: it names none.
     """
     try:
-        found = mark_of(text)
+        found = parse_mark(text)
     except ConfigError:
         found = None
     if found is None:

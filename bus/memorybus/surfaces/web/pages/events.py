@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from memorybus.errors import ConfigError
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_of, mark_text
+from memorybus.operations.events.search import EventSearch, SearchRequest, format_mark, parse_mark
 from memorybus.operations.events.words import SearchWords
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.page import Asked, Page, Part
@@ -58,11 +58,11 @@ def found(asked: Asked) -> Response:
 
 def _found(asked: Asked, fields: Mapping[str, str]) -> dict[str, Any]:
     """Search until the page is full or it took long enough."""
-    before, left = mark_of(asked.query.get("before")), _number(asked, "left", FOUND)
+    before, left = parse_mark(asked.query.get("before")), _number(asked, "left", FOUND)
     wanted = wanted_events(fields, asked.site.clock.now_ms())
     held = "held" in asked.query
     ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
+    with closing(journal.open_history(asked.settings)) as history:
         search = EventSearch(
             history, wanted, before, lambda _: asked.site.clock.monotonic() >= ends
         )
@@ -70,7 +70,7 @@ def _found(asked: Asked, fields: Mapping[str, str]) -> dict[str, Any]:
             search.run(min(FOUND, max(1, left)))
     words = SearchWords(wanted.words)
     left -= len(search.found)
-    more = {**fields, "before": mark_text(search.mark) or ""}
+    more = {**fields, "before": format_mark(search.mark) or ""}
     looked = _number(asked, "looked", 0) + search.looked
     on = {**more, "left": left, "looked": looked}
     return {
@@ -83,7 +83,7 @@ def _found(asked: Asked, fields: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchedEvents:
+def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchRequest:
     """Return what a form asks for; pure.
 
     Raises:
@@ -93,7 +93,7 @@ def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchedEvents:
     named = words[0].lower() if len(words) == 1 and _ID.fullmatch(words[0]) else None
     if fields["type"] and fields["type"] not in TYPES:
         raise ConfigError(f"there is no type {fields['type']!r} of events")
-    return SearchedEvents(
+    return SearchRequest(
         id=named,
         words=() if named else words,
         session=fields["session"] or None,

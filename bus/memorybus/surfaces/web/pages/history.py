@@ -7,12 +7,12 @@ import msgspec
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.copies import copies
+from memorybus.operations.copies.copies import list_copies
 from memorybus.operations.copies.generations import Generation, generations
 from memorybus.operations.rebuild import carry_out, plan
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.rebuild.plan import RebuildRequest
-from memorybus.operations.rebuild.rebuild import Rebuilder, Rebuilt, rebuilder
+from memorybus.operations.rebuild.rebuild import Rebuilder, RebuildResult, open_rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.web.errands import Tell
 from memorybus.surfaces.web.page import Act, Asked, Done, Page
@@ -31,7 +31,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
         names = list(stores.roster.providers())
         providers = [*names, *(one for one in asked.settings.providers if one not in names)]
         known = {name: _there(generations(name, sight)) for name in providers}
-        found, working = copies(stores), stores.working(providers)
+        found, working = list_copies(stores), stores.working_commands(providers)
     return {
         "look": asked.look(),
         "generations": known,
@@ -55,15 +55,15 @@ def show_plan(asked: Asked) -> Mapping[str, Any]:
     provider = asked.path["name"]
     wanted = RebuildRequest(provider=provider, by=asked.operator)
     with Stores(asked.settings) as stores:
-        stores.check()
-        prepared = plan.prepare(stores, wanted, SYSTEM)
-        back = _or_why(lambda: plan.rolled_back_to(stores, provider))
-        drop = _or_why(lambda: ", ".join(generation_drop.droppable(stores, provider).dropped))
+        stores.check_partitions()
+        prepared = plan.plan_rebuild(stores, wanted, SYSTEM)
+        back = _or_why(lambda: plan.rollback_target(stores, provider))
+        drop = _or_why(lambda: ", ".join(generation_drop.plan_drop(stores, provider).dropped))
     return {
         "look": asked.look(),
         "provider": provider,
         "prepared": prepared,
-        "unserved": "" if prepared.served else carry_out.unserved(provider),
+        "unserved": "" if prepared.served else carry_out.describe_unserved(provider),
         "back": back,
         "drop": drop,
     }
@@ -108,14 +108,14 @@ def _begun(asked: Asked, what: str, do: Callable[[Rebuilder, RebuildRequest], st
     wanted = RebuildRequest(provider=provider, reason=asked.reason, by=asked.operator)
 
     def run(tell: Tell) -> str:
-        with rebuilder(settings, provider, what, wanted.by, tell) as work:
+        with open_rebuilder(settings, provider, what, wanted.by, tell) as work:
             return do(work, wanted)
 
     asked.site.errands.begin(what, provider, asked.operator, run)
     return Done(f"{what} of {provider} has begun", "/history")
 
 
-def _said(done: Rebuilt) -> str:
+def _said(done: RebuildResult) -> str:
     found = done.compared
     compared = f"; {found.keys - found.differing} of {found.keys} keys equal" if found else ""
     return (

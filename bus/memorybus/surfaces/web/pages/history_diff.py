@@ -7,7 +7,7 @@ from typing import Any
 from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import is_dropped, provider_of
-from memorybus.operations.rebuild.diff import RecallDifference, differing
+from memorybus.operations.rebuild.diff import RecallDifference, compare_recalls
 from memorybus.operations.stores import Stores
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
@@ -26,7 +26,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     """
     provider, query = asked.path["name"], asked.query.get("q", "")[:_LONGEST]
     with Stores(asked.settings) as stores:
-        stores.check()
+        stores.check_partitions()
         sight = stores.instances.look()
     names = instances(provider, sight)
     pair = (asked.query.get("one") or names[0], asked.query.get("two") or names[-1])
@@ -72,7 +72,7 @@ def _differing(
     agent, user = whose["agent"] or None, whose["user"] or None  # nobody named means everyone
     want = RecallRequest(query, agent, user, whose["workspace"], detail=True)
     inspector = InstanceInspector(asked.settings, asked.site.clock)
-    return differing(inspector, pair, [want])[0]
+    return compare_recalls(inspector, pair, [want])[0]
 
 
 PAGE = Page(path="/history/{name}/diff", template="history_diff.html", show=show)

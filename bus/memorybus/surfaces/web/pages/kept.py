@@ -23,11 +23,11 @@ LONGEST: Final = 9
 def show(asked: Asked) -> Mapping[str, Any]:
     """Return a page of what one provider keeps of whom the fields mean."""
     owner, holding = owner_of(asked.query), asked.query.get("q", "").strip()
-    known = browsing.keepers(asked.settings)
-    name = asked.query.get("provider") or browsing.first_of(known)
+    known = browsing.list_providers(asked.settings)
+    name = asked.query.get("provider") or browsing.choose_browsable(known)
     found, problem = None, ""
     try:
-        found = browsing.memories(
+        found = browsing.list_memories(
             *(asked.settings, name, whose_of(asked.query)),
             skip=skipped(asked.query),
             holding=holding,
@@ -81,7 +81,7 @@ def acts(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, 
 def event(asked: Asked) -> Response:
     """Lead to the event of a memory, or to a search for it where it is not near its time."""
     memory = memory_of(asked.query)
-    found = amending.near_event(asked.settings, memory)
+    found = amending.find_event_nearby(asked.settings, memory)
     if found is None:
         return RedirectResponse(link("/events", {"q": memory.event}), 303)
     return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from memorybus.operations.memories import browsing
-from memorybus.operations.memories.browsing import Owner, Person
+from memorybus.operations.memories.browsing import OwnerNames, Person
 from memorybus.surfaces.web.kept_links import link
 from memorybus.surfaces.web.page import Asked, Page
 
@@ -14,7 +14,7 @@ _AFTER = ("after_agent", "after_user", "after_workspace")
 def show(asked: Asked) -> Mapping[str, Any]:
     """Return a page of people, and the form that looks for one."""
     holding = asked.query.get("name", "").strip()
-    found = browsing.people(asked.settings, after(asked.query), holding=holding)
+    found = browsing.list_people(asked.settings, after(asked.query), holding=holding)
     told = list(dict.fromkeys(name for one in found.people for name in one.memories))
     more = ""
     if found.more and found.people:
@@ -29,7 +29,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def after(fields: Mapping[str, str]) -> Owner | None:
+def after(fields: Mapping[str, str]) -> OwnerNames | None:
     """Return behind whom the page begins; None for the first."""
     if _AFTER[0] not in fields:
         return None

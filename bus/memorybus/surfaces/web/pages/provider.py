@@ -7,7 +7,7 @@ from urllib.parse import quote
 from memorybus.errors import ConfigError
 from memorybus.health.providers import ProviderStatus
 from memorybus.operations.providers import lifecycle
-from memorybus.operations.providers.lanes import lanes_of
+from memorybus.operations.providers.lanes import view_lanes
 from memorybus.operations.stores import Stores
 from memorybus.surfaces.web.page import Act, Asked, Done, Page
 
@@ -21,7 +21,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     look, name = asked.look(), asked.path["name"]
     one = found(asked, name)
     instance = one.live or one.name
-    seen = lanes_of(asked.settings, instance, look.lanes[instance])
+    seen = view_lanes(asked.settings, instance, look.lanes[instance])
     about = {one.name, one.live}
     findings = [each for each in look.findings if each.subject.partition(":")[0] in about]
     return {"look": look, "one": one, "instance": instance, "seen": seen, "findings": findings}
@@ -46,8 +46,8 @@ def pause(asked: Asked) -> Done:
     """Let a provider's lanes stand still."""
     name = asked.path["name"]
     with Stores(asked.settings) as stores:
-        stores.check()
-        done = lifecycle.pause(stores, name, asked.reason, asked.operator)
+        stores.check_partitions()
+        done = lifecycle.pause_instance(stores, name, asked.reason, asked.operator)
     said = f"{done.name} pauses" if done.changed else f"{done.name} was paused: {done.reason}"
     return Done(f"{said}; nothing is lost, and what it remembers is still recalled", _here(name))
 
@@ -56,8 +56,8 @@ def resume(asked: Asked) -> Done:
     """Let a provider's lanes go on."""
     name = asked.path["name"]
     with Stores(asked.settings) as stores:
-        stores.check()
-        done = lifecycle.resume(stores, name)
+        stores.check_partitions()
+        done = lifecycle.resume_instance(stores, name)
     said = "goes on" if done.changed else "was not paused"
     return Done(f"{done.name} {said}: {done.backlog} events wait", _here(name))
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from memorybus.errors import ConfigError
 from memorybus.lineage.graph import fold
 from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchedEvents, mark_of, mark_text
+from memorybus.operations.events.search import EventSearch, SearchRequest, format_mark, parse_mark
 from memorybus.surfaces.views import tree
 from memorybus.surfaces.web.page import Asked, Page
 from memorybus.text.display import iso
@@ -36,7 +36,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     search = _searched(asked, fields["user"])
     lineage = fold(event.envelope for event in search.found)
     found = tree.rows(lineage, fields["session"] or None)
-    older = {**fields, "before": mark_text(search.mark) or ""}
+    older = {**fields, "before": format_mark(search.mark) or ""}
     return {
         "fields": fields,
         "rows": [_row(depth, tree.as_json((depth, node))) for depth, node in found[:SHOWN]],
@@ -50,14 +50,14 @@ def show(asked: Asked) -> Mapping[str, Any]:
 
 def _searched(asked: Asked, user: str) -> EventSearch:
     try:
-        before = mark_of(asked.query.get("before"))
+        before = parse_mark(asked.query.get("before"))
     except ConfigError:
         before = None
     ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
+    with closing(journal.open_history(asked.settings)) as history:
         search = EventSearch(
             history,
-            SearchedEvents(user=user or None),
+            SearchRequest(user=user or None),
             before,
             lambda _: asked.site.clock.monotonic() >= ends,
         )

@@ -30,7 +30,7 @@ def show(asked: Asked) -> Mapping[str, Any]:
     except ConfigError as error:
         return data | {"problem": str(error)}
     ends = asked.site.clock.monotonic() + SECONDS
-    with closing(journal.checked_history(asked.settings)) as history:
+    with closing(journal.open_history(asked.settings)) as history:
         search = EventSearch(history, wanted, enough=lambda _: asked.site.clock.monotonic() >= ends)
         search.run(NEWEST)
     words = SearchWords(wanted.words)

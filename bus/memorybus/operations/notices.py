@@ -1,4 +1,4 @@
-"""Whether people are told: one test notice by each channel of the settings."""
+"""Tries the notifications: sends one test notice by each channel of the settings."""
 
 from collections.abc import Iterator
 
@@ -16,13 +16,13 @@ _NOBODY = (
 )
 
 
-class Sent(msgspec.Struct, frozen=True):
+class NoticeResult(msgspec.Struct, frozen=True):
     """What became of a test notice.
 
     Attributes:
         channel: "webhook" or "command".
-        ok: whether it was taken.
-        error: why not; hostile text. "" if it was.
+        ok: whether the channel took it.
+        error: why it did not; hostile text. "" if it did.
         seconds: how long that took.
     """
 
@@ -32,11 +32,11 @@ class Sent(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
+def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[NoticeResult]:
     """Send a test notice by each channel, one after another; yield what became of it.
 
     Raises:
-        ConfigError: no channel is configured, or one not in full.
+        ConfigError: no channel is configured, or one is configured incompletely.
     """
     channels = channels_of(settings)
     if not channels:
@@ -49,4 +49,4 @@ def send_test(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Sent]:
         except (OSError, ValueError) as error:
             failure = str(error)
         took = round(clock.monotonic() - begun, 3)
-        yield Sent(name, not failure, channel.describe_failure(failure), took)
+        yield NoticeResult(name, not failure, channel.describe_failure(failure), took)

@@ -1,57 +1,62 @@
-"""What a provider keeps, as ``memorybus export --provider`` writes it: a `StoredMemory` a line.
+"""The memories of a provider, as ``memorybus export --provider`` writes them: one on each line.
 
-So what a backend knew before the bus gets to every provider. ``text`` alone is always there;
+With this, every provider gets what a backend knew before the bus. Only ``text`` is always present;
 ``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event`` and
-``until`` are where the provider knows them.
+``until`` are present where the provider knows them (`StoredMemory`).
 """
 
 from memorybus.ids import text_digest
 from memorybus.operations.ingest.foreign.model import (
-    Found,
-    Kept,
-    Parsed,
+    ForeignMemory,
+    ForeignMessage,
+    ParsedExport,
+    ParsedRecord,
     Record,
-    Said,
     Speaker,
-    parsed,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import records
+from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("memories",)
 _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
 _NAME = "speaker"
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedExport:
     """Return the memories of an export.
 
-    What a side of a conversation said becomes turns again, all else a memory. Names of speakers are
-    left out: they come with what was said. Two people's sessions of one id stay two.
+    Memories that are messages of a conversation become turns again; all others become memories.
+    Records of speakers' names are left out, since messages carry the names. Sessions of two people
+    with the same id stay separate.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parsed(records(data, name, LISTS), _found)
+    return parse_records(read_records(data, name, LISTS), _parse_record)
 
 
-def _found(record: Record) -> Found:
+def _parse_record(record: Record) -> ParsedRecord:
     kind, session = (text_of(record, name, default="") for name in ("kind", "session"))
     if kind == _NAME:
         return None
     speaker = _SPEAKERS.get(kind) if session else None
-    return _memory(record, kind, session) if speaker is None else _said(record, speaker, session)
+    return (
+        _parse_memory(record, kind, session)
+        if speaker is None
+        else _parse_message(record, speaker, session)
+    )
 
 
-def _said(record: Record, speaker: Speaker, session: str) -> Said:
+def _parse_message(record: Record, speaker: Speaker, session: str) -> ForeignMessage:
     text, at = text_of(record, "text"), time_of(record, "at")
     agent, user, workspace = (
         text_of(record, n, default="") for n in ("agent", "user", "workspace")
     )
-    came = text_of(record, "event", default=f"{at}:{text_digest(text)}")
-    return Said(
-        id=f"{speaker}:{came}",
+    source_id = text_of(record, "event", default=f"{at}:{text_digest(text)}")
+    return ForeignMessage(
+        id=f"{speaker}:{source_id}",
         speaker=speaker,
         text=text,
         session="/".join(filter(None, (agent, workspace, user, session))),
@@ -63,9 +68,9 @@ def _said(record: Record, speaker: Speaker, session: str) -> Said:
     )
 
 
-def _memory(record: Record, kind: str, session: str) -> Kept:
+def _parse_memory(record: Record, kind: str, session: str) -> ForeignMemory:
     user, agent = (text_of(record, name, default="") for name in ("user", "agent"))
-    return Kept(
+    return ForeignMemory(
         id=text_of(record, "event", default=""),
         text=text_of(record, "text"),
         at=time_of(record, "at"),
