@@ -125,7 +125,7 @@ def number_entries(entries: Iterable[Entry], after: int) -> list[RawEntry]:
         after: the number before the first of them.
 
     Raises:
-        GivenTwice: a number is not above those before it.
+        NumbersGivenTwice: a number is not above those before it.
     """
     found = []
     for entry, fields in entries:

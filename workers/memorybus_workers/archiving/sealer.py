@@ -114,7 +114,7 @@ class Sealer:
             ArchiveDamaged: the archive lacks what was sealed: nothing is done.
             ArchiveDiffers: it goes on with other events than the log: nothing is done.
             ArchiveUnavailable: it cannot be reached.
-            GivenTwice: the log's numbers cannot be put in one order.
+            NumbersGivenTwice: the log's numbers cannot be put in one order.
             LeaseLost: the partition has another owner by now.
             redis.RedisError: Redis is away.
         """
