@@ -167,6 +167,7 @@ def test_the_new_session_never_sees_the_old_one_s_recall(
     with running(settings, tmp_path) as host:
         memory = host.instance("old")
         memory.on_turn_start(0, "hello")
+        memory.sync_turn("old question about things", "an answer", session_id="old")
         memory.queue_prefetch("old question about things", session_id="old")
         old = host.shared.session(host.events()[0].scope, "old")
         wait_until(old.recalled_lines, "the old session is warm", 30)

@@ -73,7 +73,8 @@ def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> 
 
         def both() -> bool:
             block = session.prefetch("the cat")
-            return "From one:" in block and "From two:" in block and "turn 4 of the cat" in block
+            warm = session._bus.warm.read(session._owner, (session.slot,))
+            return set(warm) == {"one", "two"} and "turn 4 of the cat" in block
 
         wait_until(both, "both have recalled what they heard last", 40)
     for name in ("one", "two"):  # the recall process asked the lane's child

@@ -330,7 +330,7 @@ def test_an_error_is_not_cached_as_empty(world: World, bus: MemoryBus, user: str
     session.queue_prefetch("!value walnut")
     want = world.keys.want(session.slot)
     wait_until(lambda: world.client.hexists(want, "e:rec"), "the recall has failed")
-    assert "From rec:\n- walnut" in session.prefetch()
+    assert "From rec:\n- [rec] walnut" in session.prefetch()
 
 
 def test_a_job_naming_another_callable_is_refused(
