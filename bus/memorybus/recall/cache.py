@@ -137,7 +137,8 @@ class WarmCache:
                 asked.setdefault(connection, []).append(_pack_hgetall(key))
             for connection, commands in asked.items():
                 self._limit_socket(connection, until - self._clock.monotonic())
-                connection.send_packed_command(commands)
+                # In one piece: with two, the server may wake twice and answer twice.
+                connection.send_packed_command([b"".join(commands)])
             return [connection.read_response() for connection in connections]
         except BaseException as error:  # an interrupt leaves a reply behind as well
             self._drop_connection()

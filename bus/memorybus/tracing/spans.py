@@ -7,7 +7,7 @@ one object that does nothing and never reads what it is given.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -68,14 +68,21 @@ class Tracing:
         """Look for no provider yet."""
         self._destination = destination
         self._clock = clock
+        self._make: Callable[[str, Clock], OtelSpans | None] | None = None
         self._found: OtelSpans | None = None
 
     def _spans(self) -> OtelSpans | None:
         if self._found is None and _API in sys.modules:
-            with import_guard():  # a fork in the middle of an import leaves the child half of it
-                from memorybus.tracing.otel import make_spans
-            self._found = make_spans(self._destination, self._clock)
+            make = self._make or self._load()
+            self._found = make(self._destination, self._clock)
         return self._found
+
+    def _load(self) -> Callable[[str, Clock], OtelSpans | None]:
+        """Load what makes spans, once: the process may go on without a provider of tracers."""
+        with import_guard():  # a fork in the middle of an import leaves the child half of it
+            from memorybus.tracing.otel import make_spans
+        self._make = make_spans
+        return make_spans
 
     def current(self) -> str:
         """Return the traceparent of the span that this thread works in, "" without one."""
