@@ -34,7 +34,8 @@ class LiveTable(DataTable[Text]):
         """Create the columns."""
         for head in self._heads:
             is_word = head in (*_WORDS, *_EVENTS)
-            self.add_column(Text(head, justify="left" if is_word else "right"), key=head)
+            label = Text(head, justify="left" if is_word else "right")
+            self.add_column(label, key=head, width=label.cell_len)
 
     @property
     def current(self) -> Row | None:
@@ -53,9 +54,20 @@ class LiveTable(DataTable[Text]):
         stood = before[self.cursor_row].key if self.cursor_row < len(before) else ""
         place = self.scroll_offset
         self.clear()
+        self._widen_columns()
         for row in self._rows:
             self.add_row(*row.cells, key=row.key)
         found = [number for number, row in enumerate(self._rows) if row.key == stood]
         if found:
             self.move_cursor(row=found[0], scroll=False)
             self.call_after_refresh(self.scroll_to, place.x, place.y, animate=False)
+
+    def _widen_columns(self) -> None:
+        """Make room for the widest cells; no column becomes narrower while somebody reads.
+
+        Textual would measure the cells itself, but later, when it is idle. On a busy machine it
+        draws the rows before, and keeps what it drew: cut off to the width of the heads.
+        """
+        for number, column in enumerate(self.ordered_columns):
+            widest = max((row.cells[number].cell_len for row in self._rows), default=0)
+            column.width = max(column.width, widest)
