@@ -43,6 +43,25 @@ def test_the_line_and_the_code_follow_what_happens(
     assert "dead_letters=1" in found["line"]
 
 
+def test_a_status_may_end_with_the_code_of_a_check(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """G10: `status --check` shows the status, and its exit code is that of `check`."""
+    use(make_settings(**recorded("Transactional")), monkeypatch)
+    assert main(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["status", "--check"]) == main(["check"]) == 2
+    assert capsys.readouterr().out.splitlines()[0] == shown.splitlines()[0]
+    assert main(["status", "--check", "--watch"]) == 2
+    assert "leave out one of the two" in capsys.readouterr().err
+    monkeypatch.setenv("MEMORYBUS_URL", "redis://127.0.0.1:1/0")
+    assert main(["status", "--check"]) == 2
+    assert capsys.readouterr().out.startswith("MEMORYBUS CRITICAL - ")
+
+
 def test_redis_away_is_critical_and_wrong_settings_unknown(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

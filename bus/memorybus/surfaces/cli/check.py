@@ -44,7 +44,7 @@ def run_check(*, common: Common = DEFAULT) -> int:
             found = unreachable_verdict(error, spool_status(settings))
     except MemoryBusError as error:
         found = unknown_verdict(error)
-    return _print_verdict(common.output(), found)
+    return print_verdict(common.output(), found)
 
 
 def is_check(words: Sequence[str]) -> bool:
@@ -56,10 +56,11 @@ def report_misuse(error: CycloptsError, *, as_json: bool) -> int:
     """Report wrong options as "unknown" and return 3: a plugin's code 2 would mean "critical"."""
     from memorybus.health.verdict import unknown_verdict
 
-    return _print_verdict(Output(json=as_json), unknown_verdict(error))
+    return print_verdict(Output(json=as_json), unknown_verdict(error))
 
 
-def _print_verdict(output: Output, found: "Verdict") -> int:
+def print_verdict(output: Output, found: "Verdict") -> int:
+    """Print a verdict; return its exit code."""
     if output.json:
         output.result(found)
     else:

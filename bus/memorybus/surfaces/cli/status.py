@@ -9,7 +9,8 @@ from rich.console import Group
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import LogUnavailable
+from memorybus.errors import ConfigError, LogUnavailable
+from memorybus.surfaces.cli.check import print_verdict
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, settings_file
 from memorybus.surfaces.views.output import Output
 
@@ -32,9 +33,15 @@ def run_status(
             negative="", help="Show it again every second; with --json on one line each time."
         ),
     ] = False,
+    check: Annotated[
+        bool,
+        Parameter(negative="", help="Exit with the code of memorybus check: 0, 1 or 2."),
+    ] = False,
     common: Common = DEFAULT,
 ) -> int:
     """Show Redis, the spool, the providers' backlog, the workers and the jobs.
+
+    With --check, a Redis that is away is shown as memorybus check shows it.
 
     For example:
 
@@ -42,19 +49,25 @@ def run_status(
     - `memorybus status --json | jq .providers`
     """
     from memorybus.health.monitor import spool_status
+    from memorybus.health.verdict import judge_status, unreachable_verdict
 
+    if watch and check:
+        raise ConfigError("--watch has no end, so it has no exit code: leave out one of the two")
     output, settings = common.output(), common.settings()
     try:
         if watch:
             _watch(output, _every_second(settings))
-        else:
-            _show(output, _read_status_here(settings))
-            _warn_of_foreign_keys(output, settings)
-    except LogUnavailable:
+            return 0
+        status = _read_status_here(settings)
+        _show(output, status)
+        _warn_of_foreign_keys(output, settings)
+    except LogUnavailable as error:
         spool = spool_status(settings)
+        if check:
+            return print_verdict(output, unreachable_verdict(error, spool))
         output.note(f"{spool.events} events ({spool.bytes} bytes) are spooled on this host")
         raise
-    return 0
+    return judge_status(status, settings.providers, SYSTEM.now_ms()).code if check else 0
 
 
 def _read_status_here(settings: Settings) -> "Status":
