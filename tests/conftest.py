@@ -87,9 +87,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Spare the garbage collector what is there for good: modules and thousands of tests.
+    """Keep the modules and the collected tests out of garbage collection: they are never freed.
 
-    Each process of a run collects all tests, and would look at them again with each of its own.
+    Each process of a run collects thousands of tests, and every collection would visit them again.
     """
     gc.disable()
     try:

@@ -45,8 +45,8 @@ _MOST_LINKS = 128
 MOST_APPLIES: Final = 100
 """Spans for `apply` that one process begins in a second (G10).
 
-A lane that catches up applies hundreds of batches a second. In each there is some sampled
-publisher, so without a limit the worker would spend a seventh of its time on telling of itself.
+A lane that catches up applies hundreds of batches a second, and nearly each batch has an event of a
+sampled publisher. Spans for all of them would take a seventh of the worker's time.
 """
 
 _ERROR = "error.type"
@@ -191,7 +191,10 @@ class OtelSpans:
 
 
 class _PerSecond:
-    """Lets so many pass in each second. Threads that take at once may be let pass one too many."""
+    """Limits how often something happens in a second.
+
+    It takes no lock, so threads that ask at the same moment may exceed the limit by a few.
+    """
 
     def __init__(self, most: int, clock: Clock) -> None:
         self._most = most
@@ -200,7 +203,7 @@ class _PerSecond:
         self._taken = 0
 
     def take(self) -> bool:
-        """Return whether one more may pass in this second."""
+        """Return whether it may happen once more in this second."""
         second = int(self._clock.monotonic())
         if second != self._second:
             self._second, self._taken = second, 0

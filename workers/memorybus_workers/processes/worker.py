@@ -193,7 +193,7 @@ class Worker:
             isolation=IsolationProbe(self._clock),
             entries_read=server.counts_entries_read,
             news=News(),
-            tracing=Tracing(self._settings.namespace),
+            tracing=Tracing(self._settings.namespace, self._clock),
             work=self._work,
         )
 
