@@ -51,14 +51,21 @@ class Answering(MemoryProvider):
         self._note(query)
         if self._told("exit"):
             os._exit(7)
-        while self._told("stubborn"):
-            with suppress(Exception):
-                threading.Event().wait(0.02)
+        self._swallow()
         while self._told("block"):
             threading.Event().wait(0.02)
         if self._told("down"):
             raise Unavailable(f"http://me:{SECRET}@backend is down, api_key={SECRET}")
         return [Recollection(f"an answer to {query}", session="s")]
+
+    def _swallow(self) -> None:
+        """Wait while it is stubborn; what interrupts it, wherever in the loop, is swallowed."""
+        stubborn = self._told("stubborn")
+        while stubborn:
+            with suppress(Exception):
+                while stubborn:
+                    threading.Event().wait(0.02)
+                    stubborn = self._told("stubborn")
 
     def _told(self, what: str) -> bool:
         return (self.config.home / what).exists()

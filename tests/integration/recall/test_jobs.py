@@ -124,25 +124,37 @@ def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
     assert recalls.notes()[-1][0] != victim
 
 
-def test_a_recall_that_kills_its_process_is_tried_twice(recalls: Recalls) -> None:
+def test_an_innocent_job_may_be_killed_twice(recalls: Recalls) -> None:
+    """G9: workers that are replaced twice in a row cost a question time, not its answer."""
+    recalls.file("block").touch()
+    recalls.start()
+    recalls.ask("s", "walnut")
+    for times in (1, 2):
+        os.kill(recalls.asked_in("walnut", times=times), signal.SIGKILL)
+    recalls.file("block").unlink()
+    recalls.answered("s", "walnut", SOON)
+
+
+def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) -> None:
     """G10: a question that ends the process each time is given up, told, and blocks nobody."""
     recalls.file("exit").touch()
     recalls.start()
     recalls.ask("s", "poison")
-    recalls.asked_in("poison", times=2)
+    recalls.asked_in("poison", times=3)
     recalls.file("exit").unlink()
     recalls.until(lambda: not recalls.jobs(), "it is given up", SOON)
 
     def counted() -> bool:
         (status,) = read_status(recalls.settings).jobs
-        return (status.failing, status.failed) == (2, 2)
+        return (status.failing, status.failed) == (3, 3)
 
-    recalls.until(counted, "both failures are told", SOON)
+    recalls.until(counted, "all failures are told", SOON)
     (status,) = read_status(recalls.settings).jobs
     assert "killed, or hung" in status.error
+    recalls.until(lambda: not read_status(recalls.settings).jobs[0].paused, "its pause is over")
     recalls.ask("other", "walnut")
     recalls.answered("other", "walnut", SOON)
-    assert recalls.queries().count("poison") == 2
+    assert recalls.queries().count("poison") == 3
 
 
 def test_a_live_process_keeps_its_slow_job(recalls: Recalls) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that a killed process left: found by their silence, forgotten, and asked again once.
+"""Jobs that a killed process left: found by their silence, forgotten, and asked again.
 
 RQ looks after such jobs only after minutes, by wall clocks, and keeps their ids taken until then.
 Here every process looks at its own queue each second. A job that runs has a sign that changes (its
@@ -27,6 +27,10 @@ SILENCE = 3.0
 
 LOOKS = 4
 """Looks at which it must have been the same, the first one included."""
+
+REPEATS = 2
+"""How often a job that had begun is asked again. It may be the one that kills its process; but one
+restart of workers can also kill an innocent job twice. What had not begun is always asked again."""
 
 UNREADABLE = (
     ValueError,
@@ -109,7 +113,7 @@ class LostJobs:
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started
             if self._claim(where, name):
-                self._free(_job_id(name))
+                self._free(_job_id(name), begun)
                 if begun:
                     self._on_killed()
 
@@ -140,19 +144,24 @@ class LostJobs:
             return bool(self._redis.zrem(where, name))
         return bool(self._redis.lrem(where, 1, cast("str", name)))
 
-    def _free(self, job_id: str) -> None:
-        """Forget a job, so that its id is free, and ask it again unless that was done before."""
+    def _free(self, job_id: str, begun: bool) -> None:
+        """Forget a job, so that its id is free, and ask it again unless it was killed too often."""
         job = self._find_repeatable(job_id)
         executions = ExecutionRegistry(job_id, self._redis).key
         self._redis.delete(Job.key_for(job_id), executions)
-        if job is not None:
-            self._ask_again(job)
+        if job is None:
+            return
+        kills = _count_kills(job) + begun
+        if kills <= REPEATS:
+            self._ask_again(job, kills)
+        else:
+            _log.warning("%s: a job whose process was killed each time is given up", job.origin)
 
     def _find_repeatable(self, job_id: str) -> Job | None:
         """Return a job that may be asked again; None also for what cannot be read as one."""
         try:
             job = self._queue.fetch_job(job_id)
-            may = job is not None and not job.meta and job.func_name in self._again
+            may = job is not None and job.func_name in self._again
         except UNREADABLE as error:
             _log.warning(
                 "%s: an entry that is no job is dropped: %s", self._queue.key, describe_error(error)
@@ -160,7 +169,7 @@ class LostJobs:
             return None
         return job if may else None
 
-    def _ask_again(self, job: Job) -> None:
+    def _ask_again(self, job: Job, kills: int) -> None:
         try:
             self._queue.enqueue_call(
                 str(job.func_name),
@@ -169,12 +178,18 @@ class LostJobs:
                 ttl=job.ttl,
                 failure_ttl=job.failure_ttl,
                 job_id=job.id,
-                meta={"again": True},
+                meta={"kills": kills},
                 at_front=True,
                 unique=True,
             )
         except DuplicateJobError:
             return  # the session has asked in the meantime
+
+
+def _count_kills(job: Job) -> int:
+    """Return how often the job's process was killed; a foreign hand may have written anything."""
+    kills = job.meta.get("kills", 0) if isinstance(job.meta, dict) else REPEATS
+    return kills if isinstance(kills, int) else REPEATS
 
 
 def _job_id(sign: bytes) -> str:
