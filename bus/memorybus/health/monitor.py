@@ -27,7 +27,7 @@ from memorybus.health.providers import (
 from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.stream import EventLog, Head
-from memorybus.log.waiting import count_unsent
+from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name

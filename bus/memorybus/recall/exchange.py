@@ -13,11 +13,11 @@ from redis.exceptions import RedisError
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall import asks
-from memorybus.recall.answering import RecallProviderLookup
-from memorybus.recall.asks import PromptAsk, PromptReply
+from memorybus.recall import prompt_asks
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.model import WarmAsk, lifetime_ms
+from memorybus.recall.prompt_asks import PromptAsk, PromptReply
+from memorybus.recall.provider_lookup import RecallProviderLookup
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
@@ -62,12 +62,12 @@ class PromptExchange:
         call = scripts.request_recall(self._keys, question.slot, msgspec.json.encode(want), ttl)
         generation = scripts.run(self._redis, call)
         asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
-        asks.put_question(self._jobs, self._keys, asked, providers)
+        prompt_asks.put_question(self._jobs, self._keys, asked, providers)
         return asked
 
     def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
         """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
-        return asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
+        return prompt_asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
 
     def report(self, counter: PromptCounter) -> None:
         """Add counts to Redis.

@@ -120,7 +120,7 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
         items: the single items, if they were asked for.
         asked: digest of the query that it answers.
         mark: the owner's mark when it was recalled; it is only read while the owner still has
-            this mark (`memorybus.recall.retracted`).
+            this mark (`memorybus.recall.retraction_marks`).
     """
 
     lines: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.recall import retracted
+from memorybus.recall import retraction_marks
 from memorybus.recall.model import GENERATION, prompt_slot, slot_of
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.cluster import group_by_shard
@@ -70,7 +70,7 @@ def purge_sessions(
     try:
         for scope in owners:
             for name in instances:
-                retracted.change_mark(redis, settings, scope, name)
+                retraction_marks.change_mark(redis, settings, scope, name)
         for slot in slots:
             redis.delete(keys.warm(slot), keys.want(slot))
     except (RedisError, OSError) as error:

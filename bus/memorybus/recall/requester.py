@@ -13,7 +13,6 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall.answering import RecallProviderLookup, RecallProviders
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.model import (
     GENERATION,
@@ -24,6 +23,7 @@ from memorybus.recall.model import (
     provider_of,
 )
 from memorybus.recall.pending import PATIENCE, Ask
+from memorybus.recall.provider_lookup import RecallProviderLookup, RecallProviders
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, translate_redis_error

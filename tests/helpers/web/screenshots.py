@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.operations.demo.demo import PLAY, play_steps
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
-from memorybus.recall.asking import Asker, preview_prompt
+from memorybus.recall.preview import Asker, preview_prompt
 
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer

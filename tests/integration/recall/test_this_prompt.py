@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.recall import asks, counts
+from memorybus.recall import counts, prompt_asks
 from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
 
@@ -104,9 +104,11 @@ def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
         wait_until(answered(session), "all that was told is recalled", 60)
         want = build_request(session.scope, session.ref, "the parrot", 2_000)
         soon = round(time.time() * 1000) + 60_000
-        ask = asks.PromptAsk("f" * 32, session.slot, 0, want, soon)  # 0: older than all others
-        asks.put_question(redis_client, keys, ask, [HOLO])
-        reply = asks.await_reply(redis_client, keys, ask, 4.0)
+        ask = prompt_asks.PromptAsk(
+            "f" * 32, session.slot, 0, want, soon
+        )  # 0: older than all others
+        prompt_asks.put_question(redis_client, keys, ask, [HOLO])
+        reply = prompt_asks.await_reply(redis_client, keys, ask, 4.0)
     assert reply is not None
     assert reply.result is not None
     assert "Admiral" in str(reply.result.lines)

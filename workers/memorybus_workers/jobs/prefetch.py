@@ -10,10 +10,10 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import text_digest
-from memorybus.recall import retracted
-from memorybus.recall.asks import PromptAsk, PromptReply
+from memorybus.recall import retraction_marks
 from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
+from memorybus.recall.prompt_asks import PromptAsk, PromptReply
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
@@ -193,7 +193,7 @@ class Recaller:
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return retracted.mark_of(self._redis, self._settings, whose, provider)
+        return retraction_marks.mark_of(self._redis, self._settings, whose, provider)
 
     def _ask_provider(
         self, instance: str, want: RecallRequest, provider: str, mark: str

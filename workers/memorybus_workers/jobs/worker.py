@@ -34,11 +34,11 @@ from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
-from memorybus_workers.jobs.asks import GRACE, PromptAnswerer
 from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.prompts import GRACE, PromptAnswerer
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.tools import ToolRunner
 

@@ -14,7 +14,7 @@ from memorybus.events import SessionSwitched, ToolCalled
 from memorybus.jobs import replies
 from memorybus.jobs.replies import LIFE, Reply
 from memorybus.log.entry import LoggedEvent
-from memorybus.recall import retracted
+from memorybus.recall import retraction_marks
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext
 from redis import Redis
@@ -59,7 +59,7 @@ class Answers:
         if self._instance.role.answering:
             scope, provider = event.envelope.scope, self._instance.role.provider
             try:
-                retracted.change_mark(self._redis, self._settings, scope, provider)
+                retraction_marks.change_mark(self._redis, self._settings, scope, provider)
             except (RedisError, OSError) as error:
                 _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
@@ -93,6 +93,6 @@ def forget_warm_results(instance: InstanceContext, context: HookContext) -> None
     """
     try:
         settings, provider = instance.worker.settings, instance.role.provider
-        retracted.change_mark_now(settings, context.scope, provider)
+        retraction_marks.change_mark_now(settings, context.scope, provider)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis is away: {error}") from error

@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
-from memorybus.log.waiting import count_unsent
+from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 from memorybus.redis.keys import Keys

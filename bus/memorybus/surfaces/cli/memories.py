@@ -1,346 +1,233 @@
-"""Commands about memories: ingest and recall."""
+"""``memorybus memories``: list what providers keep about whom; correct or delete one memory."""
 
-from collections.abc import Sequence
-from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.text import Text
 
-from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import MissingProvider
+from memorybus.surfaces.cli.events import check_event_id
 from memorybus.surfaces.cli.options import (
     DEFAULT,
     MEMORIES,
     Common,
-    check_names,
-    check_time,
+    not_negative,
+    operator,
     positive,
-    split_names,
-    to_absolute_time,
 )
-from memorybus.surfaces.cli.scope_options import (
-    NO_SCOPE_OPTIONS,
-    WIDER_OPTIONS,
-    ScopeFilter,
-    ScopeOptions,
-    scope_of,
-    scope_of_session,
-)
-from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.safe import visible
-from memorybus.text.times import parse_timestamp
+from memorybus.surfaces.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
 
 if TYPE_CHECKING:
-    from memorybus.operations.ingest import ingest
-    from memorybus.recall.live import RecallAnswer
+    from memorybus.surfaces.views.output import Output
 
-
-AMPLE_BUDGET = 2_000
-"""A budget in characters that is large enough for any provider to show something."""
-
-
-def check_question(_: Any, question: str | None) -> None:
-    """Validate that a question, if there is one, is not blank: that would recall everything."""
-    if question is not None and not question.strip():
-        raise ValueError("Ask something: the question is empty.")
-
-
-Session = Annotated[
-    str | None, Parameter(help="Ask as this session: for its agent, user and workspace.")
+EventId = Annotated[
+    str,
+    Parameter(
+        help="The event that the memory came from, as `memories list` shows it.",
+        validator=check_event_id,
+    ),
 ]
-Providers = Annotated[
+KeptBy = Annotated[
     str | None,
-    Parameter(help="Only this provider; separate several by commas.", validator=check_names),
+    Parameter(help="As this provider keeps it; by default the first that can list memories."),
 ]
-Budget = Annotated[
-    int | None,
-    Parameter(
-        help="At most this many characters in the block (`text`); results are listed whole.",
-        validator=positive,
-    ),
+ContainedText = Annotated[
+    str, Parameter(help="If several memories came from the event: the one that contains this text.")
 ]
-Explain = Annotated[
-    bool, Parameter(help="Show why each memory was found, and the event it came from.", negative="")
+Reason = Annotated[str, Parameter(help="Why, for the record.")]
+Yes = Annotated[bool, Parameter(negative="", help="Do it; without, only say what would be done.")]
+Wait = Annotated[
+    float, Parameter(help="Seconds to wait until providers have applied it.", validator=positive)
 ]
-AsPrompt = Annotated[
-    bool,
-    Parameter(
-        name="--prompt",
-        negative="",
-        help="Show the block that a prompt would be given now, and how each provider "
-        "answered: ready, in time, or too late.",
-    ),
+Holding = Annotated[
+    str, Parameter(help="Only memories that contain this text, in upper or lower case.")
 ]
-Questions = Annotated[
-    Path | None,
-    Parameter(
-        help="Ask the questions of this file instead, and report how much of what it expects was "
-        'recalled. JSON lines: {"question": "…", "expected": ["…"], "user": "…"}.'
-    ),
-]
-AsOf = Annotated[
-    str | None,
-    Parameter(
-        name="--as-of",
-        help="What was known at this time: ISO 8601, UTC if it names no zone, a date means its "
-        "first moment; or how long ago: 2h, 7d. Later statements and corrections are ignored.",
-        converter=to_absolute_time,
-        validator=check_time,
-    ),
-]
-Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
-User = Annotated[str | None, Parameter(help="The person.")]
-Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
-SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
-Source = Annotated[
-    SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
-]
+Limit = Annotated[int, Parameter(help="At most this many.", validator=positive)]
 
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    app.command(run_ingest, name="ingest", group=MEMORIES)
-    app.command(run_recall, name="recall", group=MEMORIES)
+    kept = App(name="memories", help="What providers keep about whom.", group=MEMORIES)
+    kept.command(run_people, name="people")
+    kept.command(run_list, name="list")
+    kept.command(run_correct, name="correct")
+    kept.command(run_delete, name="delete")
+    app.command(kept)
 
 
-def run_ingest(
-    *files: str,
-    user: User = None,
-    agent: Agent = None,
-    source: Source = None,
+def run_people(
+    *,
+    holding: Annotated[str, Parameter(help="Only names that contain this text.")] = "",
+    limit: Limit = 50,
     common: Common = DEFAULT,
 ) -> int:
-    """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.
+    """List the people about whom providers keep memories, by agent, person and workspace.
 
-    Ingesting a file again adds nothing. A file that cannot be read whole is reported, and the
-    others are ingested (exit code 1). Without --user, LoCoMo's user is `speaker_a`. A file of
-    `memorybus export` names the owner of each event itself. With --from, FILE is what another
-    memory exported; a record that differs from its documented format is left out and named. mem0,
-    hindsight, honcho and mentisdb can also be read from their running service: give its address in
-    place of FILE, and its key in MEM0_API_KEY, HINDSIGHT_API_KEY or HONCHO_API_KEY.
+    Each provider is asked; those that cannot list people are named.
 
     For example:
 
-    - `memorybus ingest chat.jsonl --user ana`
-    - `memorybus ingest conversations/*.json`
-    - `memorybus ingest --from mem0 memories.json`
-    - `memorybus ingest --from honcho http://localhost:8000/v3/workspaces/home --agent hermes`
+    - `memorybus memories people`
+    - `memorybus memories people --holding ana --json`
     """
-    from memorybus.surfaces.cli.ingest import ingest_all, ingest_from
+    from memorybus.operations.memories import browsing
+    from memorybus.surfaces.views.kept import people_table
 
-    output = common.output()
-    if not files:
-        output.note("ingest: name at least one FILE; see: memorybus ingest --help", "red")
-        return 2
-    settings = common.settings()
-    if source is None:
-        report = ingest_all(settings, [Path(file) for file in files], user, agent, output)
-    else:
-        report = ingest_from(settings, source, files, user, agent, output)
-    _show_report(output, report)
-    return 1 if report.refused else 0
-
-
-def _show_report(output: Output, report: "ingest.IngestReport") -> None:
-    for refusal in report.refused:
-        output.note(_refusal(refusal), "red")
-    if report.level == "spooled":
-        output.note(
-            "Redis has not taken the events: they are spooled on this disk and will be sent by "
-            "the next `memorybus up` or agent",
-            "yellow",
-        )
+    output, settings = common.output(), common.settings()
+    found = browsing.list_people(settings, holding=holding, most=limit)
+    for name, why in found.silent.items():
+        output.note(f"{name}: {why}", "yellow")
     if output.json:
-        output.result(report)
-        return
-    new = "" if report.new_events is None else f", {report.new_events} events new in the log"
-    events = f", {report.events} events read" if report.events else ""
-    output.show(
-        f"{report.files} files, {report.sessions} sessions, {report.turns} turns published"
-        f"{events}{new}"
-    )
-    if report.skipped:
-        output.show(f"{report.skipped} messages without content were left out")
+        output.result(found)
+        return 0
+    told = list(dict.fromkeys(name for one in found.people for name in one.memories))
+    if found.people:
+        output.show(people_table(found.people, told))
+    _note_rest(output, more=found.more, empty=not found.people)
+    return 0
 
 
-def _refusal(refusal: "ingest.RefusedInput") -> str:
-    said = refusal.why
-    return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"
-
-
-def run_recall(
-    question: Annotated[str | None, Parameter(validator=check_question)] = None,
+def run_list(
     *,
     whose: ScopeOptions = NO_SCOPE_OPTIONS,
-    session: Session = None,
-    provider: Providers = None,
-    budget: Budget = None,
-    timeout: Timeout = 10.0,
-    as_of: AsOf = None,
-    explain: Explain = False,
-    prompt: AsPrompt = False,
-    evaluate: Questions = None,
+    provider: Annotated[
+        str | None,
+        Parameter(help="What this provider keeps; by default the first that can list memories."),
+    ] = None,
+    holding: Holding = "",
+    skip: Annotated[int, Parameter(help="Skip this many.", validator=not_negative)] = 0,
+    limit: Limit = 50,
     common: Common = DEFAULT,
 ) -> int:
-    """Ask what is remembered for one agent, person and workspace, by default those of the settings.
+    """List what a provider keeps about a person: the one that the options or the settings name.
 
-    --all-users, --all-agents and --all-workspaces widen the question. --explain shows for each
-    memory why it was found, and which event it came from. With --evaluate give no QUESTION: those
-    of the file are asked, and the answers are compared with what the file expects.
+    Each memory names the event that it came from, which `memorybus events get ID` shows.
 
     For example:
 
-    - `memorybus recall "When does the inspector come?" --user ana`
-    - `memorybus recall "When does the inspector come?" --all-users`
-    - `memorybus recall grease --provider holographic --budget 500 --json`
-    - `memorybus recall "Which grease does the pump need?" --explain`
-    - `memorybus recall "Where does Ana live?" --as-of 2026-03-01`
-    - `memorybus recall "Where does Ana live?" --user ana --prompt`
-    - `memorybus recall --evaluate questions.jsonl --user ana`
+    - `memorybus memories list --user ana`
+    - `memorybus memories list --user ana --provider builtin --holding berlin`
     """
+    from memorybus.operations.memories import browsing
+    from memorybus.recall.model import RecallRequest
+    from memorybus.surfaces.views.kept import kept_table
+
     output, settings = common.output(), common.settings()
-    if (question is None) is (evaluate is None):
-        output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
-        return 2
-    own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
-    given = settings.recall_budget if budget is None else budget
-    if prompt:
-        if question is None or provider or as_of:
-            output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
-            return 2
-        return _show_prompt(
-            output, settings, question, whose.filter_for(own), session, given, timeout
-        )
-    known_by = None if as_of is None else parse_timestamp(as_of)
-    named = split_names(provider) or None
-    ask = _Question(question or "", whose.filter_for(own), session, named, timeout, known_by)
-    if evaluate is not None:
-        return _evaluate(output, settings, evaluate, ask, given)
-    found = _recall(settings, ask, given)
-    for name, reason in found.missing.items():
-        output.note(f"{name} did not answer: {reason}", "yellow")
-    _show_answer(output, found, explain=explain)
-    if not found.text and not found.missing:
-        output.note(_explain_nothing(settings, ask, found, given))
-    return 1 if found.missing and not found.results else 0
+    asked = whose.filter_for(scope_of(settings))
+    name = provider or browsing.first_browsable(settings)
+    want = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
+    found = browsing.list_memories(settings, name, want, skip=skip, holding=holding, most=limit)
+    if output.json:
+        output.result(found)
+        return 0
+    if found.memories:
+        output.show(kept_table(found.memories))
+    else:
+        output.note(f"{name} keeps nothing such for {asked}")
+    _note_rest(output, more=found.more, empty=False)
+    return 0
 
 
-def _show_prompt(
-    output: Output,
-    settings: Settings,
-    question: str,
-    asked: ScopeFilter,
-    session: str | None,
-    budget: int,
-    timeout: float,
+def run_correct(
+    event: EventId,
+    content: Annotated[str, Parameter(help="The right text.")],
+    /,
+    *,
+    provider: KeptBy = None,
+    text: ContainedText = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    wait: Wait = 30.0,
+    common: Common = DEFAULT,
 ) -> int:
-    """Show what a prompt would be given; return 1 if no provider could be asked."""
-    from memorybus.recall.asking import Asker, preview_prompt
-    from memorybus.surfaces.views.prompt import prompt_json, prompt_table
+    """Correct a memory that `memories list` shows with its event; without --yes only show the plan.
 
-    who = Asker(asked.agent, asked.user, asked.workspace, session or "")
-    found = preview_prompt(settings, question, who, budget=budget, timeout=timeout)
-    if output.json:
-        output.result(prompt_json(found))
-    else:
-        output.show(prompt_table(found))
-        output.show(Text(f"\n{visible(found.block)}") if found.block else "")
-        if not found.block:
-            output.note("the prompt asks nothing" if found.trivial else "it would be given nothing")
-    return 0 if found.trivial or any(one.ms is not None for one in found.answers) else 1
+    The correction is published as events, which a rebuild repeats: an entry of the agent's stores
+    is replaced; what was said in a conversation is superseded by the right text. Exit code 1 if a
+    provider has not applied them yet.
 
+    For example:
 
-class _Question(msgspec.Struct, frozen=True):
-    """A question with its scope; the budget is given when it is asked."""
-
-    question: str
-    whose: ScopeFilter
-    session: str | None
-    providers: tuple[str, ...] | None
-    timeout: float
-    as_of: int | None = None
+    - `memorybus memories correct 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e "Ana lives in Paris."`
+    - `memorybus memories correct EVENT "Ana lives in Paris." --text Berlin --reason "moved" --yes`
+    """
+    asked = _AmendmentRequest("correct", event, content, provider, text, reason, wait)
+    return _amend(common.output(), common.settings(), asked, yes=yes)
 
 
-def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
-    """Ask the workers. Nothing is published, so that no spool has to be opened."""
-    from memorybus.recall.live import recall_now
+def run_delete(
+    event: EventId,
+    /,
+    *,
+    provider: KeptBy = None,
+    text: ContainedText = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    wait: Wait = 30.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Delete a memory and all others from the same event; without --yes only show the plan.
 
-    try:
-        return recall_now(
-            settings,
-            SYSTEM,
-            ask.question,
-            **msgspec.structs.asdict(ask.whose),
-            session=ask.session,
-            providers=ask.providers,
-            budget=budget,
-            timeout=ask.timeout,
-            as_of=ask.as_of,
-        )
-    except MissingProvider as error:
-        raise MissingProvider(
-            f"{error}{_suggest_providers(ask.providers or (), settings)}"
-        ) from error
+    The deletion is published as an event, so that a rebuild does not bring the memory back. Log and
+    archive still hold what was said; `memorybus forget` erases it there.
 
+    For example:
 
-def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, budget: int) -> int:
-    """Ask the questions of a file and show how much of what it expects was recalled."""
-    from memorybus.operations import evaluation
-    from memorybus.surfaces.views.evaluation import evaluation_text, missed_table
-
-    questions = evaluation.read_questions(path)
-
-    def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
-        given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
-        named = {name: value for name, value in given.items() if value is not None}
-        whose = msgspec.structs.replace(ask.whose, **named)
-        asked = msgspec.structs.replace(ask, question=one.question, whose=whose)
-        return _recall(settings, asked, budget)
-
-    with output.progress("questions") as bar:
-        judged = evaluation.judge_answers(questions, answer, SYSTEM)
-        answers = list(bar.track(judged, total=len(questions), description="asking"))
-    found = evaluation.summarize_answers(answers)
-    if output.json:
-        output.result(msgspec.structs.asdict(found) | {"answers": answers})
-    else:
-        output.show(evaluation_text(found))
-        missed = [one for one in answers if one.missing or one.silent]
-        if missed:
-            output.show(missed_table(missed))
-    return 1 if any(one.silent for one in answers) else 0
+    - `memorybus memories delete 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
+    - `memorybus memories delete EVENT --reason "she asked" --yes --json`
+    """
+    asked = _AmendmentRequest("delete", event, "", provider, text, reason, wait)
+    return _amend(common.output(), common.settings(), asked, yes=yes)
 
 
-def _suggest_providers(wanted: Sequence[str], settings: Settings) -> str:
-    unknown = (name for name in wanted if name not in settings.providers)
-    near = [n for name in unknown for n in get_close_matches(name, settings.providers, n=1)]
-    return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
+class _AmendmentRequest(msgspec.Struct, frozen=True):
+    """What an operator wants done to which memory."""
+
+    action: Literal["correct", "delete"]
+    event: str
+    content: str
+    provider: str | None
+    text: str
+    reason: str
+    wait: float
 
 
-def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
-    """Return why there is no text: nothing is remembered, or the budget is too small for it."""
-    if not found.results and budget < AMPLE_BUDGET:
-        found = _recall(settings, ask, AMPLE_BUDGET)
-    if not found.results:
-        return f"nothing is remembered about that for {ask.whose}; ask wider with {WIDER_OPTIONS}"
-    return (
-        f"something is remembered about that, but a budget of {budget} characters is too small "
-        f"for a block; give a larger --budget"
+def _amend(output: "Output", settings: Settings, asked: _AmendmentRequest, *, yes: bool) -> int:
+    """Show the plan, or carry it out with `yes`; return the exit code."""
+    from memorybus.events import OperatorActed
+    from memorybus.operations import audit
+    from memorybus.operations.memories import amending, browsing
+    from memorybus.surfaces.views.kept import plan_json, plan_text
+
+    name = asked.provider or browsing.first_browsable(settings)
+    memory = amending.find_memory_of_event(
+        *(settings, name, asked.action, asked.event.lower(), asked.text)
     )
-
-
-def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:
-    from memorybus.surfaces.views.recall import memory_details, recalled_json, recalled_table
-
+    plan = amending.plan_amendment(settings, asked.action, memory, asked.content)
+    if not yes:
+        if output.json:
+            output.result({"executed": False, **plan_json(plan)})
+        else:
+            output.show(plan_text(plan))
+            output.note("nothing was done; add --yes to do it")
+        return 0
+    about = {"event": plan.memory.event, "provider": name}
+    act = f"{asked.action} memory"
+    audit.record_act(
+        settings, OperatorActed(act=act, operator=operator(), reason=asked.reason, about=about)
+    )
+    done = amending.carry_out(settings, plan, wait=asked.wait)
     if output.json:
-        results = [recalled_json(one) for one in found.results]
-        output.result({"text": found.text, "results": results})
-    elif explain:
-        for number, one in enumerate(found.results, start=1):
-            output.show(memory_details(number, one))
-    elif found.results:
-        output.show(recalled_table(found.results, SYSTEM.now_ms()))
+        output.result({"executed": True, **msgspec.to_builtins(done)})
+    else:
+        output.show(f"published: {', '.join(done.events)}")
+    for instance, left in done.behind.items():
+        output.note(f"{instance} has not applied it yet: it lacks {left} events", "yellow")
+    return 1 if done.behind or not done.logged else 0
+
+
+def _note_rest(output: "Output", *, more: bool, empty: bool) -> None:
+    if empty:
+        output.note("no provider that can list people keeps anything")
+    if more:
+        output.note("there are more: narrow the list with --holding, or raise --limit")

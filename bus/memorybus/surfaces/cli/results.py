@@ -45,7 +45,7 @@ from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
-from memorybus.recall.asking import ProviderAnswer
+from memorybus.recall.preview import ProviderAnswer
 from memorybus.registry.description import TrialStep
 from memorybus.surfaces.hermes.install.install import PythonCheck
 from memorybus.surfaces.hermes.install.status import HermesStatus

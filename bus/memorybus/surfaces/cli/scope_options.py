@@ -13,6 +13,8 @@ from memorybus.query.query import Query
 
 WIDER_OPTIONS = "--all-users, --all-agents, --all-workspaces"
 
+User = Annotated[str | None, Parameter(help="The person.")]
+Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
 _All = Annotated[bool, Parameter(negative="")]
 
 
@@ -40,8 +42,8 @@ class ScopeFilter(msgspec.Struct, frozen=True):
 class ScopeOptions:
     """Options that say whose memories; the settings decide what is not given."""
 
-    user: Annotated[str | None, Parameter(help="The person.")] = None
-    agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None
+    user: User = None
+    agent: Agent = None
     workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None
     all_users: Annotated[_All, Parameter(help="Memories of every person.")] = False
     all_agents: Annotated[_All, Parameter(help="Memories of every agent.")] = False

@@ -10,8 +10,8 @@ from rich.text import Text
 from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
 from memorybus.registry import tools
-from memorybus.surfaces.cli.memories import Agent, User
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, positive
+from memorybus.surfaces.cli.scope_options import Agent, User
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid, line
 from memorybus.surfaces.views.safe import json_text

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from memorybus.health.looks import Look
 from memorybus.surfaces.views.dead_letters import count_text
+from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import cell
-from memorybus.surfaces.views.shown import duration
 from memorybus.text.display import iso
 
 SILENT_AFTER: Final = 3.0

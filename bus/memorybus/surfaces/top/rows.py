@@ -12,9 +12,9 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
 from memorybus.surfaces.views import dead_letters
 from memorybus.surfaces.views.events import event_head, summary
+from memorybus.surfaces.views.figures import ago, count, duration
 from memorybus.surfaces.views.render import cell
 from memorybus.surfaces.views.safe import one_line
-from memorybus.surfaces.views.shown import ago, count, duration
 from memorybus.text.display import iso
 
 PROVIDERS = (

@@ -46,16 +46,6 @@ def limits_text(limits: Mapping[str, float]) -> str:
     return " ".join(f"{name}={value:g}" for name, value in limits.items())
 
 
-def brief(seconds: float | None) -> str | None:
-    """Return a span of time in its largest unit, in a few characters: "36 h"; None for none."""
-    if seconds is None:
-        return None
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
 def rate(per_second: float | None) -> str | None:
     """Return events a second in a few characters; None if that is unknown."""
     if per_second is None:

@@ -15,9 +15,9 @@ from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
+from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
     add_row,
-    brief,
     cell,
     grid,
     limits_text,
@@ -96,7 +96,7 @@ def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
             one.applied,
             rate(one.rate),
             cell(one.backlog, "yellow" if one.backlog else ""),
-            brief(one.seconds_left),
+            duration(one.seconds_left) or None,
             _ago(one.oldest_unapplied_at, now_ms),
             cell(one.parked_keys, "red" if one.parked_keys else ""),
             cell(one.dead_letters, "red" if one.dead_letters else ""),
@@ -107,7 +107,7 @@ def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
 
 def _ago(at: str | None, now_ms: int) -> str | None:
     """Return how long ago a time of the status was."""
-    return None if at is None else brief((now_ms - parse_timestamp(at)) / 1_000)
+    return None if at is None else duration((now_ms - parse_timestamp(at)) / 1_000)
 
 
 def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent, NoWorker
-from memorybus.surfaces.views import shown
+from memorybus.surfaces.views import figures
 from memorybus.surfaces.web.access import Person
 from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.site import Site
@@ -38,11 +38,11 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {
-        "ago": shown.ago,
-        "since": shown.since,
-        "count": shown.count,
-        "duration": shown.duration,
-        "short": shown.short,
+        "ago": figures.ago,
+        "since": figures.since,
+        "count": figures.count,
+        "duration": figures.duration,
+        "short": figures.short,
     }
     return found
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from memorybus.errors import MemoryBusError
-from memorybus.surfaces.web import acting, answers, forms, health, live, signing
+from memorybus.surfaces.web import acts, answers, forms, health, live, signing
 from memorybus.surfaces.web.access import Person
 from memorybus.surfaces.web.guard import Guard
 from memorybus.surfaces.web.page import Act, Page, PageRequest, Part
@@ -136,12 +136,12 @@ class Endpoints:
             form = await forms.read(request)
             if form is None:
                 return self._message_page(request, who, "the form is too large", 413)
-            refused = acting.why_refused(self._site, request, who, form)
+            refused = acts.why_refused(self._site, request, who, form)
             if refused or who is None:
                 return self._message_page(request, who, refused, 403)
             page_request = PageRequest(self._site, request, who, form)
             try:
-                done = await run_in_threadpool(acting.carry_out, act, page_request, who)
+                done = await run_in_threadpool(acts.carry_out, act, page_request, who)
             except MemoryBusError as error:
                 return answers.error_page(self._site, request, who, self._pages, error)
             return RedirectResponse(done.where, 303)

@@ -14,7 +14,7 @@ from memorybus import logs
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.ids import new_rng
-from memorybus.recall import asks
+from memorybus.recall import prompt_asks
 from memorybus.recall.queue import longest_run
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
@@ -96,7 +96,7 @@ class PromptAnswerer:
     def _answer_next(self) -> None:
         self._waits.set()
         try:
-            ask = asks.take_question(self._jobs, self._keys, self._provider, _BLOCK)
+            ask = prompt_asks.take_question(self._jobs, self._keys, self._provider, _BLOCK)
         except msgspec.MsgspecError as error:
             _log.warning("%s: what is no question: %s", self._keys.asks(self._provider), error)
             return
@@ -112,7 +112,7 @@ class PromptAnswerer:
         finally:
             watch.cancel()
         if answer is not None:
-            asks.send_reply(self._jobs, self._keys, ask, answer)
+            prompt_asks.send_reply(self._jobs, self._keys, ask, answer)
 
     def _end_hung_process(self) -> None:
         _log.error("a recall of %s hangs; its process ends", self._provider)
