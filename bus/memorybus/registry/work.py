@@ -4,15 +4,16 @@ A worker counts in memory and reports with its heartbeat; one that is killed los
 """
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import Final, Literal
 
 import msgspec
 from redis import Redis
 
-from memorybus.log.entry import LoggedEvent, parse_entry_id
+from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import Keys
 
 Mishap = Literal["retried", "parked", "fenced", "lost"]
@@ -23,7 +24,18 @@ APPLY_BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
 LATENCY_BOUNDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 300.0, 3_600.0, 86_400.0)
 """Seconds from an event's entry into the log until it was applied or parked."""
 
+_LATENCY_BOUNDS_MS = tuple(round(bound * 1000) for bound in LATENCY_BOUNDS)
+
 _KEPT_MS = 7 * 86_400_000
+
+
+def _bounds_as_text(bounds: Sequence[float]) -> tuple[str, ...]:
+    return (*(f"{bound:g}" for bound in bounds), "+Inf")
+
+
+_APPLY_FIELDS = tuple(f"apply:{bound}" for bound in _bounds_as_text(APPLY_BOUNDS))
+
+_LATENCY_FIELDS = tuple(f"latency:{bound}" for bound in _bounds_as_text(LATENCY_BOUNDS))
 
 
 class Histogram(msgspec.Struct, frozen=True):
@@ -99,14 +111,14 @@ class WorkCounter:
             now_ms: the wall time.
             doubt: the highest n that a former owner may have applied.
         """
-        counted: Counter[str] = Counter()
-        counted[_field("apply", took, APPLY_BOUNDS)] = 1
-        counted["apply_us"] = round(took * 1e6)
-        for event in events:
-            age = max(0, now_ms - parse_entry_id(event.position.entry)[0])
-            counted[_field("latency", age / 1000, LATENCY_BOUNDS)] += 1
-            counted["latency_ms"] += age
-            counted["redelivered"] += event.resent or event.position.n <= doubt
+        ages = _ages(events, now_ms)
+        counted = {
+            _APPLY_FIELDS[bisect_left(APPLY_BOUNDS, took)]: 1,
+            "apply_us": round(took * 1e6),
+            "latency_ms": sum(ages),
+            "redelivered": sum([e.resent or e.position.n <= doubt for e in events]),
+            **_count_by_latency(ages),
+        }
         with self._lock:
             self._settled[provider] += len(events)
             for field, amount in counted.items():
@@ -130,13 +142,22 @@ class WorkCounter:
             raise
 
 
-def _field(name: str, value: float, bounds: Sequence[float]) -> str:
-    index = bisect_left(bounds, value)
-    return f"{name}:{_bound(bounds, index)}"
+def _ages(events: Sequence[LoggedEvent], now_ms: int) -> list[int]:
+    """Return for how many milliseconds events have been in the log, the newest first.
+
+    The clock of Redis may be ahead of ours, so an age below 0 counts as 0. They are sorted because
+    the parts of the histogram are then counted without a look at each event.
+    """
+    ages = sorted([now_ms - int(event.position.entry.partition("-")[0]) for event in events])
+    ahead = bisect_left(ages, 0)
+    return [0] * ahead + ages[ahead:]
 
 
-def _bound(bounds: Sequence[float], index: int) -> str:
-    return f"{bounds[index]:g}" if index < len(bounds) else "+Inf"
+def _count_by_latency(ages: Sequence[int]) -> dict[str, int]:
+    """Return how many of some sorted ages each part of the histogram has, without empty parts."""
+    ends = [bisect_right(ages, bound) for bound in _LATENCY_BOUNDS_MS]
+    counts = map(sub, (*ends, len(ages)), (0, *ends))
+    return {field: n for field, n in zip(_LATENCY_FIELDS, counts, strict=True) if n}
 
 
 def _add(redis: Redis, keys: Keys, sums: Mapping[tuple[str, str], int]) -> None:
@@ -177,5 +198,5 @@ def _decode_work(found: object) -> WorkDone:
 def _histogram(
     name: str, bounds: Sequence[float], sums: Mapping[str, int], total: float
 ) -> Histogram:
-    texts = [_bound(bounds, index) for index in range(len(bounds) + 1)]
+    texts = _bounds_as_text(bounds)
     return Histogram({text: sums.get(f"{name}:{text}", 0) for text in texts}, total)

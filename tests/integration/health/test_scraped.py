@@ -14,7 +14,9 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
+from memorybus.events import Position
 from memorybus.health.metrics.collector import BusCollector
+from memorybus.log.entry import OMITTED, LoggedEvent
 from memorybus.redis.keys import Keys
 from memorybus.registry.work import WorkCounter, read_work
 from memorybus_workers.membership.presence import Presence
@@ -178,3 +180,31 @@ def test_counts_survive_a_redis_that_is_away(
     work.report(redis_client, keys)
     found = read_work(redis_client, keys, [NAME])[NAME]
     assert (found.parked, found.retried) == (1, 2)
+
+
+def test_each_event_counts_in_one_part_of_the_latency(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """A bound belongs to the part below it; an event from a clock that is ahead has no age."""
+    keys, work, now = Keys(make_settings().namespace), WorkCounter(), 1_700_000_000_000
+    ages = (-7, 0, 10, 11, 1_000, 1_001, 90_000_000)
+    events = [
+        LoggedEvent(Position(0, f"{now - age}-{n}", n), OMITTED["filtered"], resent=n == 1)
+        for n, age in enumerate(ages, start=1)
+    ]
+    work.settled(NAME, events, 0.001, now)
+    work.settled(NAME, events[:1], 31.0, now, doubt=1)
+    work.report(redis_client, keys)
+    found = read_work(redis_client, keys, [NAME])[NAME]
+    assert {bound: n for bound, n in found.latency.counts.items() if n} == {
+        "0.01": 4,
+        "0.05": 1,
+        "1": 1,
+        "5": 1,
+        "+Inf": 1,
+    }
+    assert found.latency.sum == sum(age for age in ages if age > 0) / 1000
+    assert {bound: n for bound, n in found.apply.counts.items() if n} == {"0.001": 1, "+Inf": 1}
+    assert found.apply.sum == 31.001
+    assert found.redelivered == 2
+    assert work.totals() == {NAME: len(ages) + 1}
