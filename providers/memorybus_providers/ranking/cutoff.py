@@ -1,8 +1,9 @@
 """Where an answer ends: at facts that are not worth their room; pure.
 
 A block of memories costs an agent tokens, and attention. So it is not filled for its own sake: the
-fuller it is, the better a fact must be. And where even the best fact says little of what is asked
-for, nothing was ever said of it: there is no answer, and none is given.
+fuller it is, the better a fact must be. Who gives more room than is usual wants more, and gets
+weaker facts, too. And where even the best fact says little of what is asked for, nothing was ever
+said of it: there is no answer, and none is given.
 """
 
 import math
@@ -17,6 +18,10 @@ LEAST_SHARE = 0.5
 """Share of the best fact's score that the last fact of a full block must have; of a block that is
 filled by a quarter, half as much."""
 
+USUAL_BUDGET = 2_000
+"""Characters of the largest answer of which that holds; in one of four times as many the last fact
+must have half as much."""
+
 
 def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
     """Yield the facts that are worth their room, in their order.
@@ -30,6 +35,13 @@ def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
         return
     used = 0
     for one in scored:
-        if one.score >= best.score * LEAST_SHARE * math.sqrt(min(1.0, used / budget)):
+        if one.score >= best.score * _least_share(used, budget):
             yield one
             used += len(one.fact.content) + LINE
+
+
+def _least_share(used: int, budget: int) -> float:
+    """Return the share of the best score that a fact must have after so many characters."""
+    fullness = min(1.0, used / budget)
+    usualness = min(1.0, USUAL_BUDGET / budget)
+    return LEAST_SHARE * math.sqrt(fullness * usualness)

@@ -5,7 +5,7 @@ from holographic_feeding import add, ask, feed, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, cut_off
+from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, USUAL_BUDGET, cut_off
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
 
 ASIDE = "The ferry number {} was late again, and the harbour stayed closed"
@@ -33,7 +33,7 @@ def test_what_is_worth_its_room_is_a_beginning(marks: list[tuple[float, int]], b
     assert bool(given_facts) == bool(found)
 
 
-@given(MARKS, st.integers(1, 2_000), st.integers(1, 2_000))
+@given(MARKS, st.integers(1, 3 * USUAL_BUDGET), st.integers(1, 3 * USUAL_BUDGET))
 def test_more_room_lets_more_in(marks: list[tuple[float, int]], budget: int, more: int) -> None:
     """A larger budget never gives fewer facts."""
     found = scored(marks)
@@ -49,6 +49,18 @@ def test_the_fuller_the_better_a_fact_must_be() -> None:
 
     assert len(list(cut_off(few, 1_000))) == 2
     assert len(list(cut_off(many, 1_000))) == 9
+
+
+@pytest.mark.parametrize(("times", "share"), [(0.5, 1.0), (1, 1.0), (4, 0.5)])
+def test_who_gives_more_room_than_usual_gets_weaker_facts(times: float, share: float) -> None:
+    """The last fact of a full block must be as good as ever up to the usual budget, then less."""
+    budget = int(USUAL_BUDGET * times)
+    full = [(1.0, budget)]
+    let_in = scored([*full, (LEAST_SHARE * share * 1.01, 100)])
+    left_out = scored([*full, (LEAST_SHARE * share * 0.99, 100)])
+
+    assert len(list(cut_off(let_in, budget))) == 2
+    assert len(list(cut_off(left_out, budget))) == 1
 
 
 @pytest.mark.parametrize(("fit", "facts"), [(LEAST_FIT * 0.9, 0), (LEAST_FIT, 1)])
