@@ -1,4 +1,4 @@
-"""One frozen `Settings`: from ``memorybus.toml``, then ``MEMORYBUS_*``, then arguments.
+"""One frozen `Settings`, read from ``memorybus.toml``, then ``MEMORYBUS_*``, then arguments.
 
 This is the only module that reads the environment. Every default is written here, once.
 """
@@ -48,11 +48,11 @@ _SLOWEST_BEAT = 2.0
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many calls of its write hooks an instance may make, over all workers; 0 is no bound.
+    """How many write calls all workers may make to one provider instance; 0 means no limit.
 
     Attributes:
-        calls_per_second: on average; up to a second's worth at once.
-        daily_budget: of each day, UTC.
+        calls_per_second: the average rate; the calls of a second may come at once.
+        daily_budget: the calls of one day, UTC.
     """
 
     calls_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -60,7 +60,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LIMITS = CallLimits.__struct_fields__
-"""Keys of an instance's table that workers read, and no provider."""
+"""Keys of an instance's table that workers read; providers do not get them."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,74 +71,80 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             empty means the embedded server's socket under `data_dir`.
         jobs_url: Redis of the RQ jobs, no cluster; empty means the same as `url`.
         namespace: prefix of every Redis key.
-        partitions: number of streams the log is born with.
-        data_dir: where spools, the embedded server and local providers live.
+        partitions: number of streams that the log is created with.
+        data_dir: directory of spools, the embedded server's data and local providers' state.
         agent: default agent identity.
         user: default user.
         workspace: default workspace.
         platform: default platform.
-        providers: provider instances, in the order their recall is shown.
-        provider: one table per instance; ``kind`` names the provider, the rest are its options.
+        providers: provider instances, in the order in which their recall is shown.
+        provider: one table per instance; ``kind`` names the provider, the other keys are options.
         spool_max_bytes: how much unsent text one process may spool before `SpoolFull` (G10).
-        spool_keep: how long a sent row stays in the spool after Redis took it (G1).
-        spool_ballast: size of the file given up when the disk is full, so that the spool drains.
-        event_max_bytes: the largest encoded event (G10).
-        compress_min_bytes: events of at least this size are compressed in the log if that pays.
-        dedupe_window: how long an event id is remembered in the log.
+        spool_keep: how long an event stays in the spool after Redis took it (G1).
+        spool_ballast: size of the file that is deleted when the disk is full, so that the spool can
+            still be sent.
+        event_max_bytes: size of the largest encoded event (G10).
+        compress_min_bytes: size from which events are compressed in the log, if that saves space.
+        dedupe_window: how long the log remembers an event id.
         dedupe_max_ids: how many event ids a partition remembers at most (per half window).
         lease: how long a lane's lease lasts without renewal.
         call_timeout: how long a provider call may take; must be shorter than `lease`.
-        heartbeat: how often a worker shows that it lives, and looks at what others and operators
-            want of it; 2 at most, so that nobody takes it for dead.
+        heartbeat: how often a worker shows that it lives, and reads what other workers and
+            operators want of it; 2 at most, so that nobody takes it for dead.
         batch: how many events a lane reads and commits at once.
-        window: how many events a lane may hold open above its checkpoint (G10).
-        concurrency: calls at once of one provider instance that allows several.
-        capacity: this worker's weight when lanes are shared out.
-        grace: how long a worker that was told to end may take before it ends at once.
-        attempts: how often a transient failure of one event is tried before it is parked.
+        window: how many events a lane may work on beyond its checkpoint (G10).
+        concurrency: how many calls at once a worker makes to an instance that allows several.
+        capacity: this worker's weight when workers share out lanes.
+        grace: how long a worker may take to end after a signal before it ends at once.
+        attempts: how often an event with transient failures is tried before it is parked.
         recall_ttl: how long a warm result lives.
-        recall_budget: characters of a memory block.
+        recall_budget: size of a memory block, characters.
         recall_wait: how long a recall job waits for the session's last event to be applied.
         recall_timeout: how long one recall job may run.
-        prompt_budget: characters of what providers add to a session's system prompt; 0 for nothing.
-        prompt_ttl: how long what they would add stays ready for a person's next session.
+        prompt_budget: size of the text that providers add to a session's system prompt, characters;
+            0 for none.
+        prompt_ttl: how long this text stays ready for a person's next session.
         prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
         prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
             prompt ready (G9); 0 for not at all.
-        reply_max_bytes: the largest reply of a provider: a tool's result, or a contribution (G10).
-        contribution_budget: characters of what providers contribute to a compression's summary.
+        reply_max_bytes: size of the largest reply of a provider: a tool's result, or a contribution
+            (G10).
+        contribution_budget: size of what providers contribute to a compression's summary,
+            characters.
         compress_wait: how long a host's compression waits for these contributions (up to 120).
         tool_wait: how long a host's tool call waits for its result.
-        turn_budget: characters of recall that a host injects at one turn, where every later
+        turn_budget: size of the recall that a host injects at one turn, characters, if every later
             request repeats it.
-        opening_wait: how long a session that was just begun may wait for the first system prompt
-            of its person (G9).
-        archive: where sealed segments of the log lie: a directory, or a URL of an object store
+        opening_wait: how long a new session may wait for the first system prompt of its person
+            (G9).
+        archive: where sealed segments of the log lie: a directory, or the URL of an object store
             (``s3://``, ``gs://``, ``az://``, ``file://``) that every worker reaches. Empty means
-            ``archive`` in `data_dir`: one host's, as the state of a local provider is.
-        segment_events: how many events a segment is sealed with.
+            ``archive`` in `data_dir`, which belongs to one host, like a local provider's state.
+        segment_events: how many events a segment contains.
         segment_age: how old the first unsealed event may be before a smaller segment is sealed.
-        seal_after: how old an event must be to be sealed: more than what Redis may lose (G7).
+        seal_after: how old an event must be to be sealed; more than the time that Redis may lose
+            (G7).
         hot_window: how long a sealed event stays in the log.
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
-            ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest that applies.
-        notify: who is told of findings, and how; see `Notify`.
+            ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest time that applies
+            to an event counts.
+        notify: who is notified of findings, and how; see `Notify`.
         secrets_file: a file that only its user may read (`secrets_file`), with variables that
             workers add to their environment; ``memorybus.secrets.toml`` beside ``memorybus.toml``
             if it is there.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
-        log: how the log lines of workers look: text for people, or a JSON object each.
-        log_level: the lowest level of theirs that is shown. An agent's logging belongs to the
-            agent.
+        log: the form of workers' log lines: text for people, or a JSON object on each line.
+        log_level: the lowest level that workers log. Agents configure their own logging.
         page_token: the argon2 hash of the token with which operators sign in at the page
-            (`memorybus config page-token` makes one); without it, and without a proxy, nobody acts.
-        page_proxy_header: a header in which a proxy names who is signed in (``X-Forwarded-User``);
-            empty means that no header is believed.
-        page_proxies: the addresses of proxies that are believed. Nobody else may reach the page
-            from there.
+            (`memorybus config page-token` makes one); without a token and a proxy nobody can act
+            there.
+        page_proxy_header: the header in which a proxy names the person who is signed in
+            (``X-Forwarded-User``); empty means that the page trusts no header.
+        page_proxies: the addresses of proxies that the page trusts. Nobody else may reach the page
+            from these addresses.
         page_hosts: names by which browsers reach the page, beside ``localhost`` and addresses.
-        crash_at: a named crash point to die at; for fault tests.
+        crash_at: the named crash point at which the process kills itself; for fault tests.
     """
 
     url: str = ""

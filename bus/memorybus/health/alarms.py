@@ -25,7 +25,7 @@ from memorybus.redis.keys import Keys, lane_name
 
 _RESTORE = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
-    "events are needed. Lanes that had not passed them go on behind the gap"
+    "events are needed. Lanes that had not read them continue behind the gap"
 )
 _HOW_LOST = {
     "wiped": "the log was wiped, or replaced by another",
@@ -37,7 +37,7 @@ _FULL = (
     "published"
 )
 _LATE = 300.0
-"""Seconds by which sealing may be late before it is an alarm."""
+"""Seconds by which sealing may be late without an alarm."""
 
 _SEAL = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
@@ -50,14 +50,22 @@ _AHEAD = (
 
 
 _HALTED = (
-    "if it names the archive, see: memorybus archive verify; put the segment back from a copy "
-    "(memorybus archive import), or make the archive reachable. Else its worker's log has the "
-    "whole error: mend what it names. The lane tries again every 30 s, and goes on by itself"
+    "if this names the archive, run: memorybus archive verify; put the segment back from a copy "
+    "(memorybus archive import), or make the archive reachable. Otherwise the worker's log has the "
+    "whole error: repair what it names. The lane tries again every 30 s, and continues by itself"
 )
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's INFO says of how it keeps its data. The defaults are a sound server's."""
+    """What a server's INFO reports about how it keeps its data; the defaults mean no fault.
+
+    Attributes:
+        policy: its ``maxmemory-policy``.
+        aof: whether it keeps an append-only file.
+        aof_write: the result of the last write to that file: "ok", or an error.
+        aof_rewrite: the result of its last rewrite.
+        snapshot: the result of the last snapshot.
+    """
 
     policy: str = SAFE_POLICY
     aof: bool = True
@@ -69,7 +77,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
 def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
     """Yield an alarm for each gap in the log."""
     for gap in gaps:
-        # A gap may grow, and is still the same one.
+        # The subject leaves out the gap's end: a gap that grows is still the same one.
         subject = f"{lane_name(gap.partition)}:{gap.first}"
         yield Finding("data_loss", "critical", subject, str(gap), _RESTORE)
 
@@ -77,19 +85,19 @@ def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
 def loss_alarms(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
     """Yield an alarm for each recorded loss; it lasts until an operator deletes the record."""
     for loss in losses:
-        said = "; ".join(map(str, loss.gaps)) or "it held no event when last looked at"
+        gaps = "; ".join(map(str, loss.gaps)) or "it held no event when it was last read"
         how = _HOW_LOST[loss.what]
         remedy = (
             f"restore the backup of Redis, or publish these events again if their source still has "
-            f"them; when dealt with: redis-cli hdel {keys.losses} {loss.name}"
+            f"them; afterwards: redis-cli hdel {keys.losses} {loss.name}"
         )
-        yield Finding("data_loss", "critical", loss.name, f"{how}: {said}", remedy, loss.found_at)
+        yield Finding("data_loss", "critical", loss.name, f"{how}: {gaps}", remedy, loss.found_at)
 
 
 def numbering_alarms(
     views: Mapping[int, PartitionView], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
-    """Yield an alarm for each partition whose numbers repeat, or will, or where others write."""
+    """Yield an alarm for each partition with repeated numbers, soon or now, or foreign entries."""
     for partition, view in views.items():
         name, read = lane_name(partition), numbers.get(partition)
         if has_lost_counter(view) and view.last is not None:
@@ -121,7 +129,7 @@ def numbering_alarms(
 
 
 def server_alarms(facts: ServerState) -> Iterator[Finding]:
-    """Yield what is wrong with how the server keeps what it was given (G1)."""
+    """Yield an alarm for each fault in how the server keeps its data (G1)."""
     if facts.policy != SAFE_POLICY:
         yield Finding(
             "eviction_policy",
@@ -171,12 +179,12 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
 def archive_alarms(
     archive: ArchiveStatus, views: Mapping[int, PartitionView], late: float | None
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the archive (G7).
+    """Yield an alarm for each fault of the archive (G7).
 
     Args:
         archive: its status.
         views: the partitions.
-        late: seconds by which the oldest event that is not sealed is overdue; None for none.
+        late: seconds by which the oldest unsealed event is overdue; None if there is none.
     """
     if archive.damaged:
         yield Finding("archive", "critical", "damaged", archive.error, "do as the message says")
@@ -187,8 +195,9 @@ def archive_alarms(
         gap = find_archived_only(partition, view)
         if gap is not None:
             name = lane_name(partition)
-            text = f"partition {name}: Redis lost events {gap.first} to {gap.last}; only the "
-            yield Finding("archive_ahead", "warning", name, f"{text}archive has them", _AHEAD)
+            lost = f"Redis lost events {gap.first} to {gap.last}"
+            text = f"partition {name}: {lost}; only the archive has them"
+            yield Finding("archive_ahead", "warning", name, text, _AHEAD)
 
 
 def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
@@ -200,7 +209,11 @@ def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
 
 
 def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:
-    """Yield an alarm for each lane that has stopped, by provider: archive away, or turns fail."""
+    """Yield an alarm for each lane that has stopped.
+
+    Args:
+        lanes: the lanes of each instance, by partition.
+    """
     for name, of_provider in lanes.items():
         for partition, lane in enumerate(of_provider):
             if lane.halted:

@@ -21,12 +21,12 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         working: whether some worker archives.
         error: what keeps all workers from archiving; "" if one archives.
-        damaged: whether the archive itself is not as it was: a person has to act.
-        hindered: whether workers should archive and an error keeps all of them from it.
-        place: where it lies; null if no worker has said so.
+        damaged: whether the archive's files were changed, so that a person has to act.
+        hindered: whether an error keeps all workers from archiving.
+        place: where it lies; null if no worker has reported that.
         home: the host and directory of an archive that lies in a data_dir; null otherwise.
         sealed: how many events of the log are sealed.
-        unsealed: how many are not yet.
+        unsealed: how many are not sealed yet.
         oldest_unsealed_at: when the oldest of these entered the log; null for none.
         segments: how many files it has.
         bytes: the size of these files.
@@ -58,8 +58,8 @@ def build_archive_status(
     Args:
         sights: the partitions.
         reports: what archivers report.
-        home: the host and directory where it lies; None if every worker reaches it, or no host
-            has claimed it yet.
+        home: the host and directory where it lies; None if it lies in a store that every worker
+            reaches, or if no host has claimed it yet.
     """
     views = [sight.view for sight in sights.values()]
     return ArchiveStatus(
@@ -85,7 +85,10 @@ def _error(reports: "ArchiverReports", home: str | None) -> str:
 
 
 def oldest_unsealed(sights: Mapping[int, "PartitionSight"]) -> int | None:
-    """Return when the oldest unsealed event came (wall time, milliseconds); None if none is."""
+    """Return when the oldest unsealed event entered the log; None if all events are sealed.
+
+    The time is Redis's wall time, milliseconds since the Unix epoch.
+    """
     places = [sight.view.unsealed for sight in sights.values()]
     return min((int(place.entry.partition("-")[0]) for place in places if place), default=None)
 

@@ -1,4 +1,4 @@
-"""A finding: one thing that is wrong. A check: what was found about one topic."""
+"""A finding is one thing that is wrong; a check is the result for one topic."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -38,13 +38,13 @@ class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
     Attributes:
-        code: what kind of thing.
+        code: the kind of finding.
         severity: "critical": events are lost, or will be, or something does not work; "warning":
-            all works, and somebody has to act before long.
-        subject: what it is about; code and subject stay the same as long as it is the same finding.
+            everything works, but somebody has to act before long.
+        subject: what it is about; code and subject together identify a finding.
         text: what was seen. It may quote hostile text.
         remedy: what to do.
-        since: since when (ISO 8601, UTC); None if nobody knows.
+        since: since when it is wrong (ISO 8601, UTC); None if nobody knows.
     """
 
     code: Code
@@ -56,13 +56,13 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found about one topic; a line of `memorybus doctor`.
+    """The result of checking one topic; a line of `memorybus doctor`.
 
     Attributes:
         name: the topic.
         ok: whether it is as it should be.
         found: what was seen.
-        fix: what to do if not; with `ok`, what to do before long: a warning.
+        fix: what to do; together with `ok` it is a warning: what to do before long.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
 
     def __post_init__(self) -> None:
-        """Mask credentials: what was seen may quote an error of any backend."""
+        """Mask credentials, because `found` may quote an error of any backend."""
         msgspec.structs.force_setattr(self, "found", masked(self.found))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The figures of the log itself: what was published, what it holds, what came twice."""
+"""Reads the figures of the log: events published, events held, duplicates."""
 
 from collections.abc import Mapping
 
@@ -15,12 +15,13 @@ class LogFigures(msgspec.Struct, frozen=True):
     """The log of all partitions; times are ISO 8601, UTC.
 
     Attributes:
-        published: events that ever entered it.
-        entries: those that Redis holds.
-        bytes: what these take.
-        oldest_at: when the oldest of these entered: before that it is trimmed. Null for none.
-        duplicates: events that came again and were skipped (G2).
-        conflicts: events that came again with another payload; the first one stands.
+        published: how many events ever entered the log.
+        entries: how many of these Redis holds.
+        bytes: the memory that these take.
+        oldest_at: when the oldest of these entered the log, which is trimmed before it; null for
+            none.
+        duplicates: how many events came again and were skipped (G2).
+        conflicts: how many events came again with another payload; the first one counts.
     """
 
     published: int = 0
@@ -32,7 +33,7 @@ class LogFigures(msgspec.Struct, frozen=True):
 
 
 def read_figures(redis: Redis, keys: Keys, sights: Mapping[int, PartitionSight]) -> LogFigures:
-    """Return the figures of the partitions that were just looked at.
+    """Return the figures of the partitions that were just read.
 
     Raises:
         redis.RedisError: Redis is away.

@@ -1,6 +1,6 @@
-"""The health of the log and its Redis, read in one look by workers, `status` and `doctor`.
+"""Reads the health of the log and its Redis in one look, for workers, `status` and `doctor`.
 
-One look alone cannot tell that a log was wiped and started again. A worker's watch can: it writes
+One look alone cannot detect that a log was wiped and started again. A worker's watch can: it writes
 such a loss to Redis, and this module reads it.
 """
 
@@ -43,8 +43,8 @@ class Continuity(msgspec.Struct, frozen=True):
 
     Attributes:
         log: the id that it got when it was created; null if its record is gone.
-        gaps: numbers that it lacks.
-        losses: what workers saw it lose, and it no longer shows.
+        gaps: the ranges of numbers that it lacks.
+        losses: the losses that workers saw and that the log itself no longer shows.
     """
 
     log: str | None
@@ -53,15 +53,16 @@ class Continuity(msgspec.Struct, frozen=True):
 
 
 class LogHealth(msgspec.Struct, frozen=True):
-    """One look at the log: what is wrong, and the figures that say so.
+    """One look at the log: what is wrong, and the figures that show it.
 
     Attributes:
         alarms: what is wrong.
         continuity: whether the log is whole.
-        memory: how long the memory of Redis lasts; of a cluster, of the shard that is full first.
+        memory: how long the memory of Redis lasts; in a cluster, that of the shard that is full
+            first.
         disk: how long the embedded server's disk lasts; None for any other server.
         archive: the status of the archive.
-        parts: what the archive has of each partition, as archivers report.
+        parts: what the archive has of each partition, as archivers report it.
     """
 
     alarms: list[Finding]
@@ -107,7 +108,8 @@ class Examiner:
         """Look once.
 
         Args:
-            settled: the places before and behind which to look (see `LogInspector.look`).
+            settled: by partition, the places before and behind which to look (see
+                `LogInspector.look`).
         """
         self.sights = self._inspector.look(settled)
         self._numbers = self._inspector.numbers(self.sights)
@@ -191,7 +193,7 @@ def read_health(settings: Settings) -> LogHealth:
 
     Raises:
         LogUnavailable: Redis does not answer.
-        ForeignKey: the log's record, or the hash of losses, was written by somebody else.
+        ForeignKey: another program wrote the log's record, or the hash of losses.
     """
     redis = connect_redis(settings)
     try:
@@ -203,7 +205,7 @@ def read_health(settings: Settings) -> LogHealth:
 
 
 def state_of(info: Mapping[str, Any]) -> ServerState:
-    """Return what INFO says of how a server keeps its data."""
+    """Return what INFO reports about how a server keeps its data."""
     return ServerState(
         policy=str(info.get("maxmemory_policy", SAFE_POLICY)),
         aof=bool(int(info.get("aof_enabled", 0))),

@@ -25,10 +25,10 @@ KEPT = 1.0
 
 
 class Look(msgspec.Struct, frozen=True):
-    """How the bus does.
+    """The state of the bus, as one look found it.
 
     Attributes:
-        at_ms: when we looked (wall time, milliseconds).
+        at_ms: when we looked (wall time, milliseconds since the Unix epoch).
         status: the figures; None if Redis could not be read.
         verdict: what is wrong, and how badly.
         lanes: the lanes of each instance, by partition.
@@ -41,7 +41,7 @@ class Look(msgspec.Struct, frozen=True):
 
     @property
     def findings(self) -> list[Finding]:
-        """Return what is wrong, the worst first."""
+        """What is wrong, the worst first."""
         return self.verdict.findings
 
 
@@ -69,7 +69,7 @@ class LookCache:
         self._until = float("-inf")
 
     def look(self) -> Look:
-        """Return a look that is at most a second old; it also tells if Redis is away."""
+        """Return a look that is at most a second old; if Redis is away, its verdict says so."""
         with self._lock:
             if self._look is None or self._clock.monotonic() >= self._until:
                 self._look = self._take_look()

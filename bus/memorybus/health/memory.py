@@ -1,4 +1,4 @@
-"""What the forecast of Redis's memory is made from: INFO and the partitions' figures; pure."""
+"""Makes the input of the forecast of Redis's memory from INFO and the partitions' figures; pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,29 +14,30 @@ from memorybus.log.inspection import PartitionSight
 def memory_load(
     info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None
 ) -> MemoryLoad:
-    """Return what the forecast is made from.
+    """Return the input of the forecast.
 
     Args:
         info: INFO's sections `memory` and `persistence`.
         sights: the partitions.
-        left: bytes left on the machine, if Redis runs on ours.
+        left: the machine's free bytes if Redis runs on ours; None otherwise.
     """
-    seen = list(sights)
+    partitions = list(sights)
     used = int(info["used_memory"])
     limit, limit_from = limit_of(info, used, left)
     return MemoryLoad(
         used=used,
         limit=limit,
         limit_from=limit_from,
-        bytes_per_event=bytes_per_event(seen),
+        bytes_per_event=bytes_per_event(partitions),
         growths=growth_of(
-            [g for g in map(_growth, seen) if g], max((s.now_ms for s in seen), default=0)
+            [g for g in map(_growth, partitions) if g],
+            max((s.now_ms for s in partitions), default=0),
         ),
     )
 
 
 def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int | None, LimitFrom]:
-    """Return how much memory Redis may use, and who says so."""
+    """Return how many bytes Redis may use (None if that is unknown), and the source of that."""
     if limit := int(info.get("maxmemory", 0)):
         return limit, "maxmemory"
     if left is not None:
@@ -47,17 +48,17 @@ def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int 
 
 
 def bytes_per_event(sights: Iterable[PartitionSight]) -> float:
-    """Return what an event takes: in its stream, and its id in the window of ids."""
-    seen = list(sights)
-    events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
-    stream = sum(s.size for s in seen) / events if events else 0.0
-    return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
+    """Return the bytes that an event takes in its stream, and its id in the window of ids."""
+    partitions = list(sights)
+    events, ids = sum(s.view.length for s in partitions), sum(s.ids for s in partitions)
+    stream = sum(s.size for s in partitions) / events if events else 0.0
+    return stream + (sum(s.ids_size for s in partitions) / ids if ids else 0.0)
 
 
 def bounded_load(
     load: MemoryLoad, sights: Sequence[PartitionSight], settings: Settings
 ) -> MemoryLoad:
-    """Return a load of which the archive takes what has left the hot window."""
+    """Return a load that is bounded because the archive takes what leaves the hot window."""
     events = sum(sight.view.length for sight in sights)
     log = sum(sight.size + 2 * sight.ids_size for sight in sights)
     return msgspec.structs.replace(
@@ -77,7 +78,7 @@ def _bytes_of_ids(load: MemoryLoad, sights: Sequence[PartitionSight], settings: 
 
 
 def available_bytes(meminfo: str) -> int | None:
-    """Return the bytes that Linux says programs can still get."""
+    """Return the bytes that programs can still get, from Linux's ``/proc/meminfo``."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
     return int(found[1]) * 1024 if found else None
 

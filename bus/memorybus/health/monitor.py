@@ -1,4 +1,4 @@
-"""The reader of the status: one look at everything, which changes nothing."""
+"""Reads the whole status in one look, which changes nothing."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class SpoolStatus(msgspec.Struct, frozen=True):
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
-    """A live worker; `version` is its release, "" of one that does not tell."""
+    """A live worker; `version` is its release, "" if an older worker does not report it."""
 
     id: str
     host: str
@@ -65,7 +65,7 @@ class WorkerStatus(msgspec.Struct, frozen=True):
 
 
 class HostSpool(msgspec.Struct, frozen=True):
-    """What the spools of one host hold that Redis has not taken, as a worker there says."""
+    """The events in the spools of one host that Redis has not taken, as a worker there reports."""
 
     host: str
     spool: SpoolStatus
@@ -74,9 +74,27 @@ class HostSpool(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
-    `memorybus.health.services.findings_of` adds what the other figures say is wrong. `canary_at` is
-    when a canary last came through, `settings_file` the one that the command read, "" if none;
-    `published_rate` events a second that agents published between two looks, null of one alone.
+    `memorybus.health.services.findings_of` adds the findings about everything else.
+
+    Attributes:
+        redis: the log's server.
+        spool: the events in this host's spools.
+        partitions: how many partitions the log has.
+        providers: the providers, each with the figures of the instance that serves it.
+        workers: the workers that are alive.
+        jobs: the recall jobs of each provider.
+        alarms: what is wrong with the log, its Redis, its archive and its lanes.
+        continuity: whether the log is whole.
+        memory: how long the memory of Redis lasts.
+        disk: how long the embedded server's disk lasts; null for any other server.
+        archive: the status of the archive.
+        copies: the instances that serve nobody.
+        log: the figures of the log.
+        spools: the spools of all hosts with workers, and of this host.
+        canary_at: when a canary last came through (ISO 8601, UTC); null for never.
+        settings_file: the settings file that the command read; "" for none.
+        published_rate: how many events a second agents published between two looks; null after a
+            single look.
     """
 
     redis: RedisStatus
@@ -99,7 +117,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class StatusWithLanes(msgspec.Struct, frozen=True):
-    """One look: the status, and the lanes of each instance that it sums up, by partition."""
+    """One look: the status, and the lanes that it sums up, by instance and partition."""
 
     status: Status
     lanes: dict[str, list[LaneFigures]]
@@ -122,11 +140,11 @@ def read_with_lanes(settings: Settings) -> StatusWithLanes:
 
 @contextmanager
 def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
-    """Open a monitor; an error of Redis within becomes one of the bus.
+    """Open a monitor; an error of Redis inside the block becomes an error of the bus.
 
     Args:
         settings: where the log is.
-        timeout: seconds for each answer.
+        timeout: how long Redis may take for each answer, seconds.
 
     Raises:
         LogUnavailable: Redis does not answer; `spool_status` still does.
@@ -163,18 +181,20 @@ class Monitor:
         return self.look().status
 
     def look(self) -> StatusWithLanes:
-        """Read everything once, and keep the lanes."""
+        """Read everything once; return the lanes, too."""
         server = self.log.server()
         self.log.check_partitions()
         provider_names, sight = self.provider_names(), Instances(self._redis, self._keys).look()
         serving = {name: live_name(name, sight.live) for name in provider_names}
-        made = [name for name, one in sight.all.items() if one.is_copy]
+        copies = [name for name, one in sight.all.items() if one.is_copy]
         read_lanes = self.read_lanes(
-            list(dict.fromkeys([*provider_names, *serving.values(), *made]))
+            list(dict.fromkeys([*provider_names, *serving.values(), *copies]))
         )
         # An instance that does not serve is shown if it is a copy, or has ever had an event.
-        others = [name for name in [*provider_names, *made] if name not in serving.values()]
-        others = [name for name in others if name in made or any(one.n for one in read_lanes[name])]
+        others = [name for name in [*provider_names, *copies] if name not in serving.values()]
+        others = [
+            name for name in others if name in copies or any(one.n for one in read_lanes[name])
+        ]
         workers = self.roster.alive()
         examiner = Examiner(self._redis, self._settings)
         health = examiner.look()
@@ -208,9 +228,10 @@ class Monitor:
         return StatusWithLanes(status, read_lanes)
 
     def providers_before(self, place: Head) -> list[str]:
-        """Return the providers whose lane has not passed a partition's end.
+        """Return the providers whose lane has not passed a place in a partition.
 
-        Those that are paused are left out, and those without an owner while others have one.
+        Paused providers are left out. Providers whose lane has no owner are left out if any other
+        lane has one.
         """
         sight = Instances(self._redis, self._keys).look()
         serving = {name: live_name(name, sight.live) for name in self.provider_names()}
@@ -226,7 +247,7 @@ class Monitor:
         return registered + [name for name in self._settings.providers if name not in registered]
 
     def read_spool(self) -> SpoolStatus:
-        """Count what the spools of this host hold that Redis has not taken."""
+        """Count the events in the spools of this host that Redis has not taken."""
         return _spool_status(count_unsent(self._settings, self._redis))
 
     def read_lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
@@ -250,7 +271,7 @@ class Monitor:
     def _copy_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
-        """Return the status of an instance that serves nobody: it lacks only what its plan has."""
+        """Return the status of an instance that serves nobody; its backlog ends with its plan."""
         known = sight.all.get(name, Instance(name=name, provider=name))
         ends = [known.plan.end(partition) for partition in self._partitions]
         cut = [
@@ -260,10 +281,10 @@ class Monitor:
         found = self._provider_status(name, cut, workers, sight)
         return msgspec.structs.replace(
             found, copy_of=known.provider, rate=None, seconds_left=None
-        )  # workers count what they do for who serves
+        )  # workers count only what they do for the instance that serves
 
     def _serving_status(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
-        """Return the status of a provider, by the figures of the instance that serves it."""
+        """Return the status of a provider, with the figures of the instance that serves it."""
         generation = "" if live.name == name else live.name
         return msgspec.structs.replace(live, name=name, live=generation, work=work)
 
@@ -323,34 +344,34 @@ def _worker_status(info: WorkerInfo) -> WorkerStatus:
 
 
 def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
-    """Return the events a second that workers apply for a provider; None if nobody tells."""
-    told = [worker.rates for worker in workers if worker.rates is not None]
-    return sum(rates.get(provider, 0.0) for rates in told) if told else None
+    """Return the events a second that workers apply for a provider; None if none reports it."""
+    reported = [worker.rates for worker in workers if worker.rates is not None]
+    return sum(rates.get(provider, 0.0) for rates in reported) if reported else None
 
 
 def with_published_rate(before: Status, now: Status, seconds: float) -> Status:
-    """Return a look with the rate at which events were published since the one before.
+    """Return a status with the rate at which events were published since an earlier one.
 
     Args:
-        before: an earlier look.
-        now: a later one.
-        seconds: between them.
+        before: the earlier status.
+        now: the later status.
+        seconds: the time between them.
     """
     grown = max(0, now.log.published - before.log.published)
     return msgspec.structs.replace(now, published_rate=round(grown / seconds, 3))
 
 
 def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) -> list[HostSpool]:
-    """Return what the spools of each host hold, as far as workers there say so.
+    """Return what the spools of each host hold, as far as workers there report it.
 
     Args:
-        workers: those that are alive; several of one host say the same, or nearly.
-        here: this host.
-        spool: what we see here ourselves.
+        workers: the workers that are alive; those of one host report nearly the same.
+        here: this host's name.
+        spool: what this process counted on this host.
     """
-    told = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
-    told[here] = spool
-    return [HostSpool(host, told[host]) for host in sorted(told)]
+    spools = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
+    spools[here] = spool
+    return [HostSpool(host, spools[host]) for host in sorted(spools)]
 
 
 def spool_status(settings: Settings) -> SpoolStatus:

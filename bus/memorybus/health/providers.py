@@ -15,27 +15,30 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the provider, or the copy.
-        applied: events applied, without those that are parked or were discarded.
-        backlog: events that wait.
-        oldest_unapplied_at: when the oldest of these entered the log; null for none.
-        parked_keys: keys that wait for an operator.
-        dead_letters: events of these keys.
-        lanes: how many it has.
-        lanes_owned: how many a live worker owns.
-        failing: how its calls fail while none succeeds: lanes wait, nothing is parked. "" if not.
-        reports: what it says of itself: how much of something is missing, say. "" if nothing.
-        paused: why its lanes stand still on somebody's word; "" if they do not.
-        live: the copy that serves agents in its place, whose numbers these are; "" if none does.
-        copy_of: for an instance that serves nobody, the provider that it copies; else "".
-        kept: whether it stands still because it is kept for `memorybus rebuild --rollback`.
-        discarded: events that an operator discarded.
-        rate: events a second that its workers apply, over the last seconds; null if none tells.
-        seconds_left: how long its backlog takes at that rate; null if that cannot be said.
-        busiest: its lane with the largest backlog; "" if it has none.
-        busiest_backlog: events that wait in that lane.
-        limits: limits of its calls that somebody set while workers run, by name: they hold instead
-            of the settings'.
-        work: what workers counted of their work for the provider; a copy has none.
+        applied: how many events were applied; parked and discarded events do not count.
+        backlog: how many events wait.
+        oldest_unapplied_at: when the oldest waiting event entered the log; null for none.
+        parked_keys: how many order keys wait for an operator.
+        dead_letters: how many events these keys have.
+        lanes: how many lanes it has.
+        lanes_owned: how many of these a live worker owns.
+        failing: the error of its calls while none succeeds; its lanes then wait, and nothing is
+            parked. "" otherwise.
+        reports: what the provider reports about itself, such as how much is missing; "" for
+            nothing.
+        paused: why an operator or a command paused its lanes; "" if they are not paused.
+        live: the copy that serves agents in its place, whose figures these are; "" for none.
+        copy_of: for an instance that serves nobody, the provider that it copies; "" otherwise.
+        kept: whether its lanes are paused because it is kept for `memorybus rebuild --rollback`.
+        discarded: how many events an operator discarded.
+        rate: how many events a second its workers applied over the last seconds; null if no worker
+            reports it.
+        seconds_left: how long its backlog takes at that rate; null if that is unknown.
+        busiest: its lane with the largest backlog; "" if there is no backlog.
+        busiest_backlog: how many events wait in that lane.
+        limits: limits of its calls that an operator set while workers run, by name; they replace
+            those of the settings.
+        work: what workers counted of their work for the provider; zeros for a copy.
     """
 
     name: str
@@ -66,19 +69,19 @@ FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)
 
 
 class LaneFigures(msgspec.Struct, frozen=True):
-    """A lane as it stands in Redis, beside its partition's head.
+    """A lane's figures from Redis, and the head of its partition.
 
     Attributes:
-        entry: its checkpoint.
+        entry: the lane's checkpoint, an entry id.
         n: the number of that entry.
-        done_above: events done out of order behind it.
-        not_applied: events that were parked or discarded.
-        discarded: those of them that were discarded.
-        owned: whether a live worker owns it.
-        parked_keys: keys that wait for an operator.
-        dead: events of these keys.
+        done_above: how many events behind the checkpoint are done already.
+        not_applied: how many events were parked or discarded.
+        owned: whether a live worker owns the lane.
+        parked_keys: how many order keys wait for an operator.
+        dead: how many events these keys have.
         head: the last number of the partition.
-        halted: why it has stopped; "" if it has not. Hostile text.
+        halted: why the lane has stopped; "" if it has not. Hostile text.
+        discarded: how many events were discarded.
     """
 
     entry: str
@@ -94,7 +97,7 @@ class LaneFigures(msgspec.Struct, frozen=True):
 
     @property
     def backlog(self) -> int:
-        """Events that wait for it."""
+        """How many events wait."""
         return max(0, self.head - self.n - self.done_above)
 
 
@@ -121,12 +124,14 @@ def lane_figures(
 def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | None:
     """Return when a lane's oldest unapplied event entered the log (milliseconds), None if unknown.
 
-    A trimmed event is in the archive. It came no earlier than the lane's last one.
+    If that event was trimmed, it is in the archive. Then the result is the later of two lower
+    bounds: the time of the lane's last event, and that of the first archived one.
 
     Args:
-        lane: one that is behind.
-        reply: the answer to XRANGE from its checkpoint on.
-        archived_since: when the first archived event of the partition came; 0 for none.
+        lane: a lane that is behind.
+        reply: Redis's reply to XRANGE from the lane's checkpoint on.
+        archived_since: when the first archived event of the partition entered the log,
+            milliseconds; 0 for none.
     """
     if not isinstance(reply, list) or not reply:
         return None
@@ -138,5 +143,5 @@ def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | N
 
 
 def reply_number(reply: Any) -> int:
-    """Return a reply as a number: 0 for none, and for the error that a foreign key gives."""
+    """Return a reply as a number; 0 for none, and for the error that a foreign key causes."""
     return 0 if reply is None or isinstance(reply, Exception) else int(reply)

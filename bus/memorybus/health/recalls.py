@@ -1,4 +1,4 @@
-"""The figures of each provider's recall jobs; reading them changes nothing."""
+"""Reads the figures of each provider's recall jobs; changes nothing."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,18 +21,18 @@ class JobsStatus(msgspec.Struct, frozen=True):
     """A provider's recall jobs; times are ISO 8601, UTC.
 
     Attributes:
-        provider: whose.
-        queue: the RQ queue.
-        queued: jobs that wait and may still begin.
-        started: jobs that run.
-        failed: failures since the last day without one.
-        oldest_at: when the oldest waiting job was asked, or None.
-        failing: failures in a row; 0 after a success.
-        skipped: recalls not made because of a pause or the queue's bound.
-        paused: whether no recall is asked now because several failed in a row.
-        failed_at: when the last failure was, or None.
-        error: the last failure, bounded, credentials masked; hostile text, or "".
-        prompts: how prompts were answered since the last day without one.
+        provider: the provider.
+        queue: the name of its RQ queue.
+        queued: how many jobs wait and may still begin.
+        started: how many jobs run.
+        failed: how many recalls failed since the last day without a failure.
+        oldest_at: when the oldest waiting job was enqueued, or None.
+        failing: how many recalls failed in a row; 0 after a success.
+        skipped: how many recalls were not made because of a pause or the queue's bound.
+        paused: whether the provider is not asked now because several recalls failed in a row.
+        failed_at: when the last recall failed, or None.
+        error: the last failure in one bounded line, credentials masked, or ""; hostile text.
+        prompts: how prompts were answered since the last day without a prompt.
     """
 
     provider: str
@@ -54,7 +54,7 @@ def read_jobs(
 ) -> list[JobsStatus]:
     """Read the figures of all queues.
 
-    RQ's keys are read directly: counting through its registries would change them.
+    RQ's keys are read directly, because counting through its registries would change them.
 
     Args:
         redis: the log's Redis.
@@ -63,7 +63,7 @@ def read_jobs(
         providers: the providers whose queues to read.
 
     Raises:
-        redis.RedisError: one of the two is away.
+        redis.RedisError: one of the two servers is away.
     """
     keys = Keys(settings.namespace)
     health = RecallHealth(redis, keys).read(providers)
@@ -87,7 +87,7 @@ def read_jobs(
 
 
 def _enqueued_times(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
-    """Return when each waiting job was asked (milliseconds); expired jobs are left out."""
+    """Return when each waiting job was enqueued (milliseconds); expired jobs are left out."""
     with jobs.pipeline(transaction=False) as pipe:
         for job_id in ids:
             pipe.hget(Job.key_for(job_id.decode()), "enqueued_at")
@@ -96,7 +96,7 @@ def _enqueued_times(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
 
 
 def _ms(at: bytes) -> int:
-    """Return a time that RQ wrote, in milliseconds; 0 for what a foreign job may hold instead."""
+    """Return a time that RQ wrote, in milliseconds; 0 if another program's job holds no time."""
     try:
         return round(datetime.fromisoformat(at.decode()).timestamp() * 1000)
     except (ValueError, OverflowError):

@@ -19,24 +19,25 @@ START = "run: memorybus up"
 """The remedy where nothing runs."""
 
 _LATE = LIFE / 2
-"""Seconds that a recall may wait before it is a finding."""
+"""Seconds that a recall may wait without a finding."""
 
 _STILL = 60.0
-"""Seconds that an event may wait while nothing moves."""
+"""Seconds that an event may wait without a finding if no event is applied."""
 
 _BEHIND = 300.0
-"""Seconds that an event may wait while others are applied."""
+"""Seconds that an event may wait without a finding if others are applied."""
 
 _MUCH = 1_000
 _NEARLY_ALL = 0.8
 _FEW_LANES = 4
-"""A backlog of so many events is judged by its lanes, of so many, if one has this part of it."""
+"""A hot lane holds at least `_NEARLY_ALL` of a backlog of `_MUCH` or more events, and its provider
+has at least `_FEW_LANES` lanes."""
 
 _KEEPS = "Redis keeps every event until then"
 
 
 def findings_of(status: Status, now_ms: int) -> list[Finding]:
-    """Return everything that a status shows to be wrong: the alarms first.
+    """Return the findings that follow from a status alone, its alarms first.
 
     Args:
         status: the figures.
@@ -57,7 +58,7 @@ def findings_of(status: Status, now_ms: int) -> list[Finding]:
 
 
 def all_findings(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
-    """Return all findings: those of `findings_of`, unserved providers, and a log never trimmed.
+    """Return all findings: those of `findings_of`, unserved providers, and an untrimmed log.
 
     Args:
         status: the figures.
@@ -71,11 +72,11 @@ def all_findings(status: Status, configured: Sequence[str], now_ms: int) -> list
 
 
 def redis_away_finding(error: Exception, spooled: int) -> Finding:
-    """Return the finding that nothing else can be found, because Redis does not answer (G9).
+    """Return the finding that Redis does not answer, so that nothing else can be found (G9).
 
     Args:
-        error: why.
-        spooled: the events in this host's spools.
+        error: the error of Redis.
+        spooled: how many events this host's spools hold.
     """
     text = f"{error}; {spooled} events wait in spools here"
     remedy = "start Redis, or correct `url`; what waits is sent by itself then"
@@ -114,8 +115,8 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
 def find_failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
     remedy = (
-        "mend the backend or its options; lanes wait, nothing is parked, and they go on by "
-        "themselves; at once with: memorybus provider retry-now NAME --execute"
+        "repair the backend or its options; until then lanes wait and nothing is parked. They "
+        "continue by themselves; at once with: memorybus provider retry-now NAME --execute"
     )
     for one in _instances(status):
         if one.failing:
@@ -126,15 +127,15 @@ def find_failing(status: Status) -> Iterator[Finding]:
 
 
 def find_paused(status: Status) -> Iterator[Finding]:
-    """Yield a finding for each instance that somebody paused: a forgotten pause costs much.
+    """Yield a finding for each paused instance: a forgotten pause costs much.
 
-    An instance that is kept for a rollback is paused for good, and no finding.
+    An instance that is kept for a rollback is paused on purpose and causes no finding.
     """
     for one in _instances(status):
         if one.paused and not one.kept:
             name = one.live or one.name
             text = f"{name} is paused: {one.paused} ({one.backlog} events wait)"
-            remedy = f"nothing is lost; to go on: memorybus provider resume {name} --execute"
+            remedy = f"nothing is lost; to resume it: memorybus provider resume {name} --execute"
             yield Finding("paused", "warning", name, text, remedy)
 
 
@@ -151,7 +152,8 @@ def find_dead_letters(status: Status) -> Iterator[Finding]:
 def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each provider that is late although it could work.
 
-    It is critical if nothing moves. A backend that is down and a pause have findings of their own.
+    The finding is critical if no event is applied. A backend that is down has a finding of its own,
+    and so has a pause.
 
     Args:
         status: the figures.
@@ -177,7 +179,7 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
 def find_hot_lanes(status: Status) -> Iterator[Finding]:
     """Yield a finding for each provider whose backlog is nearly all in one of its lanes.
 
-    Of one key nothing runs side by side, so that more workers do not help.
+    The events of one key are applied one after another, so that more workers do not help.
     """
     for one in status.providers:
         share = one.busiest_backlog / one.backlog if one.backlog else 0.0
@@ -191,7 +193,7 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
 
 
 def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each host where events wait for Redis for long.
+    """Yield a finding for each host whose events have waited for Redis too long.
 
     Args:
         status: the figures.
@@ -200,19 +202,20 @@ def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
     for one in status.spools:
         age = _age(one.spool.oldest_at, now_ms)
         if age > _STILL:
-            text = f"{one.host}: {one.spool.events} events wait for Redis, since {age:.0f} s"
+            waits = f"{one.spool.events} events wait for Redis, the oldest for {age:.0f} s"
             remedy = f"see on {one.host} whether agents reach Redis: memorybus doctor"
             since = one.spool.oldest_at
-            yield Finding("spool", "warning", one.host, text, remedy, since)
+            yield Finding("spool", "warning", one.host, f"{one.host}: {waits}", remedy, since)
 
 
 def find_mixed_versions(status: Status) -> Iterator[Finding]:
     """Yield a finding if workers of several releases are alive: an upgrade was not finished."""
     found = Counter(one.version or "an older one" for one in status.workers)
     if len(found) > 1:
-        told = ", ".join(f"{count} of {version}" for version, count in sorted(found.items()))
-        remedy = "restart the workers that were left behind: memorybus status names their hosts"
-        yield Finding("versions", "warning", "workers", f"workers differ: {told}", remedy)
+        counts = ", ".join(f"{count} of {version}" for version, count in sorted(found.items()))
+        remedy = "restart the workers of older releases: memorybus status names their hosts"
+        text = f"workers have different releases: {counts}"
+        yield Finding("versions", "warning", "workers", text, remedy)
 
 
 def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
@@ -230,7 +233,7 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
                 one.queue,
                 f"{one.queue}: {one.failing} failed in a row"
                 f"{', asking pauses' if one.paused else ''}, the last with: {one.error}",
-                "look at the backend and its options; asking goes on by itself once it answers",
+                "look at the backend and its options; recalls resume by themselves once it answers",
             )
         elif one.queued >= LONGEST or _age(one.oldest_at, now_ms) > _LATE:
             yield Finding(
@@ -245,10 +248,10 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
 
 
 def find_untrimmed(archive: ArchiveStatus) -> Iterator[Finding]:
-    """Yield a finding if the log is not trimmed: Redis fills up sooner or later (G7).
+    """Yield a finding if the log is not trimmed, so that Redis fills up sooner or later (G7).
 
-    It is critical if an error keeps all workers from archiving: such an error does not go away by
-    itself.
+    The finding is critical if an error keeps all workers from archiving, because such an error does
+    not go away by itself.
     """
     if archive.working:
         return
@@ -266,5 +269,5 @@ def _instances(status: Status) -> list[ProviderStatus]:
 
 
 def _age(since: str | None, now_ms: int) -> float:
-    """Return the seconds since a time, if the clocks agree; 0 for none."""
+    """Return the seconds since a time, if the clocks agree; 0 for None."""
     return 0.0 if since is None else now_ms / 1000 - datetime.fromisoformat(since).timestamp()

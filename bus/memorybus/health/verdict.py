@@ -14,16 +14,16 @@ State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
 
 _CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 _LONGEST = 1_000
-"""Characters of a line: what was found may quote any backend."""
+"""The longest line, characters: findings may quote any backend."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How a bus does.
+    """The verdict on a bus.
 
     Attributes:
-        state: the worst that was found.
-        code: the exit code that plugins give it.
-        line: state and findings in one line, then figures behind a bar, as plugins write them.
+        state: the worst severity of the findings.
+        code: the exit code of a monitoring plugin for that state.
+        line: state and findings, then figures behind a bar, in the one line of such a plugin.
         findings: all that is wrong, each with its remedy.
     """
 
@@ -37,30 +37,30 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
     """Return the verdict on a status.
 
     Args:
-        status: one look.
+        status: the figures.
         configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
     found = sorted(all_findings(status, configured, now_ms), key=lambda one: one.severity)
     worst = {one.severity for one in found}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
-    said = "; ".join(one.text for one in found) or _describe_well(status)
-    return _build_verdict(state, said, _figures(status), found)
+    summary = "; ".join(one.text for one in found) or _describe_well(status)
+    return _build_verdict(state, summary, _figures(status), found)
 
 
 def unreachable_verdict(error: Exception, spool: SpoolStatus) -> Verdict:
-    """Return the verdict where Redis does not answer.
+    """Return the verdict if Redis does not answer.
 
     Args:
-        error: why.
-        spool: what waits for it on this host.
+        error: the error of Redis.
+        spool: the events that wait for Redis on this host.
     """
     away = redis_away_finding(error, spool.events)
     return _build_verdict("CRITICAL", away.text, "", [away])
 
 
 def unknown_verdict(error: Exception) -> Verdict:
-    """Return the verdict where nothing could be looked at."""
+    """Return the verdict if an error kept the status from being read."""
     return _build_verdict("UNKNOWN", str(error), "", [])
 
 
@@ -80,9 +80,9 @@ def _figures(status: Status) -> str:
     return " ".join(f"{name}={value}" for name, value in figures.items())
 
 
-def _build_verdict(state: State, said: str, figures: str, found: list[Finding]) -> Verdict:
-    """Put the line together: what was found is hostile text, and a bar would begin the figures."""
-    text = "".join(char if char.isprintable() else " " for char in masked(said))
+def _build_verdict(state: State, summary: str, figures: str, found: list[Finding]) -> Verdict:
+    """Build the line; the summary may be hostile text, and a bar in it would begin the figures."""
+    text = "".join(char if char.isprintable() else " " for char in masked(summary))
     text = text.replace("|", "/")[:_LONGEST]
     line = f"MEMORYBUS {state} - {text}{f' | {figures}' if figures else ''}"
     return Verdict(state, _CODES[state], line, found)

@@ -1,5 +1,5 @@
-"""Tells people of findings through a webhook and a command: once when one begins, once at its end.
+"""Notifies people of findings by a webhook and a command, once at the beginning, once at the end.
 
-The package `health` decides what a finding is; this package decides whom to tell, when, and what.
-The supervisors of workers run it, and so does `memorybus notify test`.
+The package `health` decides what a finding is; this package decides whom to notify, and when. The
+supervisors of workers run it, and so does `memorybus notify test`.
 """

@@ -1,4 +1,4 @@
-"""The channels to people: each is a command that gets a notice as JSON on its standard input."""
+"""The channels to people: each is a command that reads a notice as JSON from standard input."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from memorybus.processes.fed import FedCommand
 from memorybus.text.redact import one_line
 
 _LONGER = 2.0
-"""Seconds that the webhook's process gets beyond its own time-out: its start takes some."""
+"""Seconds by which the webhook's process may exceed its own time-out, because it has to start."""
 
 
 class Channel(msgspec.Struct, frozen=True):
@@ -22,9 +22,9 @@ class Channel(msgspec.Struct, frozen=True):
 
     Attributes:
         command: the command to run.
-        environ: its environment; the webhook's address stands only there.
-        timeout: seconds that it may take.
-        secrets: texts that its error messages may not show.
+        environ: its environment, the only place that holds the webhook's address.
+        timeout: how long it may run, seconds.
+        secrets: texts that its error messages must not show.
     """
 
     command: Sequence[str]
@@ -37,21 +37,21 @@ class Channel(msgspec.Struct, frozen=True):
 
         Raises:
             OSError: the command cannot be started.
-            ValueError: a word of it holds what no command line can.
+            ValueError: a word of it contains a character that no command line may contain.
         """
         text = msgspec.json.encode(notice)
         return FedCommand(self.command, self.environ, text, self.timeout, clock)
 
     def describe_failure(self, failure: str) -> str:
-        """Return why a notice did not get through, in one line without secrets."""
+        """Return why a notice did not arrive, as one line without secrets."""
         return one_line(failure, self.secrets)
 
 
 def channels_of(settings: Settings) -> dict[str, Channel]:
-    """Return the configured channels by name; none if no channel is configured.
+    """Return the configured channels by name; there may be none.
 
     Raises:
-        ConfigError: a variable that is named is not set, or holds no address.
+        ConfigError: a variable that the settings name is not set, or holds no address.
     """
     rules = settings.notify
     found: dict[str, Channel] = {}

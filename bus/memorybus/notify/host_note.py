@@ -1,7 +1,7 @@
-"""Remembers what this host has told by itself: a small file, and a lock that ends with its process.
+"""Keeps this host's own note of notices in a small file, under a lock that ends with its process.
 
-Each host tells by itself only that Redis is away, because it then cannot know what other hosts have
-told.
+A host sends a notice of its own only if Redis is away, because it then cannot know which notices
+other hosts have sent.
 """
 
 import os
@@ -13,19 +13,22 @@ from memorybus import private
 
 
 class HostNote:
-    """Belongs to one thread.
+    """The note of one host. Belongs to one thread.
 
     Args:
         path: the file.
     """
 
     def __init__(self, path: Path) -> None:
-        """Take nothing yet."""
+        """Remember the path; the lock is not taken yet."""
         self._path = path
         self._lock = FileLock(path.with_suffix(".lock"), mode=private.FILE)
 
     def read(self) -> bytes | None:
-        """Return what was told, b"" if nothing was; None if another process of this host tells.
+        """Take the lock and return the note.
+
+        Returns:
+            b"" if there is no note yet; None if another process of this host holds the lock.
 
         Raises:
             OSError: the directory cannot be used.
@@ -35,14 +38,14 @@ class HostNote:
         return self._path.read_bytes() if self._path.exists() else b""
 
     def write(self, note: bytes) -> bool:
-        """Keep what was told, in one step.
+        """Replace the note in one step; return True.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
-        made = self._path.with_suffix(".new")
-        private.write(made, note)
-        os.replace(made, self._path)
+        new = self._path.with_suffix(".new")
+        private.write(new, note)
+        os.replace(new, self._path)
         return True
 
     def _acquire(self) -> bool:
@@ -54,5 +57,5 @@ class HostNote:
         return True
 
     def close(self) -> None:
-        """Let another process tell."""
+        """Release the lock, so that another process can take over."""
         self._lock.release(force=True)

@@ -1,7 +1,8 @@
-"""Decides what each channel has to be told now, from the findings and what it was told; pure.
+"""Decides what to report to each channel now, from the findings and its earlier notices; pure.
 
-A channel is told the difference between the present findings and what it was told before, not every
-change. If a finding began and ended while a webhook was away, it is not told, and nothing piles up.
+A notice reports the difference between the present findings and what the channel was told before,
+not every change. A finding that began and ended while a webhook was away is not reported, so that
+nothing piles up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,24 +15,29 @@ from memorybus.health.finding import Finding, Severity
 from memorybus.ids import text_digest
 
 MOST: Final = 256
-"""Findings that are kept track of (G10), the critical ones first."""
+"""How many findings are tracked at most (G10), the critical ones first."""
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """When (milliseconds) a channel was told of an incident, and how bad it was then."""
+    """One report of an incident to a channel.
+
+    Attributes:
+        at: when the channel took it, milliseconds since the Unix epoch.
+        severity: how bad the incident was then.
+    """
 
     at: int
     severity: Severity
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """A finding from its first sight until its end was told.
+    """A finding from its first sight until its end was reported; times as in `Telling`.
 
     Attributes:
-        finding: as it was seen last.
-        first: when it was seen first (milliseconds).
-        gone: since when it is not seen any more (milliseconds); 0 while it is.
-        told: the last telling, by channel; a channel that was told of the end has none.
+        finding: the finding as it was seen last.
+        first: when it was seen first.
+        gone: when it was first missing after that; 0 as long as it is seen.
+        told: the last report by channel; none for a channel to which the end was reported.
     """
 
     finding: Finding
@@ -41,7 +47,7 @@ class Incident(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """A name that stays the same however often it is told, and whoever tells it."""
+        """An id that is the same in all reports, whichever process sends them."""
         return text_digest(f"{self.finding.code} {self.finding.subject} {self.first}")
 
 
@@ -49,14 +55,20 @@ Incidents = tuple[Incident, ...]
 
 
 class Due(msgspec.Struct, frozen=True):
-    """What a channel has to be told; what is `still` wrong it was told before."""
+    """What to report to a channel now.
+
+    Attributes:
+        began: incidents that are new to it or have become critical.
+        still: incidents that were reported to it before and are still wrong.
+        ended: incidents that were reported to it before and are over.
+    """
 
     began: Incidents = ()
     still: Incidents = ()
     ended: Incidents = ()
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether there is anything to report."""
         return bool(self.began or self.still or self.ended)
 
 
@@ -66,14 +78,14 @@ def update_incidents(
     """Return the incidents after a look.
 
     Args:
-        known: those before.
+        known: the incidents before the look.
         findings: what is wrong now.
-        rules: what is told at all, and after what time.
-        now: milliseconds.
+        rules: the least severity that is reported, and after what time.
+        now: milliseconds since the Unix epoch.
     """
-    told = [one for one in findings if rules.severity == "warning" or one.severity == "critical"]
-    told = sorted(told, key=lambda one: one.severity)[:MOST]
-    current = {_key(one): one for one in told}
+    tracked = [one for one in findings if rules.severity == "warning" or one.severity == "critical"]
+    tracked = sorted(tracked, key=lambda one: one.severity)[:MOST]
+    current = {_key(one): one for one in tracked}
     before = {_key(one.finding): one for one in known if not _is_over(one, rules, now)}
     present = [
         Incident(one, before[key].first, 0, before[key].told)
@@ -86,7 +98,7 @@ def update_incidents(
 
 
 def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
-    """Return what a channel has to be told now."""
+    """Return what to report to a channel now; `now` is milliseconds since the Unix epoch."""
     began = tuple(one for one in known if _is_news(one, channel, rules, now))
     ended = tuple(one for one in known if channel in one.told and _has_ended(one, rules, now))
     standing = tuple(
@@ -96,18 +108,20 @@ def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
     return Due(began, standing if late else (), ended)
 
 
-def confirm_told(known: Incidents, channel: str, told: Due, now: int) -> Incidents:
-    """Return the incidents after a channel was told."""
-    said = {one.id: one.finding.severity for one in (*told.began, *told.still)}
-    over = {one.id for one in told.ended}
-    return tuple(_note_told(one, channel, said.get(one.id), one.id in over, now) for one in known)
+def confirm_told(known: Incidents, channel: str, reported: Due, now: int) -> Incidents:
+    """Return the incidents after a channel took a report; `now` is milliseconds."""
+    severities = {one.id: one.finding.severity for one in (*reported.began, *reported.still)}
+    over = {one.id for one in reported.ended}
+    return tuple(
+        _note_report(one, channel, severities.get(one.id), one.id in over, now) for one in known
+    )
 
 
 def drop_other_channels(known: Incidents, channels: Collection[str]) -> Incidents:
-    """Return the incidents without what was told to channels that no longer exist."""
+    """Return the incidents without the reports to channels that no longer exist."""
     return tuple(
         msgspec.structs.replace(
-            one, told={name: when for name, when in one.told.items() if name in channels}
+            one, told={name: last for name, last in one.told.items() if name in channels}
         )
         for one in known
     )
@@ -136,7 +150,7 @@ def _is_over(one: Incident, rules: Notify, now: int) -> bool:
 
 
 def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
-    """Say whether a channel has to be told: it is new and lasts, or became worse since."""
+    """Say whether an incident is news to a channel: it is new and lasts, or it became critical."""
     if one.gone:
         return False
     last = one.told.get(channel)
@@ -145,7 +159,7 @@ def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
     return last.severity == "warning" and one.finding.severity == "critical"
 
 
-def _note_told(
+def _note_report(
     one: Incident, channel: str, severity: Severity | None, over: bool, now: int
 ) -> Incident:
     told = dict(one.told)

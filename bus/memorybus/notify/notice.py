@@ -1,7 +1,7 @@
-"""What a webhook and a command get: one JSON object for all that is new; pure.
+"""The notice that a webhook and a command receive: one JSON object for all that is new; pure.
 
-`text` and `title` are for people, in services that show one field. They notify nobody beyond their
-channel and are no mark-up: what was found may quote hostile text.
+`text` and `title` are for people, in services that show one field. They contain no mark-up and no
+mentions that would notify anybody else, because a finding may quote hostile text.
 """
 
 from collections.abc import Sequence
@@ -15,24 +15,24 @@ from memorybus.text.display import iso, visible
 from memorybus.text.redact import one_line
 
 _LINES: Final = 20
-"""Findings that `text` names; the rest are counted there, and are in the lists."""
+"""How many findings `text` names; it counts the others, which only the lists contain."""
 
 _NO_MARKUP: Final = str.maketrans({"<": "‹", ">": "›", "@": "＠"})
-"""``<!channel>`` and ``@everyone`` would ring all phones."""
+"""Replaces the characters of mentions: ``<!channel>`` and ``@everyone`` would ring all phones."""
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """A finding as it is told.
+    """A finding in a notice; times are ISO 8601, UTC.
 
     Attributes:
-        id: stays the same however often it is told: when it begins, again, and when it is over.
-        code: what kind of thing; the table of findings in docs/operations.md explains each.
-        severity: how bad.
+        id: the same id in every notice of this finding, from its beginning to its end.
+        code: the kind of finding; the table of findings in docs/operations.md explains each.
+        severity: how bad it is: "critical" or "warning".
         subject: what it is about.
         text: what was seen.
         remedy: what to do.
-        since: since when (ISO 8601, UTC): as the finding says, or when it was seen first.
-        until: when it was seen no more; null while it is.
+        since: since when it is wrong, or when it was seen first if nobody knows that.
+        until: when it was found to be over; null while it is wrong.
     """
 
     id: str
@@ -46,20 +46,20 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told at once.
+    """A notice: all that is reported to a channel at once.
 
     Attributes:
-        version: of this form; fields may be added to it.
-        kind: "test" if somebody tries whether this arrives.
+        version: the version of this format; fields may be added without a new version.
+        kind: "test" for `memorybus notify test`, else "alarm".
         state: the worst of what is wrong now: "CRITICAL", "WARNING" or "OK".
-        title: one line for people.
-        text: all of it for people.
-        namespace: which bus.
-        host: who tells.
-        at: when (ISO 8601, UTC).
-        began: what is wrong now, and was not told; or has become worse.
-        still: what was told and is wrong yet.
-        ended: what was told and is over.
+        title: a summary in one line, for people.
+        text: the whole notice, for people.
+        namespace: the namespace of the bus.
+        host: the host that sends the notice.
+        at: when it was made (ISO 8601, UTC).
+        began: what is wrong now and was not reported before, or has become critical.
+        still: what was reported before and is still wrong.
+        ended: what was reported before and is over.
     """
 
     version: int = 1
@@ -76,7 +76,13 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """Who tells: which bus, from which host, and what no text may hold."""
+    """The sender of notices.
+
+    Attributes:
+        namespace: the namespace of the bus.
+        host: the name of this host.
+        secrets: texts that no notice may contain.
+    """
 
     namespace: str
     host: str
@@ -84,13 +90,13 @@ class Sender(msgspec.Struct, frozen=True):
 
 
 def build_notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
-    """Return what a channel is told.
+    """Return the notice for a channel.
 
     Args:
-        due: what.
-        state: of it all.
-        sender: who tells.
-        now: milliseconds.
+        due: what to report.
+        state: the worst state of all incidents, see `worst_state`.
+        sender: the sender.
+        now: milliseconds since the Unix epoch.
     """
     began, still, ended = (
         [_build_alarm(one, sender.secrets) for one in part]
@@ -111,7 +117,7 @@ def build_notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
 
 
 def build_test_notice(sender: Sender, now: int) -> Notice:
-    """Return what `memorybus notify test` sends."""
+    """Return the notice that `memorybus notify test` sends."""
     title = f"memorybus {sender.namespace}: a test, nothing is wrong"
     return Notice(
         kind="test",
@@ -127,7 +133,7 @@ def build_test_notice(sender: Sender, now: int) -> Notice:
 def _build_alarm(one: Incident, secrets: frozenset[str]) -> Alarm:
     found: Finding = one.finding
     subject, text, remedy = (
-        visible(one_line(said, secrets)) for said in (found.subject, found.text, found.remedy)
+        visible(one_line(part, secrets)) for part in (found.subject, found.text, found.remedy)
     )
     since = found.since or iso(one.first)
     return Alarm(
@@ -136,9 +142,9 @@ def _build_alarm(one: Incident, secrets: frozenset[str]) -> Alarm:
 
 
 def _describe_counts(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm]) -> str:
-    """Return how many of each there are, in words."""
-    told = (("new", began), ("still wrong", still), ("over", ended))
-    return ", ".join(f"{len(part)} {word}" for word, part in told if part)
+    """Return how many alarms of each list there are, in words."""
+    lists = (("new", began), ("still wrong", still), ("over", ended))
+    return ", ".join(f"{len(alarms)} {word}" for word, alarms in lists if alarms)
 
 
 def _lines(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm]) -> list[str]:

@@ -1,7 +1,7 @@
-"""The thread that looks at the bus and has people told, in the supervisor of workers.
+"""The thread in the supervisor of workers that looks at the bus and has people notified.
 
-Of all that run, one holds the office in Redis and tells of the bus. When Redis is away, each host
-tells that by itself.
+Of all such threads, the one that holds the office in Redis reports on the bus. If Redis is away,
+each host reports that by itself.
 """
 
 import logging
@@ -32,23 +32,23 @@ _log = logging.getLogger("memorybus")
 
 _SELDOM: Final = 5.0
 _OFTEN: Final = 1.0
-"""Seconds between looks: at most, and at least."""
+"""Seconds between two looks, at most and at least."""
 
 _AT_WORK: Final = 0.1
-"""Seconds until we ask whether what is being sent has arrived."""
+"""Seconds between two checks of whether a notice has arrived."""
 
 _PATIENCE: Final = 2.0
-"""Seconds that what is being sent gets when we end."""
+"""Seconds for which `close` waits for a notice that is being sent."""
 
 _JOIN: Final = 5.0
 
 
 class Notifier:
-    """Looks, and has people told. Belongs to one thread.
+    """Looks at the bus and has people notified. Belongs to one thread.
 
     Args:
         settings: see `Settings`.
-        channels: by which people are told.
+        channels: the channels to people.
         clock: time.
     """
 
@@ -59,7 +59,7 @@ class Notifier:
         self._settings = settings
         self._clock = clock
         self._redis = connect_redis(settings)
-        self._unseen = ""
+        self._last_error = ""
         self._next = float("-inf")
         self._ended = (False, False)
         self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
@@ -76,36 +76,39 @@ class Notifier:
         return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
 
     def look(self) -> None:
-        """Look, if it is time or something has arrived; what fails is logged, and tried again."""
+        """Look if it is time, or if a notice has arrived; an error is logged, and tried again."""
         if not self._has_news() and self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + self._every
         try:
             away = self._look_at_bus()
             self._host.look(lambda: away)
-            self._unseen = ""
+            self._last_error = ""
         except (MemoryBusError, OSError) as error:
-            if str(error) != self._unseen:
-                _log.warning("nobody is told what is wrong: %s", error)
-            self._unseen = str(error)
+            if str(error) != self._last_error:
+                _log.warning("nobody is notified of findings: %s", error)
+            self._last_error = str(error)
 
     def _has_news(self) -> bool:
-        """Say whether something that was sent has ended since the last time we asked."""
+        """Say whether the sending of a notice has ended since the last call."""
         before, self._ended = self._ended, (self._bus.has_ended(), self._host.has_ended())
         return self._ended != before and any(self._ended)
 
     def close(self) -> None:
-        """Finish what is being sent, and let another process tell."""
+        """Finish what is being sent, and let another process take over."""
         for teller in (self._bus, self._host):
             with suppress(RedisError, OSError):
                 teller.close(_PATIENCE)
         self._redis.close()
 
     def _look_at_bus(self) -> list[Finding]:
-        """Tell of the bus, if that is our task; return that Redis is away, if it is.
+        """Report on the bus if this process holds the office.
+
+        Returns:
+            The finding that Redis is away, if it is.
 
         Raises:
-            LogError: Redis answers, and the log cannot be looked at.
+            LogError: Redis answers, but the log cannot be read.
         """
         try:
             with self._translated():
@@ -128,10 +131,10 @@ class Notifier:
 
 @contextmanager
 def run_notifier(settings: Settings) -> Iterator[None]:
-    """Have people told from a thread of its own while the block runs; nobody if nobody is named.
+    """Notify people from a separate thread while the block runs, if any channel is configured.
 
     Raises:
-        ConfigError: a variable that is named is not set, or holds no address.
+        ConfigError: a variable that the settings name is not set, or holds no address.
     """
     channels = channels_of(settings)
     if not channels:

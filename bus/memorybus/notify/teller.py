@@ -1,7 +1,7 @@
-"""Tells each channel what it has to be told, and notes it, so that the next teller does not repeat.
+"""Sends each channel its notices, and notes them, so that the next teller does not repeat them.
 
-It is noted when the channel has taken it. If a process is killed between the two, the next teller
-tells it again, under the same ids.
+A notice is noted when the channel has taken it. If a process is killed between the two, the next
+teller sends the same alarms again, under the same ids.
 """
 
 import logging
@@ -35,30 +35,34 @@ _LONGEST: Final = 300.0
 """Seconds until a channel that failed is tried again: after the first failure, and at most."""
 
 
-class ToldNote(Protocol):
-    """What was told, kept where the next teller finds it."""
+class IncidentNote(Protocol):
+    """The incidents and their reports, as bytes, in a place where the next teller finds them."""
 
     def read(self) -> bytes | None:
-        """Return it, b"" if nothing was; None if another tells."""
+        """Take the task of reporting and return the note.
+
+        Returns:
+            b"" if there is no note yet; None if another teller has the task.
+        """
         ...
 
     def write(self, note: bytes) -> bool:
-        """Keep it; return False, and keep nothing, if another tells meanwhile."""
+        """Replace the note; return False, and change nothing, if another teller has the task."""
         ...
 
     def close(self) -> None:
-        """Let another tell."""
+        """Give up the task, so that another teller can take it."""
         ...
 
 
 class _ChannelQueue:
-    """One channel at work: what is being sent, and when to try again.
+    """Sends the notices of one channel, one at a time, and tries again after failures.
 
     Args:
-        name: of the channel.
-        channel: itself.
+        name: the channel's name.
+        channel: the channel.
         clock: time.
-        rng: jitter.
+        rng: makes the jitter of pauses.
     """
 
     def __init__(self, name: str, channel: Channel, clock: Clock, rng: random.Random) -> None:
@@ -73,27 +77,27 @@ class _ChannelQueue:
 
     @property
     def busy(self) -> bool:
-        """Whether something is being sent."""
+        """Whether a notice is being sent."""
         return self._sending is not None
 
     @property
     def can_send(self) -> bool:
-        """Whether something may be sent now."""
+        """Whether a notice may be sent now."""
         return not self.busy and self._clock.monotonic() >= self._next
 
-    def send(self, told: Due, state: str, sender: Sender) -> None:
-        """Begin to send."""
-        said = build_notice(told, state, sender, self._clock.now_ms())
+    def send(self, due: Due, state: str, sender: Sender) -> None:
+        """Begin to send a notice."""
+        notice = build_notice(due, state, sender, self._clock.now_ms())
         try:
-            self._sending = told, self._channel.start_sending(said, self._clock)
+            self._sending = due, self._channel.start_sending(notice, self._clock)
         except (OSError, ValueError) as error:
             self._note_failure(str(error))
 
     def take_delivered(self) -> Due | None:
-        """Return what the channel has just taken; None if that is nothing. Never waits."""
+        """Return what the channel has taken since the last call, or None. Never waits."""
         if self._sending is None:
             return None
-        told, command = self._sending
+        due, command = self._sending
         failure = command.failure()
         if failure is None:
             return None
@@ -102,16 +106,16 @@ class _ChannelQueue:
             self._note_failure(failure)
             return None
         self._failures = 0
-        counts = tuple(map(len, (told.began, told.still, told.ended)))
-        _log.info("told by %s: %d new, %d still wrong, %d over", self.name, *counts)
-        return told
+        counts = tuple(map(len, (due.began, due.still, due.ended)))
+        _log.info("notified by %s: %d new, %d still wrong, %d over", self.name, *counts)
+        return due
 
     def has_ended(self) -> bool:
-        """Say whether what is being sent has arrived, or failed; end it if it takes too long."""
+        """Say whether the notice has arrived or failed; end its command if that takes too long."""
         return self._sending is not None and self._sending[1].failure() is not None
 
     def drop(self) -> None:
-        """End what is being sent."""
+        """End the command that is sending."""
         if self._sending is not None:
             self._sending[1].kill()
             self._sending = None
@@ -121,19 +125,21 @@ class _ChannelQueue:
         self._failures += 1
         self._next = self._clock.monotonic() + wait
         why = self._channel.describe_failure(why)
-        _log.warning("nobody is told by %s: %s; the next try is in %.0f s", self.name, why, wait)
+        _log.warning("a notice by %s failed: %s; the next try is in %.0f s", self.name, why, wait)
 
 
 class Teller:
-    """Tells of the findings of one kind, by all channels. Belongs to one thread.
+    """Reports the findings about one subject (the bus, or this host) to all channels.
+
+    Belongs to one thread.
 
     Args:
-        rules: what is told, and when.
-        channels: by which.
-        sender: who tells.
-        note: what was told.
+        rules: what to report, and when.
+        channels: the channels by name.
+        sender: the sender.
+        note: the note of incidents and reports.
         clock: time.
-        rng: jitter.
+        rng: makes the jitter of pauses.
     """
 
     def __init__(
@@ -141,50 +147,50 @@ class Teller:
         rules: Notify,
         channels: Mapping[str, Channel],
         sender: Sender,
-        note: ToldNote,
+        note: IncidentNote,
         clock: Clock,
         rng: random.Random,
     ) -> None:
-        """Tell nothing yet."""
+        """Send nothing yet."""
         self._rules = rules
         self._sender = sender
         self._note = note
         self._clock = clock
-        self._lines = [_ChannelQueue(name, one, clock, rng) for name, one in channels.items()]
+        self._queues = [_ChannelQueue(name, one, clock, rng) for name, one in channels.items()]
 
     @property
     def busy(self) -> bool:
-        """Whether something is being sent."""
-        return any(line.busy for line in self._lines)
+        """Whether a notice is being sent."""
+        return any(queue.busy for queue in self._queues)
 
     def look(self, findings: Callable[[], Sequence[Finding]]) -> None:
-        """Tell what has to be told, if that is our task; what `findings` raises is raised.
+        """Report what is due, if this teller has the task; raise what `findings` raises.
 
         Args:
-            findings: what is wrong now; asked only if it is our task.
+            findings: returns what is wrong now; called only if this teller has the task.
         """
         note = self._note.read()
         if note is None:
             self._drop()
             return
-        found = findings()  # before anything is taken note of that could be lost if this fails
-        known = drop_other_channels(_read(note), [line.name for line in self._lines])
-        for line in self._lines:
-            if (told := line.take_delivered()) is not None:
-                known = confirm_told(known, line.name, told, self._clock.now_ms())
+        found = findings()  # first: if this fails, no delivery is taken that would not be noted
+        known = drop_other_channels(_read(note), [queue.name for queue in self._queues])
+        for queue in self._queues:
+            if (delivered := queue.take_delivered()) is not None:
+                known = confirm_told(known, queue.name, delivered, self._clock.now_ms())
         known = update_incidents(known, found, self._rules, self._clock.now_ms())
         text = msgspec.json.encode(known)
-        # Noted before anything is sent: who repeats it after us uses the same ids.
+        # Note incidents before sending them: a teller that repeats them then uses the same ids.
         if text == note or self._note.write(text):
             self._send(known)
 
     def has_ended(self) -> bool:
-        """Say whether anything that was being sent has ended; end what takes too long."""
-        ended = [line.has_ended() for line in self._lines]
+        """Say whether the sending of any notice has ended; end commands that take too long."""
+        ended = [queue.has_ended() for queue in self._queues]
         return any(ended)
 
     def close(self, patience: float) -> None:
-        """Note what is taken within so many seconds, drop the rest, and let another tell."""
+        """Note what channels take within `patience` seconds, drop the rest, give up the task."""
         until = self._clock.monotonic() + patience
         while self.busy and self._clock.monotonic() < until:
             self._finish()
@@ -193,32 +199,34 @@ class Teller:
         self._note.close()
 
     def _finish(self) -> None:
-        """Note what was taken since the last look."""
+        """Note what channels have taken since the last look."""
         taken = [
-            (line.name, told) for line in self._lines if (told := line.take_delivered()) is not None
+            (queue.name, due)
+            for queue in self._queues
+            if (due := queue.take_delivered()) is not None
         ]
         note = self._note.read() if taken else None
         if note is None:
             return
         known = _read(note)
-        for name, told in taken:
-            known = confirm_told(known, name, told, self._clock.now_ms())
+        for name, delivered in taken:
+            known = confirm_told(known, name, delivered, self._clock.now_ms())
         self._note.write(msgspec.json.encode(known))
 
     def _send(self, known: Incidents) -> None:
-        for line in self._lines:
-            if line.can_send and (
-                told := find_due(known, line.name, self._rules, self._clock.now_ms())
+        for queue in self._queues:
+            if queue.can_send and (
+                due := find_due(known, queue.name, self._rules, self._clock.now_ms())
             ):
-                line.send(told, worst_state(known), self._sender)
+                queue.send(due, worst_state(known), self._sender)
 
     def _drop(self) -> None:
-        for line in self._lines:
-            line.drop()
+        for queue in self._queues:
+            queue.drop()
 
 
 def _read(note: bytes) -> Incidents:
-    """Return what was told; nothing if the note is not ours: it is told again then."""
+    """Return the incidents in a note; none if it is not ours, so that all are reported again."""
     try:
         return msgspec.json.decode(note, type=Incidents) if note else ()
     except msgspec.MsgspecError:

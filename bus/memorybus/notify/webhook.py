@@ -1,8 +1,8 @@
 """``python -m memorybus.notify.webhook``: posts its standard input to the webhook of the settings.
 
-A process of its own may be killed, whatever hangs: a name server, a handshake, an answer that comes
-letter by letter. The address stays out of command lines and messages. No redirect is followed: it
-would hand the address's secret on.
+It runs in a separate process, which can be killed whatever hangs: a name server, a handshake, an
+answer that comes letter by letter. The address appears in no command line and no message. Redirects
+are not followed, because they could pass the address's secret on.
 """
 
 import http.client
@@ -20,17 +20,17 @@ from memorybus.errors import ConfigError, MemoryBusError
 
 
 class _RefuseRedirects(HTTPRedirectHandler):
-    """Follows no redirect."""
+    """Treats redirects as errors."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Return no request, so that a redirect counts as an error."""
+        """Return no request, so that the opener raises `HTTPError` for the redirect."""
 
 
 def read_target(rules: Notify) -> tuple[str, str]:
     """Return the webhook's address, and its token or "".
 
     Raises:
-        ConfigError: a variable that is named is not set, or holds no address.
+        ConfigError: a variable that the rules name is not set, or holds no address.
     """
     for name in rules.variables:
         if not read_variable(name).strip():
@@ -44,7 +44,14 @@ def read_target(rules: Notify) -> tuple[str, str]:
 
 
 def post(url: str, token: str, body: bytes, timeout: float) -> str:
-    """Post JSON; return why it was not taken, "" if it was. Nothing quotes the address."""
+    """Post JSON; return why the webhook did not take it, or "". No message quotes the address.
+
+    Args:
+        url: the webhook's address.
+        token: the bearer token; "" for none.
+        body: the JSON.
+        timeout: seconds until the answer.
+    """
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"memorybus/{version('memorybus')}",

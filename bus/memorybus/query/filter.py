@@ -1,6 +1,7 @@
-"""A plan prepared for one partition: which events pass, and why others do not; pure.
+"""A plan prepared for one partition: says which events pass, and why others do not; pure.
 
-The words of its queries become sets once, so that ten thousand sessions cost as much as one.
+The words of its queries are turned into sets once, so that ten thousand sessions cost as much per
+event as one.
 """
 
 from collections.abc import Sequence
@@ -28,17 +29,17 @@ _EXCEPTED_FIELDS = (
 class Matcher:
     """Answers as `Query.wants` does, but faster."""
 
-    __slots__ = ("_asked", "_excepted", "_origins", "_upto", "everything")
+    __slots__ = ("_excepted", "_origins", "_required", "_upto", "everything")
 
     def __init__(self, query: Query) -> None:
         """Turn the query's words into sets."""
-        self._asked = [
+        self._required = [
             (field, frozenset(words))
             for name, field in _WANTED_FIELDS
             if (words := getattr(query, name))
         ]
         if query.sessions or query.lineages:
-            self._asked.append(("session", frozenset(query.sessions)))
+            self._required.append(("session", frozenset(query.sessions)))
         self._excepted = [
             (field, frozenset(words))
             for name, field in _EXCEPTED_FIELDS
@@ -46,12 +47,12 @@ class Matcher:
         ]
         self._origins = frozenset(query.except_origins)
         self._upto = query.upto
-        self.everything = not (self._asked or self._excepted or self._upto)
+        self.everything = not (self._required or self._excepted or self._upto)
 
     def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
         return (
-            all(getattr(row, field) in words for field, words in self._asked)
+            all(getattr(row, field) in words for field, words in self._required)
             and not any(getattr(row, field) in words for field, words in self._excepted)
             and not (row.origin and row.origin in self._origins)
             and not (self._upto and row.at > self._upto)
@@ -72,9 +73,9 @@ class EventFilter:
         """Prepare the filter.
 
         Args:
-            plan: which events are taken.
-            partition: of which partition.
-            forgotten: events that nobody may read any more.
+            plan: which events the reader takes.
+            partition: the partition.
+            forgotten: queries for events that nobody may read any more.
         """
         self._plan = plan if partition in plan.spans else WHOLE
         self._partition = partition
@@ -84,11 +85,11 @@ class EventFilter:
         self.takes_all = not self.needs_row and self._plan is WHOLE
 
     def passes(self, n: int) -> bool:
-        """Say whether a number is taken."""
+        """Say whether the plan takes the event with number `n`."""
         return self._plan is WHOLE or self._plan.takes(self._partition, n)
 
     def omission(self, row: EventRow) -> Omission | None:
-        """Return why a row is left out, None if it is taken."""
+        """Return why an event is left out; None if it passes."""
         if any(forgotten.wants(row) for forgotten in self._forgotten):
             return "forgotten"
         return None if self._matcher.wants(row) else "filtered"

@@ -1,26 +1,26 @@
-"""Which events are wanted: by id, session, lineage, scope, type, origin; pure."""
+"""Selects events by id, session, lineage, scope, type and origin; pure."""
 
 import msgspec
 
 from memorybus.events import Envelope, MemoryWritten
 
 ORIGIN = "write_origin"
-"""The provenance of a memory write that says who wanted it (Hermes: ``write_origin``)."""
+"""The key in a memory write's provenance that names who wanted the write (Hermes's key)."""
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """What a query looks at of one event, as the archive's columns hold it.
+    """The values of one event that a query compares; the archive has a column for each.
 
     Attributes:
-        id: the event's.
-        session: where it happened.
+        id: the event's id.
+        session: the id of its session.
         type: its type tag.
-        agent: whose memory.
+        agent: the agent whose memory it belongs to.
         user: the person.
         workspace: the project.
-        platform: where the conversation is.
+        platform: the platform of the conversation.
         origin: who wanted a memory write; empty for other events.
-        at: when it happened, milliseconds.
+        at: when it happened, milliseconds since the Unix epoch.
     """
 
     id: str
@@ -35,24 +35,26 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which events are wanted. An empty tuple wants all; of several words any one may match.
+    """Which events are wanted. An empty tuple matches all events; of several words one must match.
 
     Attributes:
-        ids: events.
-        sessions: sessions, each alone; an id means every session with that id, whoever has it. The
-            words for people, agents and workspaces say whose session is meant.
-        lineages: sessions with all that came from them. The history's reader resolves them into
-            `sessions` (`memorybus.history.history`); an unresolved one matches nothing.
+        ids: ids of events.
+        sessions: ids of sessions. An id means every session with that id, of any owner; `users`,
+            `agents` and `workspaces` select the owner.
+        lineages: ids of sessions, each with all sessions that came from it. The history's reader
+            resolves them into `sessions` (`memorybus.history.history`); an unresolved one matches
+            nothing.
         users: people.
         agents: agents.
         workspaces: projects.
-        platforms: where conversations are.
+        platforms: platforms of conversations.
         types: type tags, as `Event` spells them.
-        except_sessions: sessions that are left out, as are the next three.
-        except_users: people.
-        except_agents: agents.
-        except_origins: platforms, or who wanted a memory write.
-        upto: only what happened until then, milliseconds, by the event's own time; 0 for no end.
+        except_sessions: sessions whose events are left out.
+        except_users: people whose events are left out.
+        except_agents: agents whose events are left out.
+        except_origins: platforms whose events are left out, and origins whose memory writes are.
+        upto: the latest time, milliseconds since the Unix epoch, by the event's own time; 0 for no
+            end.
     """
 
     ids: tuple[str, ...] = ()
@@ -71,7 +73,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
-        asked = (
+        pairs = (
             (self.ids, row.id),
             (self.users, row.user),
             (self.agents, row.agent),
@@ -79,7 +81,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             (self.platforms, row.platform),
             (self.types, row.type),
         )
-        here = all(not words or word in words for words, word in asked)
+        here = all(not words or word in words for words, word in pairs)
         here = here and (not self.upto or row.at <= self.upto)
         return here and self._in_session(row) and not self._excepted(row)
 
@@ -101,7 +103,7 @@ EVERYTHING = Query()
 
 
 def row_of(envelope: Envelope) -> EventRow:
-    """Return what a query looks at of an event."""
+    """Return the values of an event that a query compares."""
     event, scope = envelope.event, envelope.scope
     return EventRow(
         envelope.id,

@@ -1,4 +1,4 @@
-"""What an instance takes of the history: a query, and ranges of each partition's numbers; pure."""
+"""The events that an instance takes: a query, and ranges of each partition's numbers; pure."""
 
 from collections.abc import Mapping
 
@@ -8,21 +8,22 @@ from memorybus.query.query import EVERYTHING, Query
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """Dense numbers of a partition, both ends included; without `last` it has no end."""
+    """A range of a partition's dense numbers, both ends included; None as `last` means no end."""
 
     first: int = 1
     last: int | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which events an instance takes. Others count as done without a call.
+    """Which events an instance takes. Other events count as done without a call.
 
     Attributes:
-        query: which events.
-        spans: by partition, in order and without overlap; a partition that is not named is taken
-            whole. A replay ends at the last span's `last`. A state of an earlier time that lives on
-            has two spans: up to that time, and from the rebuild on.
-        rate: events per second at most, over all its lanes and workers; 0.0 for no limit.
+        query: the events.
+        spans: ranges by partition, in order and without overlap; a partition without an entry is
+            taken whole. A replay ends at the last span's `last`. An instance that shows the state
+            of an earlier time and then follows the log has two spans: up to that time, and from the
+            rebuild on.
+        rate: how many events per second all its lanes and workers may take; 0.0 for no limit.
     """
 
     query: Query = EVERYTHING
@@ -37,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def next(self, partition: int, n: int) -> int | None:
-        """Return the first number from `n` on that is taken of a partition; None if none is."""
+        """Return the first number from `n` on that lies in a span of a partition, or None."""
         spans = self.spans.get(partition)
         if spans is None:
             return n
@@ -45,18 +46,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next(found, None)
 
     def end(self, partition: int) -> int | None:
-        """Return the last number that is taken of a partition; None if it has no end."""
+        """Return the last number of a partition's spans; None without an end, 0 without a span."""
         spans = self.spans.get(partition)
         if spans is None:
             return None
         return spans[-1].last if spans else 0
 
     def ends(self, partitions: int) -> dict[int, int]:
-        """Return the last number that is taken of each partition; 0 for one without an end."""
+        """Return the last number of each partition's spans; 0 for a partition without an end."""
         return {partition: self.end(partition) or 0 for partition in range(partitions)}
 
     def ended(self, partition: int, n: int) -> bool:
-        """Say whether a lane that is at a number has all that is taken of its partition."""
+        """Say whether a lane whose checkpoint has number `n` has passed its partition's spans."""
         end = self.end(partition)
         return end is not None and n >= end
 

@@ -1,6 +1,6 @@
-"""The table of Redis keys: what each is for, and whether it may live for ever.
+"""The table of Redis keys: the purpose of each key, and whether it may live for ever.
 
-``docs/redis-keys.md`` is generated from `TABLE`; the leak check of the tests asks `is_permanent`.
+``docs/redis-keys.md`` is generated from `TABLE`; the leak check of the tests uses `is_permanent`.
 """
 
 import re
@@ -9,7 +9,7 @@ import msgspec
 
 
 class KeyDoc(msgspec.Struct, frozen=True):
-    """One line of the key table: what a key is for, its type and whether it may live for ever."""
+    """One line of the key table: a key's purpose and type, and whether it may live for ever."""
 
     template: str
     type: str
@@ -22,14 +22,15 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:meta",
         "hash",
         True,
-        "Written once, at the log's birth: the number of partitions, the format and the log's id.",
+        "Written once, when the log is created: the number of partitions, the format and the id of "
+        "the log.",
     ),
     KeyDoc(
         "{ns}:losses",
         "hash",
         True,
-        "What workers saw the log lose and the log itself no longer shows: a wiped log, a lost "
-        "tail. An operator deletes a field once it is dealt with.",
+        "Losses that workers saw and the log itself no longer shows: a wiped log, a lost tail. An "
+        "operator deletes a field when the loss is dealt with.",
     ),
     KeyDoc(
         "{ns}:providers",
@@ -48,7 +49,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:workers",
         "hash",
         True,
-        "Heartbeats of workers by id; an entry older than a minute is removed by any worker.",
+        "Heartbeats of workers by id; any worker removes an entry that is older than a minute.",
     ),
     KeyDoc(
         "{ns}:homes",
@@ -61,34 +62,36 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         True,
         "Instances that no settings name, by name: copies that a replay or a rebuild fills, each "
-        "with what it takes of the history.",
+        "with the part of the history that it takes.",
     ),
     KeyDoc(
         "{ns}:tuned",
         "hash",
         True,
-        "Limits of calls that an operator set while workers run, by provider: they hold instead of "
-        "those of the settings.",
+        "Limits of calls that an operator set while workers run, by provider; they replace those "
+        "of the settings.",
     ),
     KeyDoc(
         "{ns}:retries",
         "hash",
         True,
-        "The last wish that what waits for another try goes on now, by instance.",
+        "The last request of an operator to retry at once what waits for its next try, by "
+        "instance.",
     ),
     KeyDoc(
         "{ns}:live",
         "hash",
         True,
-        "Which instance serves a provider's recalls and tools, by provider, if not the one of its "
-        "own name; the one before; and while a swap is under way which one joins or leaves.",
+        "By provider: the instance that serves its recalls and tools, if it is not the one with "
+        "the provider's name; the instance that served before; and during a swap, the one that "
+        "joins or leaves.",
     ),
     KeyDoc(
         "{ns}:held",
         "hash",
         True,
-        "Instances whose lanes stand still, by name: why, since when and who wanted it; what a "
-        "command holds for a moment, over that.",
+        "Instances whose lanes are paused, by name: why, since when and by whom; and in addition "
+        "those that a command pauses for a moment.",
     ),
     KeyDoc(
         "{ns}:canary",
@@ -100,48 +103,54 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:told",
         "hash",
         False,
-        "Who tells people of findings now, until when unless it says more (`owner`, `until`), and "
-        "what was told (`note`).",
+        "Which process notifies people of findings (`owner`), until when it holds this task unless "
+        "it renews it (`until`), and what it has reported (`note`).",
     ),
     KeyDoc(
         "{ns}:archive",
         "hash",
         True,
-        "What archivers say: by partition what is sealed (segments, events, bytes), by worker "
-        "where it archives and what keeps it from doing so; a worker that is silent for a minute "
+        "What archivers report: by partition what is sealed (segments, events, bytes); by worker "
+        "where it archives and what keeps it from doing so. A worker that is silent for a minute "
         "is removed.",
     ),
     KeyDoc(
         "{ns}:{pNN}:log",
         "stream",
         True,
-        "The partition: `n` (dense number), `e` (envelope), or `r` for one that came again.",
+        "The partition's events: `n` (dense number) and `e` (envelope), or `r` instead of `e` for "
+        "an event that came again.",
     ),
     KeyDoc(
         "{ns}:{pNN}:state",
         "hash",
         True,
-        "The partition's last dense number, the number up to which it may be trimmed (`sealed`, "
-        "of the archive, and its `sealed_entry`), counts of duplicates and conflicts, when its "
-        "window of event ids began, "
-        "which run of which server it was born on, and who last asked a replica to confirm "
-        "(`confirmed`), and where the next look for silent producers begins (`swept`).",
+        "The partition's last dense number; the number up to which it is archived and may be "
+        "trimmed (`sealed`, with its `sealed_entry`); counts of duplicates and conflicts; when its "
+        "window of event ids began; the run of the server on which it was created; who last asked "
+        "a replica to confirm (`confirmed`); and where the next look for silent producers begins "
+        "(`swept`).",
     ),
     KeyDoc(
         "{ns}:{pNN}:producers",
         "hash",
         True,
-        "Last sequence taken from each producer, and under `<id>:heard` when, and whether it sends "
-        "none of that again (`rests`). Both go with its spool, or after `dedupe_window` of "
-        "silence; after thirty of them if the producer does not rest.",
+        "The last sequence taken from each producer; under `<id>:heard` the time, and `rests` if "
+        "the producer will send none of that again. Both are removed with its spool, or after a "
+        "silence of `dedupe_window`, or of thirty times that if the producer does not rest.",
     ),
     KeyDoc(
         "{ns}:{pNN}:seen:new",
         "hash",
         True,
-        "Event ids of the running window and their payload digests (G2).",
+        "Event ids of the current window and their payload digests (G2).",
     ),
-    KeyDoc("{ns}:{pNN}:seen:old", "hash", True, "The window before; dropped when the next begins."),
+    KeyDoc(
+        "{ns}:{pNN}:seen:old",
+        "hash",
+        True,
+        "The previous window; deleted when the next one begins.",
+    ),
     KeyDoc(
         "{ns}:{pNN}:lane:<provider>",
         "hash",
@@ -159,8 +168,8 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:{pNN}:parked:<provider>",
         "hash",
         True,
-        "Order keys that wait behind a dead letter, with the last position put aside and the "
-        "number of events that wait.",
+        "Order keys that wait behind a dead letter, each with the position of its last parked "
+        "event and the number of its parked events.",
     ),
     KeyDoc(
         "{ns}:{pNN}:dead:<provider>",
@@ -172,27 +181,27 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:{pNN}:amended:<provider>",
         "hash",
         True,
-        "What became of dead letters since, by entry: later refusals, an operator's edit.",
+        "Changes of dead letters, by entry: later refusals, an operator's edit.",
     ),
     KeyDoc(
         "{ns}:{pNN}:reply:<event>",
         "hash",
         False,
-        "What providers answered to an event whose publisher waits, or to a reading tool's call.",
+        "Answers of providers to an event whose publisher waits, or to a reading tool's call.",
     ),
     KeyDoc(
         "{ns}:redo:<provider>",
         "hash",
         True,
-        "What operators asked of dead letters (at most 256 requests); the lanes' owners carry "
-        "it out and remove it.",
+        "Requests of operators about dead letters (at most 256); the owners of the lanes carry "
+        "them out and remove them.",
     ),
     KeyDoc(
         "{ns}:want:{<session>}",
         "hash",
         False,
-        "The newest recall a session asked for: generation, query, scope, positions. Of an agent, "
-        "person and workspace together: what stands in their system prompts.",
+        "The newest recall that a session asked for: generation, query, scope, positions. For an "
+        "agent, person and workspace together: the request for the text of their system prompts.",
     ),
     KeyDoc(
         "{ns}:warm:{<session>}",
@@ -204,79 +213,80 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:retracted:{<owner>}",
         "hash",
         False,
-        "A mark by provider, which changes when it forgets what was taken back: warm results of "
-        "the owner with another mark are not read.",
+        "By provider, a mark that changes when the provider forgets retracted events: the owner's "
+        "warm results with another mark are not read.",
     ),
     KeyDoc(
         "{ns}:recalls:{<provider>}",
         "hash",
         False,
-        "How the provider's recalls went: failures in a row and in all, the last error, skipped.",
+        "The provider's recalls: failures in a row and in all, the last error, skipped recalls.",
     ),
     KeyDoc(
         "{ns}:asks:{<provider>}",
         "list",
         False,
-        "What prompts ask the provider now, the newest first; in the Redis of the jobs.",
+        "Questions of prompts to the provider, the newest first; in the Redis of the jobs.",
     ),
     KeyDoc(
         "{ns}:answers:{<ask>}",
         "list",
         False,
-        "The providers' replies to one of these; its asker blocks on it. In the Redis of the jobs.",
+        "The providers' replies to one of these questions, for which its asker blocks; in the "
+        "Redis of the jobs.",
     ),
     KeyDoc(
         "{ns}:prompts:{<provider>}",
         "hash",
         False,
-        "How prompts were answered by the provider: warm, fresh, late, with nothing that fits, and "
-        "how long they waited.",
+        "How the provider answered prompts: warm, fresh, late, with nothing that fits; and how "
+        "long prompts waited.",
     ),
     KeyDoc(
         "{ns}:work:{<provider>}",
         "hash",
         False,
-        "What workers counted of their work for the provider: tries that failed, events that came "
-        "again, writes that were refused, how long calls took, how old events were when applied.",
+        "What workers counted of their work for the provider: failed tries, repeated events, "
+        "refused writes, how long calls took, and how old events were when they were applied.",
     ),
     KeyDoc(
         "{ns}:rebuilding:<provider>",
         "string",
         False,
-        "Who rebuilds or verifies the provider now; expires when the command was killed.",
+        "The command that rebuilds or verifies the provider now; expires if the command is killed.",
     ),
     KeyDoc(
         "{ns}:{{ns}:<hash>}:fence:<provider>",
         "string",
         False,
         "The same, in the slot of each hash that such a command changes (`instances`, `live`, "
-        "`held`): a write is refused without it. Expires a little earlier.",
+        "`held`): without it the command's writes are refused. Expires a little earlier.",
     ),
     KeyDoc(
         "{ns}:budget:{<provider>}",
         "hash",
         False,
-        "How many calls the provider may still make, where `calls_per_second` or `daily_budget` "
-        "bounds them.",
+        "How many calls to the provider workers may still make, if `calls_per_second` or "
+        "`daily_budget` limits them.",
     ),
     KeyDoc(
         "{ns}:spent:{<provider>}:<what>",
         "hash",
         False,
-        "How often the provider has today spent what costs (questions to a model), over all "
-        "workers, where its own options bound that.",
+        "How often all workers together have used something costly for the provider today "
+        "(questions to a model), if its own options limit that.",
     ),
     KeyDoc(
         "{ns}:paused:{<provider>}",
         "string",
         False,
-        "While it is there, no recall is asked of the provider: several failed in a row.",
+        "As long as it exists, the provider gets no recalls, because several failed in a row.",
     ),
 )
 
 
 def is_permanent(key: str, namespace: str) -> bool:
-    """Say whether a key may live without a time to live (the leak check of the tests asks)."""
+    """Say whether a key may exist without a time to live, for the leak check of the tests."""
     return any(_pattern(doc, namespace).fullmatch(key) for doc in TABLE if doc.permanent)
 
 

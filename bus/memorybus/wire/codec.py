@@ -1,7 +1,7 @@
-"""Envelopes to bytes and back: msgspec msgpack, zstd where it pays.
+"""Encodes envelopes as msgpack, compressed by zstd where it pays, and decodes them.
 
-A stored body is either a msgpack map (the envelope) or a zstd frame of one; the first byte tells
-them apart (RFC 8878, 3.1.1).
+A stored body is either a msgpack map (the envelope) or a zstd frame of one. The first byte
+distinguishes them (RFC 8878, 3.1.1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +28,20 @@ PACKED = b"\x28"
 """The first byte of a zstd frame; no msgpack map begins with it."""
 
 _WORTH_IT = 0.9
+"""A compressed body is stored only if it is smaller than this share of the original."""
+
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
 _LEVEL = 1
-"""Level 3 saves one more per cent on turns, and takes a third longer."""
+"""The zstd level; level 3 saves one more per cent on turns and takes a third longer."""
 
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _UPCAST_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
-"""What an upcast raises if the event has other fields than it knows."""
+"""The errors that an upcast raises if the event has unexpected fields."""
 
 _VERSIONS = range(1, 1 << 31)
-"""The versions that may be on the wire: the archive's column for them has 32 bits."""
+"""The versions that an envelope may have; the archive's column for them has 32 bits."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +58,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Traced(msgspec.Struct, frozen=True):
-    """The one field of an envelope that says whose span published it."""
+    """The one field of an envelope that names the span that published it."""
 
     trace: str = ""
 
@@ -65,7 +67,7 @@ _traced = msgspec.msgpack.Decoder(_Traced)
 
 
 def trace_of(body: bytes) -> str:
-    """Return the traceparent in an envelope's msgpack bytes; "" if there is none to be read."""
+    """Return the traceparent in an envelope's msgpack bytes; "" if there is none."""
     try:
         return _traced.decode(body).trace
     except _UNDECODED:
@@ -165,11 +167,11 @@ class Decoder:
     def unpacked(self, body: bytes) -> bytes:
         """Return a stored body's msgpack bytes.
 
-        The size that a frame claims is checked first, since so much memory is allocated for it.
+        The size that a frame claims is checked first, because zstd allocates that much memory.
 
         Raises:
             CorruptEnvelope: the frame is damaged, larger than `LARGEST_BODY` or of unknown size
-                (our frames tell theirs), or has bytes behind it.
+                (our frames state their size), or has bytes behind it.
         """
         if body[:1] != PACKED:
             return body
@@ -217,7 +219,7 @@ class Decoder:
 
 
 def are_plausible(envelopes: Sequence[Envelope]) -> bool:
-    """Say whether the ids and times of all of them are as our publishers write them."""
+    """Say whether the ids and times of all envelopes have the form that our publishers write."""
     ids = [envelope.id for envelope in envelopes]
     times = [envelope.at for envelope in envelopes]
     if not envelopes:
@@ -232,9 +234,9 @@ def are_plausible(envelopes: Sequence[Envelope]) -> bool:
 
 
 def _is_plausible(envelope: Envelope) -> bool:
-    """Say whether id and time are as our publishers write them: stores rely on that."""
-    known = envelope.id
-    return len(known) == _ID_DIGITS and not known.strip(_HEX) and 0 <= envelope.at <= LATEST
+    """Say whether id and time have the form that our publishers write; stores rely on it."""
+    digits = envelope.id
+    return len(digits) == _ID_DIGITS and not digits.strip(_HEX) and 0 <= envelope.at <= LATEST
 
 
 def _implausible_error(envelope: Envelope) -> CorruptEnvelope:

@@ -1,4 +1,4 @@
-"""The header of an event: what a query looks at, read from the bytes without decoding the rest."""
+"""Reads the values of an event that a query compares, without decoding the rest of its bytes."""
 
 from types import MappingProxyType
 from typing import Any
@@ -35,14 +35,15 @@ class HeaderReader:
     """Reads the headers of stored bodies as rows. Use one per thread."""
 
     def __init__(self, decoder: Decoder) -> None:
-        """Unpack bodies with `decoder`."""
+        """Use `decoder` to decompress bodies."""
         self._unpacked = decoder.unpacked
         self._head = msgspec.msgpack.Decoder(_Head)
 
     def row(self, body: bytes) -> EventRow | None:
-        """Return what a query looks at; None if the whole event has to be decoded.
+        """Return the values that a query compares; None if the whole event has to be decoded.
 
-        It has to be if it is damaged, or of a type or version that this release does not know.
+        That is so if the event is damaged, or has a type or version that this release does not
+        know.
         """
         try:
             head = self._head.decode(self._unpacked(body))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 Fields: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[Fields], Fields]
 Upcasts: TypeAlias = Mapping[tuple[str, int], Step]
-"""(event type, version found) -> the step that makes it one version newer."""
+"""By event type and version, the step that turns the fields into those of the next version."""
 
 UPCASTS: Upcasts = {}
 
@@ -23,10 +23,10 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
         kind: the event's type tag.
         found: the version on the wire.
         wanted: the version this release writes; at least `found`.
-        steps: the steps known.
+        steps: the known steps.
 
     Raises:
-        KeyError: a step is missing; that is a bug of this release.
+        KeyError: a step is missing, which is a bug of this release.
     """
     current = dict(fields)
     for version in range(found, wanted):

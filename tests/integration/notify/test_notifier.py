@@ -158,7 +158,7 @@ def lost() -> NoReturn:
     [
         (Fault(PATH, 500), "it answers 500"),
         (Fault(PATH, 302, {"Location": "/elsewhere"}), "a redirect, which is not followed"),
-        (Fault(PATH, "lose"), "nobody is told by webhook"),
+        (Fault(PATH, "lose"), "a notice by webhook failed"),
     ],
 )
 def test_a_webhook_that_fails_is_tried_again(

@@ -2,6 +2,7 @@
 
 It is an integration as anybody may write one: it imports the public names of `memorybus` and of
 its public modules, and the few other modules that tests/test_architecture.py names. The docstrings
-of the folders `plugin`, `reconcile`, `install` and `transcripts` say what others may use of them.
-The modules beside them (`home`, `config`, `scopes`, `entries`, `problems`) serve all four.
+of the packages `plugin`, `reconcile`, `install` and `transcripts` say which of their names other
+code may use. The modules beside them (`home`, `config`, `scopes`, `entries`, `problems`) serve all
+four.
 """

@@ -22,16 +22,16 @@ def checkpoint_required(path: Path) -> bool:
 
 
 def _value(path: Path, table: str, key: str) -> str:
-    """Return a key of one of the file's tables as it is written; "" if it is not there."""
+    """Return the value of a key in one of the file's tables as written; "" if there is none."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    said = rf"{key}:[ ]*['\"]?(?P<value>[\w.-]*)"
-    in_braces = re.compile(rf"{table}:[ ]*\{{(?:[^{{}}]*,)?[ ]*{said}")
+    entry = rf"{key}:[ ]*['\"]?(?P<value>[\w.-]*)"
+    in_braces = re.compile(rf"{table}:[ ]*\{{(?:[^{{}}]*,)?[ ]*{entry}")
     found = next(filter(None, map(in_braces.match, lines)), None)
     found = found or _find_in_table(
-        list(_table_lines(lines, table)), re.compile(rf"(?P<indent>[ ]*){said}")
+        list(_table_lines(lines, table)), re.compile(rf"(?P<indent>[ ]*){entry}")
     )
     return found["value"] if found else ""
 

@@ -29,7 +29,12 @@ class FileWrite(msgspec.Struct, frozen=True):
 
 
 def import_id(key: str, content: str) -> str:
-    """Return the event id of an entry's import into a store; every importer makes the same (G2)."""
+    """Return the event id of an entry's import into a store; every importer derives the same (G2).
+
+    Args:
+        key: the order key of the store.
+        content: the entry.
+    """
     return derived_id("reconcile", key, text_digest(content))
 
 
@@ -52,9 +57,10 @@ def apply_write(entries: Entries, write: FileWrite) -> Entries:
 
 
 def find_changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
-    """Return the writes that lead from some entries to others; a new order alone is no write.
+    """Return the writes that turn some entries into others; a new order alone is no write.
 
-    An entry at whose place another one stands counts as replaced, the others as removed or added.
+    If another entry stands in the place of an old one, the old one counts as replaced. All other
+    differences count as removals and additions.
     """
     gone, new = set(before) - set(now), set(now) - set(before)
     found: list[FileWrite] = []
@@ -76,10 +82,10 @@ def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> li
     ]
 
 
-def is_same_write(told: FileWrite, heard: FileWrite) -> bool:
-    """Say whether a change found in a file (`told`) is what a hook tells of (`heard`)."""
-    if told.store != heard.store:
+def is_same_write(found: FileWrite, reported: FileWrite) -> bool:
+    """Say whether a change that was found in a file is the write that a hook reports."""
+    if found.store != reported.store:
         return False
-    if heard.action == "remove":
-        return told.action == "remove" and heard.old_text.strip() in told.old_text
-    return told.action != "remove" and told.content == heard.content.strip()
+    if reported.action == "remove":
+        return found.action == "remove" and reported.old_text.strip() in found.old_text
+    return found.action != "remove" and found.content == reported.content.strip()

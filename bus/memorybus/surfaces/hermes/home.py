@@ -34,27 +34,27 @@ class HermesHome(msgspec.Struct, frozen=True):
 
     @property
     def plugin_dir(self) -> Path:
-        """Where the plugin's files lie."""
+        """The directory of the plugin's files."""
         return self.path / "plugins" / PLUGIN
 
     @property
     def config(self) -> Path:
-        """Hermes's own configuration."""
+        """The file of Hermes's own configuration."""
         return self.path / "config.yaml"
 
     @property
     def state_db(self) -> Path:
-        """Hermes's sessions and messages."""
+        """The database of Hermes's sessions and messages."""
         return self.path / "state.db"
 
     @property
     def memories(self) -> Path:
-        """Where MEMORY.md and USER.md lie."""
+        """The directory of MEMORY.md and USER.md."""
         return self.path / "memories"
 
     @property
     def settings_file(self) -> Path:
-        """The bus's settings for this Hermes, if it has any of its own."""
+        """The file of the bus's settings for this Hermes; it need not exist."""
         return self.path / "memorybus.toml"
 
     def initialize_arguments(self, platform: str, user: str = "") -> dict[str, str]:
@@ -90,7 +90,7 @@ def find_home(given: Path | None = None, environ: Mapping[str, str] | None = Non
     """Return the Hermes home to use.
 
     Args:
-        given: the home that was named, if any; else ``HERMES_HOME``, else ``~/.hermes``.
+        given: the home that the caller names, if any; else ``HERMES_HOME``, else ``~/.hermes``.
         environ: the environment; the process's own if None.
     """
     env = os.environ if environ is None else environ

@@ -18,7 +18,7 @@ _log = logging.getLogger("memorybus")
 
 _SHOWN = 300
 _BETWEEN = 1.0
-"""Seconds between two writes of the file at least."""
+"""The least number of seconds between two writes of the file."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -51,16 +51,16 @@ class Problems:
         self._clock = clock
         self._lock = threading.Lock()
         self._written = float("-inf")
-        self._met: dict[tuple[str, str], Problem] = {}
+        self._problems: dict[tuple[str, str], Problem] = {}
 
     def note(self, hook: str, error: Exception) -> None:
         """Count an error, and log it if it is the first of its kind."""
         kind = (hook, type(error).__name__)
         shown = " ".join(visible(masked(f"{kind[1]}: {error}")).split())[:_SHOWN]
         with self._lock:
-            before = self._met.get(kind)
+            before = self._problems.get(kind)
             count = before.count + 1 if before else 1
-            self._met[kind] = Problem(hook, shown, count, self._clock.now_ms())
+            self._problems[kind] = Problem(hook, shown, count, self._clock.now_ms())
             if before is None:
                 _log.error("memorybus: %s failed: %s (logged once, then counted)", hook, shown)
             self._write(first=before is None)
@@ -69,7 +69,7 @@ class Problems:
     def count(self) -> int:
         """How many errors there were."""
         with self._lock:
-            return sum(problem.count for problem in self._met.values())
+            return sum(problem.count for problem in self._problems.values())
 
     def _write(self, *, first: bool) -> None:
         now = self._clock.monotonic()
@@ -79,7 +79,7 @@ class Problems:
         try:
             private.directory(self._path.parent)
             new = self._path.with_suffix(".new")
-            private.write(new, msgspec.json.encode(list(self._met.values())))
+            private.write(new, msgspec.json.encode(list(self._problems.values())))
             new.replace(self._path)
         except OSError as error:
             _log.debug("%s: %s", self._path, error)
@@ -91,7 +91,7 @@ def problems_path(settings: Settings) -> Path:
 
 
 def read(settings: Settings) -> list[Problem]:
-    """Return the hook errors that an agent of this host noted last, newest first."""
+    """Return the hook errors that an agent of this host wrote last, newest first."""
     try:
         found = msgspec.json.decode(problems_path(settings).read_bytes(), type=list[Problem])
     except (OSError, msgspec.MsgspecError):

@@ -1,7 +1,7 @@
-"""Who a Hermes session belongs to, from what Hermes tells `initialize`: pure functions.
+"""Finds whose a Hermes session is, from what Hermes passes to `initialize`: pure functions.
 
 ==========  =============================================  ====================================
-scope       Hermes                                         if Hermes does not say
+scope       Hermes                                         if Hermes passes none
 ==========  =============================================  ====================================
 agent       ``agent_identity``, the profile                the setting `agent`
 user        ``user_id``, else ``user_id_alt`` (gateways)   the setting `user`
@@ -10,7 +10,7 @@ platform    ``platform``: cli, telegram, …                 the setting `platfo
 ==========  =============================================  ====================================
 
 Hermes passes `WORKSPACE` for everybody, so it names no workspace. ``user_name`` goes into each
-turn. Chats and threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope, because
+turn. Chats and threads (``chat_id``, ``thread_id``, ``gateway_session_key``) are no scopes, because
 their sessions have ids of their own. With everything else that Hermes passes they become the
 session's details, for providers that use them to keep chats apart.
 
@@ -34,7 +34,7 @@ _ALONE = frozenset({"", "dm"})
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who wrote the user's side of a turn, as far as Hermes says.
+    """The author of the user's side of a turn, as far as Hermes names it.
 
     Attributes:
         id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if it is unknown.
@@ -59,22 +59,31 @@ PERSONAL = frozenset({"user_name", "user_id_alt"})
 """Details of the session's own person, which do not apply to other people who speak in it."""
 
 
-def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
-    """Return the scope of a session, see the module's table."""
-    workspace = _text(told, "agent_workspace")
+def scope_of(settings: Settings, arguments: Mapping[str, Any]) -> Scope:
+    """Return the scope of a session, by the module's table.
+
+    Args:
+        settings: the settings of the bus.
+        arguments: what Hermes passes to `initialize`.
+    """
+    workspace = _text(arguments, "agent_workspace")
     return Scope(
-        agent=_text(told, "agent_identity") or settings.agent,
-        user=_text(told, "user_id") or _text(told, "user_id_alt") or settings.user,
+        agent=_text(arguments, "agent_identity") or settings.agent,
+        user=_text(arguments, "user_id") or _text(arguments, "user_id_alt") or settings.user,
         workspace=settings.workspace if workspace in ("", WORKSPACE) else workspace,
-        platform=_text(told, "platform") or settings.platform,
+        platform=_text(arguments, "platform") or settings.platform,
     )
 
 
-def author_of(told: object) -> Author:
-    """Return the author that a turn names (``id``, ``name``, ``is_bot``), if it names one."""
-    if not isinstance(told, Mapping):
+def author_of(author: object) -> Author:
+    """Return the author that Hermes names for a turn; an unknown one if it names none.
+
+    Args:
+        author: a mapping with ``id``, ``name`` and ``is_bot``; anything else names no author.
+    """
+    if not isinstance(author, Mapping):
         return Author()
-    return Author(_text(told, "id"), _text(told, "name"), bool(told.get("is_bot")))
+    return Author(_text(author, "id"), _text(author, "name"), bool(author.get("is_bot")))
 
 
 def author_scope(scope: Scope, author: Author) -> Scope:
@@ -83,26 +92,29 @@ def author_scope(scope: Scope, author: Author) -> Scope:
     return msgspec.structs.replace(scope, user=user) if user else scope
 
 
-def may_be_shared(told: Mapping[str, Any]) -> bool:
+def may_be_shared(arguments: Mapping[str, Any]) -> bool:
     """Say whether several people may speak in a session's chat."""
-    return _text(told, "chat_type") not in _ALONE
+    return _text(arguments, "chat_type") not in _ALONE
 
 
-def details_of(told: Mapping[str, Any]) -> dict[str, str]:
-    """Return what else Hermes passes for a session, as texts, without callbacks and objects."""
+def details_of(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the other values that Hermes passes for a session, as texts, without objects."""
     return {
         name: str(value).strip()
-        for name, value in told.items()
+        for name, value in arguments.items()
         if name not in _ELSEWHERE and isinstance(value, str | int) and not isinstance(value, bool)
     }
 
 
-def is_primary(told: Mapping[str, Any]) -> bool:
-    """Say whether a session is the agent's own talk with a person; no other kind is remembered."""
-    context = _text(told, "agent_context") or "primary"
-    return context == "primary" and _text(told, "platform") not in _NOT_THE_AGENT
+def is_primary(arguments: Mapping[str, Any]) -> bool:
+    """Say whether a session is the agent's own conversation with a person.
+
+    No other kind of session is remembered.
+    """
+    context = _text(arguments, "agent_context") or "primary"
+    return context == "primary" and _text(arguments, "platform") not in _NOT_THE_AGENT
 
 
-def _text(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
+def _text(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments.get(name)
     return "" if value is None else str(value).strip()

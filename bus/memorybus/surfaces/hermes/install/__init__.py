@@ -1,5 +1,6 @@
-"""The plugin in a Hermes home: put in, taken out, set up, and whether it works.
+"""Installs, removes and configures the plugin in a Hermes home, and reports whether it works.
 
-Hermes's configuration enters, and no session. `memorybus hermes` and the plugin use its two
-modules, `install` (which writes files) and `status` (which only looks), and nothing else does.
+This package reads Hermes's configuration and no sessions. `install` writes files; `status` and
+`previous`, which finds the memory providers configured so far, only read. Only `memorybus hermes`
+and the plugin use these modules.
 """

@@ -1,8 +1,8 @@
-"""Puts the plugin into a Hermes home, and takes it out again.
+"""Puts the plugin into a Hermes home, and removes it.
 
-Three small files, the same for everybody: ``__init__.py``, which Hermes loads as a memory provider,
-``plugin.yaml``, and ``cli.py`` for ``hermes memorybus …``. All code is in the package, which the
-Python that runs Hermes must be able to import.
+The plugin consists of three small files, which are the same in every home: ``__init__.py``, which
+Hermes loads as a memory provider, ``plugin.yaml``, and ``cli.py`` for ``hermes memorybus …``. All
+code is in the package `memorybus`, which the Python that runs Hermes must be able to import.
 """
 
 import shutil
@@ -27,17 +27,19 @@ _STAMP = "@VERSION@"
 _OFFERED = ("url", "data_dir", "namespace", "user")
 """Settings that `hermes memory setup` and Hermes's dashboard ask for."""
 
-_ASK = "import memorybus.surfaces.hermes.plugin, importlib.metadata as m; print(m.version('{}'))"
+_PRINT_VERSION = (
+    "import memorybus.surfaces.hermes.plugin, importlib.metadata as m; print(m.version('{}'))"
+)
 _HERMES = "hermes_cli"
 """The package of Hermes's command."""
 
-_NAME_IT = "name the Python that runs it with --python"
+_NAME_PYTHON = "name the Python that runs it with --python"
 _NO_HERMES = (
-    "no Hermes was found: `hermes` is not on the PATH, or no Python script, and Hermes is not "
-    f"installed beside this memorybus; {_NAME_IT}"
+    "no Hermes was found: the PATH has no `hermes` that is a Python script, and Hermes is not "
+    f"installed beside this memorybus; {_NAME_PYTHON}"
 )
 
-_ASK_TIMEOUT = 60.0
+_VERSION_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
 FileState = Literal["in place", "missing", "other"]
@@ -49,12 +51,12 @@ class NotInstalled(MemoryBusError):
 
 
 class PythonCheck(msgspec.Struct, frozen=True):
-    """Whether a Python that runs Hermes finds the bus.
+    """Whether the Python that runs Hermes can import the bus.
 
     Attributes:
-        python: the interpreter; empty if none was found.
-        version: the version it finds; empty if it finds none.
-        remedy: what to do; empty if all is well.
+        python: the interpreter's path; empty if none was found.
+        version: the version of the bus that it imports; empty if it cannot import the bus.
+        remedy: what to do; empty if the version is this one.
     """
 
     python: str
@@ -73,7 +75,7 @@ def plugin_files() -> dict[str, str]:
 
 
 def file_states(home: HermesHome) -> dict[str, FileState]:
-    """Return how the plugin's files in a home compare with this release's."""
+    """Return, by file name, how the plugin's files in a home compare with this release's."""
     return {name: _state(home.plugin_dir / name, text) for name, text in plugin_files().items()}
 
 
@@ -84,14 +86,14 @@ def _state(path: Path, text: str) -> FileState:
 
 
 def write_plugin(home: HermesHome) -> list[str]:
-    """Put the plugin's files in place, each in one step; return the names of those that changed.
+    """Write the plugin's files, each in one step; return the names of those that changed.
 
     Raises:
-        NotInstalled: no such home, or something else lies where the plugin belongs.
-        OSError: it cannot be written.
+        NotInstalled: the home does not exist, or another plugin lies in the plugin's place.
+        OSError: a file cannot be written.
     """
     if not home.path.is_dir():
-        raise NotInstalled(f"{home.path}: no such directory; start `hermes` once, or name --home")
+        raise NotInstalled(f"{home.path}: no such directory; start `hermes` once, or use --home")
     _refuse_foreign_plugin(home.plugin_dir)
     home.plugin_dir.mkdir(parents=True, exist_ok=True)
     changed = [name for name, found in file_states(home).items() if found != "in place"]
@@ -104,18 +106,18 @@ def write_plugin(home: HermesHome) -> list[str]:
 
 
 def _refuse_foreign_plugin(folder: Path) -> None:
-    """A directory of that name that is not ours is not written over, and not deleted."""
+    """Raise `NotInstalled` if the folder is not ours, so that it is never changed or deleted."""
     init = folder / "__init__.py"
     ours = not init.exists() or "memorybus.surfaces.hermes" in init.read_text(errors="replace")
     if folder.is_symlink() or not ours:
-        raise NotInstalled(f"{folder}: holds another plugin; rename it, then run this again")
+        raise NotInstalled(f"{folder} holds another plugin; rename it, then run this again")
 
 
 def remove_plugin(home: HermesHome) -> bool:
-    """Take the plugin's files out; False if there were none. What is spooled stays.
+    """Delete the plugin's files; return False if there were none. Spooled events stay.
 
     Raises:
-        NotInstalled: something else lies there.
+        NotInstalled: another plugin lies there.
     """
     _refuse_foreign_plugin(home.plugin_dir)
     if not home.plugin_dir.is_dir():
@@ -135,44 +137,48 @@ def hermes_python(
     search: Callable[[str], str | None] = shutil.which,
     find: Callable[[str], object | None] = find_spec,
 ) -> str:
-    """Return the Python that runs Hermes; "" if it is not found.
+    """Return the path of the Python that runs Hermes; "" if it is not found.
 
-    It is named by the first line of the ``hermes`` command; else it may be this one, where
-    memorybus was installed beside Hermes and is called by its path.
+    The first line of the ``hermes`` command names it. If that names no Python, this process's own
+    is returned, provided that Hermes is installed beside memorybus.
+
+    Args:
+        search: returns the path of a command, or None.
+        find: returns None for a module that cannot be imported.
     """
     command = search("hermes")
-    named = _interpreter_of(command) if command else ""
-    return named or (sys.executable if find(_HERMES) else "")
+    interpreter = _interpreter_of(command) if command else ""
+    return interpreter or (sys.executable if find(_HERMES) else "")
 
 
 def _interpreter_of(command: str) -> str:
     with Path(command).open("rb") as script:
         first = script.readline(4096).decode(errors="replace").strip()
-    named = first.removeprefix("#!").split(maxsplit=1)[0] if first.startswith("#!") else ""
-    return named if Path(named).name.startswith("python") and Path(named).is_file() else ""
+    path = first.removeprefix("#!").split(maxsplit=1)[0] if first.startswith("#!") else ""
+    return path if Path(path).name.startswith("python") and Path(path).is_file() else ""
 
 
 def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
-    """Ask a Python whether it can import the bus, and which version.
+    """Run a Python and find out whether it can import the bus, and in which version.
 
     Args:
-        python: the interpreter; empty if none is known.
-        run: runs a process.
+        python: the interpreter's path; empty if none is known.
+        run: starts a process, as `subprocess.run` does.
     """
     if not python:
         return PythonCheck("", "", _NO_HERMES)
     try:
-        asked = run(
-            [python, "-P", "-c", _ASK.format(PLUGIN)],
+        process = run(
+            [python, "-P", "-c", _PRINT_VERSION.format(PLUGIN)],
             capture_output=True,
             text=True,
-            timeout=_ASK_TIMEOUT,
+            timeout=_VERSION_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return PythonCheck(python, "", f"{python} does not answer: {error}")
     wanted = version(PLUGIN)
-    found = asked.stdout.strip() if asked.returncode == 0 else ""
+    found = process.stdout.strip() if process.returncode == 0 else ""
     remedy = "" if found == wanted else f"{python} -m pip install '{PLUGIN}=={wanted}'"
     return PythonCheck(python, found, remedy)
 
@@ -180,21 +186,21 @@ def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
 def activate(
     home: HermesHome, python: str, environ: Mapping[str, str], run: Runner = subprocess.run
 ) -> None:
-    """Let Hermes itself make the bus its memory provider (`hermes memory setup memorybus`).
+    """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 
     Args:
-        home: the home whose configuration is meant.
+        home: the home whose configuration Hermes changes.
         python: the Python that runs Hermes.
-        environ: the environment for it.
-        run: runs a process.
+        environ: its environment.
+        run: starts a process, as `subprocess.run` does.
 
     Raises:
-        NotInstalled: Hermes refuses; it says why.
+        NotInstalled: there is no Hermes, or Hermes refuses; the message contains its reason.
     """
     if not python:
         raise NotInstalled(_NO_HERMES)
     command = [python, "-P", "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
-    done = run(
+    process = run(
         command,
         env={**environ, "HERMES_HOME": str(home.path)},
         stdin=subprocess.DEVNULL,
@@ -203,18 +209,21 @@ def activate(
         timeout=_SETUP_TIMEOUT,
         check=False,
     )
-    if done.returncode != 0 or active_provider(home.config) != PLUGIN:
-        said = (done.stderr or done.stdout).strip()[-400:]
-        if f"No module named '{_HERMES}'" in said:
-            raise NotInstalled(f"{python} has no Hermes; {_NAME_IT}")
-        raise NotInstalled(f"`hermes memory setup {PLUGIN}` did not make it active: {said}")
+    if process.returncode != 0 or active_provider(home.config) != PLUGIN:
+        output = (process.stderr or process.stdout).strip()[-400:]
+        if f"No module named '{_HERMES}'" in output:
+            raise NotInstalled(f"{python} has no Hermes; {_NAME_PYTHON}")
+        raise NotInstalled(f"`hermes memory setup {PLUGIN}` did not make it active: {output}")
 
 
 # -- what Hermes asks the plugin ------------------------------------------------------------------
 
 
 def config_schema() -> list[dict[str, Any]]:
-    """Return what Hermes's set-up may ask for; everything has a default (Hermes: see the ABC)."""
+    """Return the settings that Hermes's set-up may ask for, in the form its ABC describes.
+
+    Every setting has a default.
+    """
     return [
         {
             "key": "url",
@@ -227,42 +236,50 @@ def config_schema() -> list[dict[str, Any]]:
 
 
 def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
-    """Write what was asked for into the home's ``memorybus.toml``; other settings there stay.
+    """Write settings into the home's ``memorybus.toml``; the other settings in it stay.
+
+    Args:
+        values: the answers to `config_schema`, by setting; an empty one is not written.
+        home: the home.
 
     Raises:
-        ConfigError: the result would be no settings; nothing is written then.
-        OSError: it cannot be written.
+        ConfigError: a setting is unknown or wrong; then nothing is written.
+        OSError: the file cannot be written.
     """
-    given = {name: str(values[name]) for name in _OFFERED if values.get(name)}
+    answers = {name: str(values[name]) for name in _OFFERED if values.get(name)}
     unknown = sorted(set(values) - set(Settings.__struct_fields__))
     if unknown:
         raise ConfigError(f"unknown settings: {', '.join(unknown)}")
     path = home.settings_file
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     fresh = path.with_suffix(".toml.new")
-    private.write(fresh, _merge_settings(before, given).encode())
+    private.write(fresh, _merge_settings(before, answers).encode())
     try:
         load(environ={"MEMORYBUS_CONFIG": str(fresh)})
     except ConfigError:
         fresh.unlink()
         raise
-    fresh.chmod(private.FILE)  # a URL may hold a password, and it may have been there
+    fresh.chmod(private.FILE)  # a URL may hold a password, and an older file may have been public
     fresh.replace(path)
 
 
-def _merge_settings(before: str, given: Mapping[str, str]) -> str:
-    """Return TOML text with some top-level settings set, everything else as it was."""
+def _merge_settings(before: str, changes: Mapping[str, str]) -> str:
+    """Return TOML text in which some top-level settings have new values."""
     lines = before.splitlines()
     end = next((n for n, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    kept = [line for line in lines[:end] if line.split("=", 1)[0].strip() not in given]
-    new = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    kept = [line for line in lines[:end] if line.split("=", 1)[0].strip() not in changes]
+    new = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in changes.items()]
     return "\n".join([*kept, *new, *lines[end:]]) + "\n"
 
 
 def post_setup(home: HermesHome, config: dict[str, Any]) -> str:
-    """Make the bus the provider in Hermes's configuration; return what is next, for the user.
+    """Make the bus the provider in Hermes's configuration; return the next steps, for the user.
 
-    Called by ``hermes memory setup``; the caller saves `config` the way Hermes does.
+    ``hermes memory setup`` calls this. The caller saves `config` as Hermes does.
+
+    Args:
+        home: the home.
+        config: Hermes's configuration; this function changes it.
     """
     memory = config.get("memory")
     config["memory"] = (

@@ -1,8 +1,8 @@
-"""The memory providers that a Hermes has configured: read, so that the bus can take them over.
+"""Reads which memory providers a Hermes has configured, so that the bus can take them over.
 
-As Hermes 0.19.0 and its plugins read them (``plugins.memory``): ``honcho.json``, ``mem0.json`` and
-``hindsight/config.json`` in the home, their places shared with other programs, and ``.env``.
-Nothing is written, and a secret is shown nowhere.
+It reads the files that Hermes 0.19.0 and its plugins (``plugins.memory``) read: ``honcho.json``,
+``mem0.json`` and ``hindsight/config.json`` in the home, the places that these plugins share with
+other programs, and ``.env``. It writes nothing and shows no secret.
 """
 
 import re
@@ -19,7 +19,7 @@ _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>.*?
 _HOST = "hermes"
 _HINDSIGHT_CLOUD = "https://api.hindsight.vectorize.io"
 _HINDSIGHT = dict.fromkeys(("local_embedded", "local_external"), "http://localhost:8888")
-"""Where the plugin looks for a server that its settings do not name, by mode."""
+"""The plugin's default address of a server, by mode."""
 
 _UNSAFE = re.compile(r"[^\w-]")
 
@@ -28,11 +28,12 @@ class PreviousProvider(msgspec.Struct, frozen=True):
     """A memory provider that Hermes has configured.
 
     Attributes:
-        plugin: its name in Hermes.
-        source: the file that says so.
+        plugin: the plugin's name in Hermes.
+        source: the file that configures it.
         active: whether it is Hermes's memory provider now.
-        settings: where it is: ``base_url``, ``workspace``, ``bank``, ``user_id``, ``mode``.
-        secrets: values by environment variable.
+        settings: those of ``base_url``, ``workspace``, ``bank``, ``user_id`` and ``mode`` that are
+            configured.
+        secrets: secret values by environment variable.
     """
 
     plugin: str
@@ -42,15 +43,15 @@ class PreviousProvider(msgspec.Struct, frozen=True):
     secrets: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """Name the secrets without their values."""
+        """Show the names of secrets, and never their values."""
         return f"PreviousProvider({self.plugin}, {self.source}, {sorted(self.secrets)})"
 
 
 def read_previous(home: HermesHome, user_home: Path) -> list[PreviousProvider]:
-    """Return what a Hermes has configured, the active one first.
+    """Return the memory providers that a Hermes has configured, the active one first.
 
     Args:
-        home: the Hermes.
+        home: the Hermes home.
         user_home: the person's home directory, where plugins share settings with other programs.
     """
     active = active_provider(home.config)
@@ -81,11 +82,11 @@ def _honcho(
             }
             key = block.get("apiKey") or raw.get("apiKey") or env.get("HONCHO_API_KEY")
             yield _provider("honcho", path, facts, {"HONCHO_API_KEY": key})
-        return  # the first that is there counts, as in the plugin
+        return  # the first file that exists counts, as in the plugin
 
 
 def _host_block(raw: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
-    """Return what `honcho.json` says of a profile (``resolve_active_host``)."""
+    """Return the table of a profile in `honcho.json`, as ``resolve_active_host`` finds it."""
     plain = profile in ("", "default", "custom")
     host = str(raw.get("defaultHost") or _HOST) if plain else f"{_HOST}_{_UNSAFE.sub('_', profile)}"
     hosts = raw.get("hosts")
@@ -139,7 +140,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """Return a JSON file's object; an empty one if it is none."""
+    """Return the object in a JSON file; an empty one if the file cannot be read as such."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.MsgspecError):
@@ -147,7 +148,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _env(path: Path) -> dict[str, str]:
-    """Return the variables of a ``.env`` file; none if there is no such file."""
+    """Return the variables of a ``.env`` file; none if the file cannot be read."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

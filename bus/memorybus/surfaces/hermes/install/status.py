@@ -1,4 +1,4 @@
-"""Whether memory works in one Hermes: plugin, provider, spool, lag, last error."""
+"""Reports whether memory works in one Hermes: plugin, provider, spool, lag, last error."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ from memorybus.text.display import iso
 
 _SHOWN = 200
 _PATIENCE = 0.7
-"""Seconds for one answer of Redis."""
+"""Seconds that Redis may take for one answer."""
 
 
 class Lag(msgspec.Struct, frozen=True):
     """One provider's backlog.
 
     Attributes:
-        name: the instance.
-        backlog: events of the log that it has not applied.
+        name: the provider instance.
+        backlog: how many events of the log it has not applied.
         last_applied_at: when the newest event it applied entered the log (ISO 8601, UTC).
-        parked: keys that wait for an operator.
-        failing: how its calls fail, while none succeeds.
+        parked: how many order keys wait for an operator.
+        failing: the error of its calls while none succeeds; "" otherwise.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Lag(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The bus at one moment.
+    """The state of the bus at one moment.
 
     Attributes:
-        spool: what this host has not sent.
-        providers: their backlogs; empty if Redis is away.
-        workers: how many are alive.
+        spool: the events that this host has not sent.
+        providers: the providers' backlogs; empty if Redis is away.
+        workers: how many workers are alive; 0 if Redis is away.
     """
 
     spool: SpoolStatus
@@ -56,13 +56,13 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class HermesStatus(msgspec.Struct, frozen=True):
-    """Everything `memorybus hermes status --json` prints.
+    """What `memorybus hermes status --json` prints.
 
     Attributes:
-        home: the Hermes.
-        profile: its name there, and the agent's in memories.
+        home: the Hermes home.
+        profile: the home's profile, which is the agent's name in memories.
         ok: whether all checks passed.
-        checks: what was looked at.
+        checks: the checks and their results.
         look: spool and backlogs.
         problems: the last errors of hooks, newest first.
     """
@@ -76,12 +76,12 @@ class HermesStatus(msgspec.Struct, frozen=True):
 
 
 def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesStatus:
-    """Look at everything; takes a second or two, also without Redis.
+    """Check everything. This takes a second or two, also without Redis.
 
     Args:
-        home: the Hermes.
-        settings: of the bus, as its plugin has them.
-        python: whether the Python that runs Hermes finds the bus.
+        home: the Hermes home.
+        settings: the settings that its plugin uses.
+        python: whether the Python that runs Hermes can import the bus.
     """
     found, error = _look_or_spool(settings)
     checks = [
@@ -103,10 +103,10 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
 
 
 def status_config(settings: Settings) -> dict[str, str]:
-    """Return what ``hermes memory status`` shows, within two seconds.
+    """Return the lines of ``hermes memory status`` by their names, within two seconds.
 
     Args:
-        settings: of the bus.
+        settings: the settings that the plugin uses.
     """
     found, error = _look_or_spool(settings)
     lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": describe_spool(found)}
@@ -117,9 +117,10 @@ def status_config(settings: Settings) -> dict[str, str]:
 
 
 def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
-    """Return what a backup needs beside the Hermes home: no network, no start.
+    """Return the paths that a backup needs beside the Hermes home, without any network access.
 
-    The spool, what this host knows of sessions, the providers' local state, the settings.
+    They hold the spool, this host's notes of sessions, the plugin's own state, the providers' local
+    state, and the settings.
     """
     paths = [
         settings.spool_dir,
@@ -132,7 +133,7 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
 
 
 def _look_or_spool(settings: Settings) -> tuple[Look, str]:
-    """Look at the bus; without Redis at this host alone, and say why."""
+    """Look at the bus, or at this host alone if Redis is away; return the look and the error."""
     try:
         return look(settings), ""
     except LogError as error:
@@ -154,7 +155,7 @@ def _files(home: HermesHome) -> Check:
 
 
 def _importable(python: PythonCheck) -> Check:
-    found = f"{python.python or 'not found'}: {python.version or 'memorybus is not there'}"
+    found = f"{python.python or 'not found'}: {python.version or 'it cannot import memorybus'}"
     return Check(name="python", ok=not python.remedy, found=found, fix=python.remedy)
 
 
@@ -175,7 +176,7 @@ def _log(settings: Settings, error: str) -> Check:
         name="log",
         ok=not error,
         found=error or redacted(settings.redis_url),
-        fix="start it with `memorybus up`; until then events are spooled" if error else "",
+        fix="start Redis with `memorybus up`; until then events are spooled" if error else "",
     )
 
 
@@ -191,7 +192,8 @@ def _workers(found: Look) -> Check:
 
 def _provider(one: Lag) -> Check:
     wrong = one.failing or one.parked
-    fix = "see `memorybus dlq ls`" if one.parked else "it goes on by itself once calls succeed"
+    by_itself = "it continues by itself as soon as a call succeeds"
+    fix = "see `memorybus dlq ls`" if one.parked else by_itself
     return Check(
         name=one_line(one.name, 16), ok=not wrong, found=describe_lag(one), fix=fix if wrong else ""
     )
@@ -201,14 +203,14 @@ def _provider(one: Lag) -> Check:
 
 
 def describe_spool(found: Look) -> str:
-    """Return the spool's depth in words."""
+    """Return in words how much the spool holds."""
     spool = found.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     return f"{spool.events} events to send, {spool.bytes} bytes{since}"
 
 
 def describe_lag(one: Lag) -> str:
-    """Return how far a provider is in words."""
+    """Return in words how far behind a provider is."""
     parts = [f"{one.backlog} events behind", f"last applied {one.last_applied_at or 'never'}"]
     parts += [f"{one.parked} parked keys"] if one.parked else []
     parts += [f"fails: {one_line(one.failing, _SHOWN)}"] if one.failing else []
@@ -216,7 +218,7 @@ def describe_lag(one: Lag) -> str:
 
 
 def describe_problem(problem: Problem) -> str:
-    """Return a hook's error in words."""
+    """Return a hook's error as one line."""
     return one_line(f"{iso(problem.at)} {problem.hook}: {problem.error} ({problem.count}x)", 300)
 
 
@@ -224,19 +226,19 @@ def describe_problem(problem: Problem) -> str:
 
 
 def without_redis(settings: Settings) -> Look:
-    """Return what this host can tell alone."""
+    """Return what this host knows without Redis: its spool."""
     return Look(spool_status(settings))
 
 
 def look(settings: Settings, timeout: float = _PATIENCE) -> Look:
-    """Look once.
+    """Look at the bus once.
 
     Args:
         settings: where the log is.
-        timeout: seconds for each answer; the first that does not come ends the look.
+        timeout: seconds that Redis may take for each answer; the first late one is an error.
 
     Raises:
-        LogError: Redis does not answer, or holds something else.
+        LogError: Redis does not answer, or what it holds is no log of ours.
     """
     with open_monitor(settings, timeout) as monitor:
         workers = monitor.roster.alive()

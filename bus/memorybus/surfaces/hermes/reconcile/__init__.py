@@ -1,7 +1,7 @@
-"""What Hermes has stored and the bus never got, found and published under ids of its own.
+"""Finds what Hermes stored and the bus never got, and publishes it under ids derived from it.
 
-Stored transcripts, memory files and the history enter. `memorybus hermes reconcile` calls it;
-others use the names below.
+This package reads stored transcripts, memory files and the history of the log.
+`memorybus hermes reconcile` runs it. Other code may use only the names below.
 """
 
 from memorybus.surfaces.hermes.reconcile.reconcile import (

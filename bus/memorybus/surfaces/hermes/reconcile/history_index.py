@@ -1,8 +1,8 @@
-"""What the history already has, in a temporary file: so memory stays flat however much it is.
+"""An index of what the history has, in a temporary file, so that memory use stays flat.
 
-The turns of the log are known by their texts, not by their ids: a live plugin publishes under ids
-of its own, and counts turns as it sees them. A session may have the same turn more than once, so
-every turn of the log stands for one stored turn at most.
+The index knows the log's turns by their texts, not by their ids, because a live plugin makes other
+ids and counts turns as it sees them. A session may contain the same turn more than once, so that
+each turn of the log matches one stored turn at most.
 """
 
 import sqlite3
@@ -24,7 +24,7 @@ from memorybus.ids import digest
 from memorybus.log.stream import START
 
 SOON, LATE = 5_000, 60_000
-"""How much earlier and later (ms) than its answer was stored a turn may have been published."""
+"""How many ms before and after its answer was stored a turn may have been published."""
 
 _PAGE = 200
 _SCHEMA = """
@@ -39,7 +39,7 @@ create table sessions(
     id text primary key, root text not null, parent text not null, epoch integer not null,
     ended integer not null) without rowid;
 create table writes(mark blob primary key) without rowid;
-create table told(mark blob primary key) without rowid;
+create table family_turns(mark blob primary key) without rowid;
 """
 _BY_PAIR = """
 select id, event, retracted from turns where session = ? and pair = ? and taken = 0
@@ -53,10 +53,10 @@ order by retracted, id limit 1
 
 
 class HistoryIndex:
-    """The index; gone when it is closed. Use from one thread."""
+    """The index, which exists until it is closed. Use it from one thread."""
 
     def __init__(self) -> None:
-        """Make an empty one in a file that SQLite deletes by itself."""
+        """Create an empty index in a file that SQLite deletes by itself."""
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {_SCHEMA}")
 
@@ -71,16 +71,16 @@ class HistoryIndex:
     # -- filling it -------------------------------------------------------------------------------
 
     def read(self, history: History, agent: str, on_page: Callable[[int], None]) -> None:
-        """Note what archive and log have of one agent's sessions, and of memory writes.
+        """Add one agent's sessions, and all memory writes, from the archive and the log.
 
         Args:
-            history: what is known of the past.
-            agent: whose sessions: another agent's of the same id is another session.
+            history: the reader of both.
+            agent: the agent; another agent's session of the same id is another session.
             on_page: called with the number of events read since the last call.
 
         Raises:
-            LogUnavailable: no answer.
-            ArchiveError: a part of it cannot be read: what is there would seem missing.
+            LogUnavailable: Redis does not answer.
+            ArchiveError: a part of the archive cannot be read; its events would seem missing.
         """
         for partition in range(history.log.partitions):
             after, n = START, 0
@@ -90,7 +90,7 @@ class HistoryIndex:
                 on_page(len(page))
 
     def note(self, envelopes: list[Envelope], agent: str) -> None:
-        """Note some events."""
+        """Add some events, of which only those of `agent` count as sessions and turns."""
         self._db.execute("begin")
         for envelope in envelopes:
             self._note(envelope, agent)
@@ -142,31 +142,37 @@ class HistoryIndex:
         return bool(row and row[0])
 
     def take(self, session_id: str, user: str, assistant: str) -> bool:
-        """Say whether the log has a turn by its two texts, which then stands for no other."""
+        """Say whether the log has a turn with these two texts; that turn matches no other then."""
         return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant)) is not None
 
     def take_near(self, session_id: str, user: str, at: int) -> bool:
-        """Say whether the log has a turn by what was said and when, with whatever answer.
+        """Say whether the log has a turn with this user text at about this time.
 
-        To be asked once `take` has been for all turns of the session: Hermes hands over some
-        answers with a footer that it does not store.
+        Call this after `take` was called for all turns of the session. The answer may differ,
+        because Hermes hands over some answers with a footer that it does not store.
+
+        Args:
+            session_id: the session.
+            user: what the user said.
+            at: when the answer was stored, milliseconds since the Unix epoch.
         """
         where = (_hash(session_id), _words_digest(user), at - SOON, at + LATE)
         return self._claim(_BY_USER, *where) is not None
 
     def has_left(self, session_id: str) -> bool:
-        """Say whether the log has turns of a session that stand for none yet."""
+        """Say whether the log has turns of a session that match no stored turn so far."""
         sql = "select 1 from turns where session = ? and taken = 0 limit 1"
         return bool(self._fetch_one(sql, _hash(session_id)))
 
     def undone(self, session_id: str, turns: Sequence[tuple[str, str, int]]) -> list[str]:
-        """Return the events of turns that were undone and are not retracted in the log.
+        """Return the ids of the events of undone turns that the log does not retract.
 
-        To be asked once `take` and `take_near` have been for all turns of the session that stand.
+        Call this after `take` and `take_near` were called for all turns of the session that were
+        not undone.
 
         Args:
-            session_id: whose turns.
-            turns: what was said, what was answered, and when.
+            session_id: the session.
+            turns: the undone turns: user's text, answer, and time in milliseconds.
         """
         session = _hash(session_id)
         found = [
@@ -179,9 +185,9 @@ class HistoryIndex:
         return [event_id for event_id, retracted in filter(None, found) if not retracted]
 
     def _claim(self, sql: str, *values: Any) -> tuple[str, bool] | None:
-        """Take a turn of the log: its event, and whether that is retracted; None if there is none.
+        """Take a turn of the log: return its event's id and whether it is retracted, or None.
 
-        Retracted ones come last: they may stand for a turn that a compression has put away.
+        Retracted turns come last, because they may match a turn that a compression put away.
         """
         row = self._fetch_one(sql, *values)
         if row is None:
@@ -193,22 +199,27 @@ class HistoryIndex:
         return self._db.execute(sql, values).fetchone()
 
     def has_write(self, key: str, content: str) -> bool:
-        """Say whether the log has a write of a text to a memory store, by the store's order key."""
+        """Say whether the log has a write of a text to a memory store.
+
+        Args:
+            key: the order key of the store.
+            content: the text.
+        """
         return bool(
             self._fetch_one("select 1 from writes where mark = ?", _write_digest(key, content))
         )
 
     def first_seen(self, family: str, user: str, assistant: str) -> bool:
-        """Say whether a turn was not met before in its family of sessions, and remember it."""
-        return self._insert_mark("told", _hash(family) + pair_digest(user, assistant))
+        """Say whether a turn is the first of its kind in its family of sessions, and note it."""
+        return self._insert_mark("family_turns", _hash(family) + pair_digest(user, assistant))
 
     def _insert_mark(self, table: str, mark: bytes) -> bool:
-        sql = f"insert or ignore into {table} values (?)"  # noqa: S608  two names of our own
+        sql = f"insert or ignore into {table} values (?)"  # noqa: S608  our own names
         return self._db.execute(sql, (mark,)).rowcount > 0
 
 
 def pair_digest(user: str, assistant: str) -> bytes:
-    """Return what a turn is known by: its two texts, cleaned, whatever the white space."""
+    """Return the digest of a turn's two texts, cleaned and without regard to white space."""
     return _words_digest(user) + _words_digest(assistant)
 
 

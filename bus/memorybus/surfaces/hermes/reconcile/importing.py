@@ -1,8 +1,8 @@
-"""Publishes what a survey found, under ids of its own, no faster than the log takes it.
+"""Publishes what a survey found, no faster than the log takes it.
 
-A second run adds nothing, wherever the first ended: what it published is in the spool, the next
-run sends that first and finds it in the log; and the ids are made of what is published, so that
-even an event sent twice enters the log once (G2).
+A second run adds nothing, wherever the first one ended. What the first run published is in the
+spool; the second run sends the spool first and then finds these events in the log. The event ids
+are derived from what is published, so that even an event sent twice enters the log once (G2).
 """
 
 from memorybus import MemoryBus, Session, clean_text, session_details
@@ -21,12 +21,14 @@ class Importer:
     """Publishes stored turns through a bus.
 
     Args:
-        bus: where to.
+        bus: the bus.
         clock: time.
-        on_wait: called while the log is waited for.
+        on_wait: called while the importer waits for the log.
 
     Attributes:
-        paced: how fast it publishes.
+        paced: publishes at the speed of the log.
+        published: how many turns were published.
+        refused: what the bus refused, and why; one line for each.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
@@ -37,9 +39,10 @@ class Importer:
         self.refused: list[str] = []
 
     def begin(self, found: SessionGap) -> Session | None:
-        """Return the session of what was found; one that the log does not know is begun there.
+        """Return the session of a gap; publish its beginning if the log does not know it.
 
-        None if the bus refuses it (an id that it cannot take), which is noted.
+        Returns:
+            None if the bus refuses the session (for its id, say); `refused` then says why.
         """
         try:
             session = self._session(found)
@@ -53,14 +56,14 @@ class Importer:
         return session
 
     def _session(self, found: SessionGap) -> Session:
-        """Return the session; what this host notes of it is a live plugin's, and stays."""
+        """Return the session, and keep this host's note of it, which a live plugin wrote."""
         ref = found.place.ref
         if self._bus.sessions.get(found.scope, ref.id) is None:
             return self._bus.adopt(found.scope, ref)
         return Session(self._bus, found.scope, ref)
 
     def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
-        """Publish a turn with its own time; False if the bus refuses it, which is noted."""
+        """Publish a turn with its own time; return False, and note it, if the bus refuses it."""
         mark = pair_digest(turn.user, turn.assistant).hex()
         try:
             self.paced.publish(
@@ -81,7 +84,7 @@ class Importer:
         return True
 
     def undo(self, session: Session, found: SessionGap) -> None:
-        """Publish that turns were taken back; the session stays in its epoch, a live plugin's."""
+        """Publish that turns were undone; only a live plugin changes the session's epoch."""
         event = SessionSwitched(
             new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
         )
@@ -99,13 +102,13 @@ class Importer:
         """Wait until the log has everything.
 
         Raises:
-            Stalled: it took nothing for a minute; what is published stays spooled.
+            LogStalled: the log took nothing for a minute; the published events stay spooled.
         """
         self.paced.finish()
 
 
 def _import_id(session: Session, *parts: str | int) -> str:
-    """Return the id of an event that is brought in: each run makes the same one (G2)."""
+    """Return the id of an imported event; every run derives the same one (G2)."""
     scope = session.scope
     return derived_id("reconcile", scope.agent, scope.user, scope.workspace, session.id, *parts)
 

@@ -1,4 +1,4 @@
-"""The entries of MEMORY.md and USER.md that the log does not have: history from before the bus."""
+"""Imports the entries of MEMORY.md and USER.md that the log lacks because they predate the bus."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An entry of a memory file; `at` is when the file was written last, milliseconds."""
+    """An entry of a memory file; `at` is the file's last change, milliseconds since the epoch."""
 
     store: StoreName
     content: str
@@ -39,7 +39,7 @@ def _entries(path: Path, store: StoreName) -> Iterator[Entry]:
     text = path.read_text(encoding="utf-8", errors="replace")
     at = path.stat().st_mtime_ns // 1_000_000
     yield from (
-        Entry(store, said, at) for said in entries.parse_entries(text) if clean_text(said).strip()
+        Entry(store, one, at) for one in entries.parse_entries(text) if clean_text(one).strip()
     )
 
 
@@ -49,7 +49,17 @@ def publish(
     found: list[Entry],
     accepted: Callable[[Callable[[], object]], None],
 ) -> list[str]:
-    """Publish entries as additions, each under an id of its text; return what was refused."""
+    """Publish entries as additions, each under an id derived from its text.
+
+    Args:
+        bus: the bus.
+        scope: whose memory files they are.
+        found: the entries.
+        accepted: runs one publishing call at the speed of the log.
+
+    Returns:
+        What the bus refused, and why; one line for each.
+    """
     refused = []
     for entry in found:
         try:

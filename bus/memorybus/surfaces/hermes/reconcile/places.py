@@ -1,4 +1,4 @@
-"""Where a stored session stands in the lineage, and whose it is: pure but for what it looks up."""
+"""Finds the place of a stored session in the lineage; pure except for the look-ups it is given."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal
@@ -11,7 +11,7 @@ from memorybus.surfaces.hermes.transcripts.state_db import StoredSession
 Origin = Literal["start", "branch", "compression"]
 
 ENDS_NOTHING = frozenset(("compression", "branched", "resumed_other"))
-"""Reasons of Hermes for closing a session's row while the conversation goes on."""
+"""The reasons for which Hermes closes a session's row although the conversation continues."""
 
 
 class LineagePlace(msgspec.Struct, frozen=True):
@@ -20,8 +20,9 @@ class LineagePlace(msgspec.Struct, frozen=True):
     Attributes:
         ref: its place in the lineage.
         origin: how it came from its parent.
-        family: the first session of its conversation in ``state.db``: copies are of its turns. The
-            lineage may have another root, if the plugin came in the middle of a conversation.
+        family: the id of the first session of its conversation in ``state.db``; sessions of one
+            family contain copies of each other's turns. The lineage has another root if the plugin
+            was installed in the middle of the conversation.
     """
 
     ref: SessionRef
@@ -30,11 +31,11 @@ class LineagePlace(msgspec.Struct, frozen=True):
 
 
 def origin_of(session: StoredSession, parent: StoredSession | None) -> Origin | None:
-    """Return how a session came from its parent; None for a sub-agent's.
+    """Return how a session came from its parent; None for a sub-agent's session.
 
-    As ``hermes_state.py`` tells them apart: a branch carries a mark or follows a parent that was
-    closed as branched, a compression follows one that was closed as compressed, and every other
-    child is a sub-agent.
+    The rules are those of ``hermes_state.py``. A branch carries a mark, or its parent was closed as
+    branched. The parent of a compression was closed as compressed. Every other child is a
+    sub-agent's session.
     """
     if session.delegated:
         return None
@@ -51,31 +52,31 @@ def find_place(
     stored: Callable[[str], StoredSession | None],
     known: Callable[[str], SessionRef | None],
 ) -> LineagePlace | None:
-    """Return where a session stands, None if it is a sub-agent's.
+    """Return where a session stands; None for a sub-agent's session.
 
     Args:
         session: the session.
-        stored: a session of the same ``state.db`` by its id.
-        known: what the log or this host knows of a session's place: it holds, for the session
-            itself and for those it continues.
+        stored: returns a session of the same ``state.db`` by its id.
+        known: returns the place that the log or this host knows of a session. Such a place counts,
+            for the session itself and for the sessions it continues.
     """
     origin = origin_of(session, stored(session.parent))
     if origin is None:
         return None
     chain = list(_ancestors(session, stored))
-    there = known(session.id)
-    ref = there or _new_ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
+    own = known(session.id)
+    ref = own or _new_ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
     return LineagePlace(ref, origin, chain[-1].id)
 
 
 def _ancestors(
     session: StoredSession, stored: Callable[[str], StoredSession | None]
 ) -> Iterator[StoredSession]:
-    """Yield a session and those it continues, up to the first; a circle of parents is cut."""
-    met: set[str] = set()
+    """Yield a session and those it continues, up to the first; stop at a circle of parents."""
+    visited: set[str] = set()
     here: StoredSession | None = session
-    while here is not None and here.id not in met:
-        met.add(here.id)
+    while here is not None and here.id not in visited:
+        visited.add(here.id)
         yield here
         parent = stored(here.parent)
         here = parent if origin_of(here, parent) in {"branch", "compression"} else None
@@ -84,7 +85,7 @@ def _ancestors(
 def _new_ref(
     session: StoredSession, origin: Origin, earlier: list[SessionRef | None], first: str
 ) -> SessionRef:
-    """Return the place of a session that nobody knows, after those it continues."""
+    """Return the place of a session that nobody knows yet, behind the sessions it continues."""
     if origin == "start":
         return SessionRef(id=session.id, root=session.id)
     root = next((ref.root for ref in earlier if ref is not None), first)

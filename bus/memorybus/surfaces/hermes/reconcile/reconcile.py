@@ -1,10 +1,11 @@
-"""Brings into the log what Hermes has stored and the bus never got.
+"""Publishes what Hermes stored and the bus never got.
 
-Turns whose hook never ran (killed after the reply, memory off) and everything from before the bus.
-First everything that this host has spooled goes to the log, so that the log alone says what is
-there; then each stored session is compared with it. What is younger than `settle` seconds is left
-for the next run: a live plugin may be about to publish it. What the person took back in Hermes,
-and the log does not know as taken back, is retracted there: a gateway's `/undo` tells nobody.
+These are turns whose hook never ran (Hermes was killed after the reply, or memory was off), and
+everything from before the bus. First the run sends all that this host has spooled, so that the log
+alone shows what is missing. Then it compares each stored session with the log. It leaves turns that
+are younger than `settle` seconds to the next run, because a live plugin may be about to publish
+them. It also retracts turns that the person undid in Hermes and the log still has, because a
+gateway's `/undo` calls no hook.
 """
 
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ from memorybus.surfaces.hermes.scopes import scope_of
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 
 SETTLE = 30.0
-"""Seconds after which a stored turn that is not in the log will not come by itself."""
+"""Seconds after which no live plugin will publish a stored turn that the log lacks."""
 
 _COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone")
 _SPOOL_STEP = 0.5
@@ -34,17 +35,18 @@ _SPOOL_STEPS = 60
 
 
 class SpoolsBusy(LogUnavailable):
-    """Agents of this host still have events that the log does not."""
+    """Agents of this host still hold events that the log lacks."""
 
 
 class ReconcileRequest(msgspec.Struct, frozen=True):
-    """What is asked for.
+    """What a run shall do.
 
     Attributes:
-        apply: publish; else only say what would be.
-        since: turns from then on, milliseconds; 0 for all, and for the memory files.
-        session: only this one's; all, and the memory files, if empty.
-        settle: see `SETTLE`; less is safe only while no Hermes runs.
+        apply: whether to publish; otherwise the run only reports what is missing.
+        since: only turns from this time on, milliseconds since the Unix epoch; 0 for all turns and
+            the memory files.
+        session: only this session's turns; empty for all sessions and the memory files.
+        settle: see `SETTLE`, seconds; a smaller value is safe only while no Hermes runs.
     """
 
     apply: bool = False
@@ -54,20 +56,20 @@ class ReconcileRequest(msgspec.Struct, frozen=True):
 
 
 class SessionFound(msgspec.Struct, frozen=True):
-    """One session with something to say; times are milliseconds.
+    """One session in which something is missing, undone or too young to compare.
 
     Attributes:
         session: its id.
         source: Hermes's platform.
-        user: whose it is.
-        started_at: when it began.
+        user: the person whose session it is.
+        started_at: when it began, milliseconds since the Unix epoch.
         origin: how it came from `parent`: start, branch, compression.
-        parent: the session it continues, empty for a first one.
-        turns: answered turns in ``state.db`` that are no copies.
-        missing: those the log lacks.
-        recent: those too young to tell.
-        undone: those that the log has and the person took back.
-        ended: whether its end is missing, too.
+        parent: the session it continues; empty for a first session.
+        turns: how many answered turns it has in ``state.db``, copies left out.
+        missing: how many of these turns the log lacks.
+        recent: how many are too young to compare.
+        undone: how many turns the log has although the person undid them.
+        ended: whether the log lacks the session's end, too.
     """
 
     session: str
@@ -87,20 +89,21 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a run found and did; its ``--json``.
 
     Attributes:
-        home: the Hermes.
-        applied: whether it published; else it only looked.
-        sessions: those with something missing or too young.
-        stored_sessions: how many were compared.
-        other_sessions: cron jobs' and sub-agents', which are not remembered.
-        stored_turns: answered turns in them.
-        missing: turns that the log lacked.
-        recent: turns left for the next run.
-        undone: turns that the log had as said and Hermes as taken back; retracted if applied.
-        memories: entries of memory files that the log lacked.
-        published: turns published.
-        trimmed: of these, how many without their messages, which were too many.
-        refused: what the bus did not take, and why.
-        spooled_elsewhere: events of this host that had not reached the log when a dry run looked.
+        home: the Hermes home.
+        applied: whether the run published; otherwise it only looked.
+        sessions: the sessions with something missing, undone or too young to compare.
+        stored_sessions: how many sessions were compared.
+        other_sessions: how many sessions of cron jobs and sub-agents were left out.
+        stored_turns: how many answered turns the compared sessions have.
+        missing: how many turns the log lacked.
+        recent: how many turns were left for the next run.
+        undone: how many turns the log had although the person undid them; retracted if applied.
+        memories: how many entries of memory files the log lacked.
+        published: how many turns were published.
+        trimmed: how many of these were published without their messages, which were too large.
+        refused: what the bus refused, and why.
+        spooled_elsewhere: how many events of this host had not reached the log when a dry run
+            looked.
     """
 
     home: str
@@ -120,27 +123,27 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReconcileProgress(Protocol):
-    """Is told how far a run is."""
+    """Shows the progress of a run."""
 
     def begin_stage(self, what: str, total: int) -> None:
-        """A stage with so many steps begins."""
+        """Show that a stage of `total` steps begins."""
 
     def advance(self, count: int) -> None:
-        """So many steps more are done."""
+        """Show that `count` more steps are done."""
 
     def show_waiting(self, unsent: int) -> None:
-        """The log is waited for; so many events are before it."""
+        """Show that the run waits until the log has taken `unsent` events."""
 
 
 class Reconciliation:
-    """One run. Use once, from one thread; `run` does it all.
+    """One run. Use it once, from one thread; `run` does everything.
 
     Args:
-        home: the Hermes.
-        settings: of the bus.
-        request: what is asked for.
+        home: the Hermes home.
+        settings: the settings of the bus.
+        request: what the run shall do.
         clock: time.
-        progress: is told how far it is.
+        progress: shows the progress.
     """
 
     def __init__(
@@ -162,11 +165,12 @@ class Reconciliation:
         self._trimmed = 0
 
     def run(self) -> ReconcileReport:
-        """Compare, and publish if asked to.
+        """Compare, and publish if the request says so.
 
         Raises:
-            StateDbError: no ``state.db`` that can be read.
-            LogUnavailable: no log to compare with; `SpoolsBusy` and `Stalled` are such.
+            StateDbError: ``state.db`` is missing or cannot be read.
+            LogUnavailable: Redis does not answer. `SpoolsBusy` and `LogStalled` are kinds of
+                it: the log does not take this host's events.
             ConfigError, SpoolError: see `MemoryBus.connect`.
         """
         until = self._clock.now_ms() - int(self._request.settle * 1000)
@@ -193,9 +197,9 @@ class Reconciliation:
             self._progress.show_waiting(waiting)
             self._clock.sleep(_SPOOL_STEP)
         raise SpoolsBusy(
-            f"{waiting} events of this host are still on their way to the log, and may be the "
-            f"very turns that seem to be missing; run this again when `memorybus status` shows "
-            f"none to send"
+            f"the log has not taken {waiting} events of this host yet, which may be the very turns "
+            f"that seem to be missing; run this again when `memorybus status` shows that no event "
+            f"waits in a spool"
         )
 
     def _read_history(self, history: History, known: HistoryIndex) -> None:
@@ -266,7 +270,7 @@ class Reconciliation:
     def _memories(
         self, known: HistoryIndex, importer: Importer | None, bus: MemoryBus | None
     ) -> tuple[int, list[str]]:
-        """Count the entries of memory files that the log lacks, and publish them if asked to."""
+        """Count the memory entries that the log lacks, and publish them with an importer."""
         if self._request.session or self._request.since:
             return 0, []
         scope = scope_of(self._settings, self._home.initialize_arguments("cli"))

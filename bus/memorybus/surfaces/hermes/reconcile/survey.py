@@ -1,4 +1,4 @@
-"""Which stored turns the log lacks, session by session; reads, and changes nothing."""
+"""Finds the stored turns that the log lacks, session by session; changes nothing."""
 
 from array import array
 from collections import deque
@@ -25,12 +25,12 @@ _HELD = 32
 
 
 class TurnRange(msgspec.Struct, frozen=True):
-    """Which turns are meant; times are milliseconds.
+    """Which turns a survey compares; times are milliseconds since the Unix epoch.
 
     Attributes:
-        since: none older.
-        until: none younger: a live plugin may be about to publish them.
-        session: only this session's; all if empty.
+        since: no turn before this time is compared.
+        until: no turn after this time is compared: a live plugin may be about to publish it.
+        session: only this session's turns; empty for all sessions.
     """
 
     since: int
@@ -39,19 +39,19 @@ class TurnRange(msgspec.Struct, frozen=True):
 
 
 class SessionGap(msgspec.Struct, frozen=True):
-    """What a stored session has that the log lacks.
+    """The differences between a stored session and the log.
 
     Attributes:
         stored: the session.
         place: where it stands in the lineage.
-        scope: whose it is.
-        turns: how many turns it has, copies of other sessions' left out.
-        missing: the rows of those that the log lacks, ascending.
-        recent: how many are too young to tell.
-        undone: the events of those that the log has and the person took back.
-        undone_at: when the last of them was stored, milliseconds.
-        is_new: whether the log has nothing of the session at all.
-        lacks_end: whether it is over, and the log does not say so.
+        scope: whose session it is.
+        turns: how many turns it has; copies of other sessions' turns do not count.
+        missing: the rows of the turns that the log lacks, ascending.
+        recent: how many turns are too young to compare.
+        undone: the event ids of turns that the log has although the person undid them.
+        undone_at: when the last undone turn was stored, milliseconds since the Unix epoch.
+        is_new: whether the log has no event of the session.
+        lacks_end: whether the session is over and the log lacks its end.
     """
 
     stored: StoredSession
@@ -67,7 +67,7 @@ class SessionGap(msgspec.Struct, frozen=True):
 
     @property
     def needs_end(self) -> bool:
-        """Whether its end is to be published: not before turns that are too young to tell."""
+        """Whether to publish its end, which must not come before turns that are too young."""
         return self.lacks_end and not self.recent and (bool(self.missing) or not self.is_new)
 
     @property
@@ -77,14 +77,14 @@ class SessionGap(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    """Compares a ``state.db`` with what the log has.
+    """Compares a ``state.db`` with the log.
 
     Args:
-        home: whose Hermes.
-        settings: of the bus.
+        home: the Hermes home.
+        settings: the settings of the bus.
         db: Hermes's sessions and messages.
-        known: what the log has.
-        host: what this host knows of a session's place, if anybody may be asked.
+        known: the index of the log.
+        host: returns the place that this host knows of a session, or None.
         on_rows: called with the number of messages read since the last call.
     """
 
@@ -106,20 +106,20 @@ class Survey:
         self._host = host
         self._on_rows = on_rows
         self.others = 0
-        """Sessions met that are not the person's: of cron jobs and sub-agents."""
+        """How many sessions of cron jobs and sub-agents were left out."""
 
     def sessions(self, selection: TurnRange) -> Iterator[SessionGap]:
-        """Yield what every session of the selection lacks, parents before their children.
+        """Yield the gap of every session of the selection, parents before their children.
 
         Raises:
             StateDbError: the file is damaged.
         """
         family = self._family(selection.session)
         for stored in self._db.sessions():
-            told = self._home.initialize_arguments(stored.source, stored.user)
-            scope = scope_of(self._settings, told)
+            arguments = self._home.initialize_arguments(stored.source, stored.user)
+            scope = scope_of(self._settings, arguments)
             place = places.find_place(stored, self._db.session, self._place_lookup(scope))
-            if place is None or not is_primary(told):
+            if place is None or not is_primary(arguments):
                 self.others += 1
             elif not family or place.family == family:
                 found = self._compare_session(stored, place, scope, selection)
@@ -127,7 +127,7 @@ class Survey:
                     yield found
 
     def _family(self, session_id: str) -> str:
-        """Return the family of the one session that is meant; the copies in it are of theirs."""
+        """Return the family of the selected session; "" if all sessions are selected."""
         stored = self._db.session(session_id)
         place = stored and places.find_place(stored, self._db.session, self._known.session)
         return place.family if place else session_id
@@ -176,7 +176,7 @@ class Survey:
             yield row
 
     def _without_near_matches(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
-        """Leave out what the log has with another answer, once all exact matches are taken."""
+        """Leave out turns that the log has with another answer, after all exact matches."""
         if not missing or not self._known.has_left(stored.id):
             return missing
         return array(
@@ -189,7 +189,7 @@ class Survey:
         )
 
     def _find_undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
-        """Return what the log has of turns that the person took back, and when the last was."""
+        """Return the event ids of undone turns that the log has, and the last turn's time."""
         if not self._known.has_left(stored.id):
             return [], 0
         room = self._settings.event_max_bytes
@@ -206,7 +206,7 @@ class Survey:
         return bool(over and when and not self._known.ended(stored.id))
 
     def turns(self, session_id: str, rows: "array[int]") -> Iterator[StoredTurn]:
-        """Yield the turns of a session that begin at some rows, which are ascending.
+        """Yield the turns of a session that begin at the given rows, which are ascending.
 
         Raises:
             StateDbError: the file is damaged.
@@ -220,10 +220,10 @@ class Survey:
 
 
 # -- copies ----------------------------------------------------------------------------------------
-# A branch begins with a copy of the whole conversation, and so does what follows a compression: the
-# first messages, a summary, the last messages, stored anew under the same id or another. So where
-# copies may stand, a turn that its family of sessions had before is one; the first that it did not
-# have ends the copies. Everywhere else people may well say the same twice.
+# A branch begins with a copy of the whole conversation. After a compression Hermes stores the first
+# messages, a summary and the last messages anew, under the same session id or another. Where copies
+# may stand, a turn that its family of sessions had before counts as a copy, and the first turn that
+# the family did not have ends the copies. Everywhere else a person may say the same thing twice.
 
 
 def without_copies(
@@ -235,9 +235,9 @@ def without_copies(
     """Yield the turns that are no copies, in order.
 
     Args:
-        read: a session's turns and where it was compressed.
-        first_seen: whether the family has not had a turn before; remembers it.
-        continued: whether the session goes on another one, so that it begins with copies.
+        read: a session's turns, and the places where it was compressed.
+        first_seen: says whether a turn is the first of its kind in the family, and notes it.
+        continued: whether the session continues another one, so that it begins with copies.
     """
     copying = continued
     held: deque[StoredTurn] = deque()

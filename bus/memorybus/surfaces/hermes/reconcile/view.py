@@ -1,4 +1,4 @@
-"""What a reconciliation found, for people: pure, and safe against hostile text."""
+"""Shows people what a reconciliation found; pure, and safe against hostile text."""
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -9,11 +9,11 @@ from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.display import iso
 
 SHOWN = 200
-"""Sessions that are listed; --json lists all."""
+"""How many sessions are listed; --json lists all."""
 
 
 def report_parts(report: ReconcileReport) -> list[RenderableType]:
-    """Return a report as a table and its sum."""
+    """Return a report as a table of sessions and a summary."""
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
     )
@@ -21,16 +21,16 @@ def report_parts(report: ReconcileReport) -> list[RenderableType]:
         table.add_row(*_cells(one))
     more = len(report.sessions) - SHOWN
     parts: list[RenderableType] = [table] if report.sessions else []
-    parts += [Text(f"… and {more} sessions more (--json lists all)", "dim")] if more > 0 else []
+    parts += [Text(f"… and {more} more sessions (--json lists all)", "dim")] if more > 0 else []
     return [*parts, *(Text(line) for line in _summary_lines(report))]
 
 
 def _cells(one: SessionFound) -> list[Text]:
-    came = f"{one.origin} of {one.parent}" if one.parent else one.source
+    origin = f"{one.origin} of {one.parent}" if one.parent else one.source
     return [
         Text(one_line(one.session, 40)),
         Text(iso(one.started_at) or "-"),
-        Text(one_line(came, 48)),
+        Text(one_line(origin, 48)),
         Text(one_line(one.user, 20)),
         Text(str(one.turns)),
         Text(str(one.missing), style="yellow" if one.missing else ""),
@@ -49,15 +49,15 @@ def _summary_lines(report: ReconcileReport) -> list[str]:
     lines = [compared]
     if report.undone:
         lines.append(
-            f"{report.undone} turns of the log were taken back in Hermes since: "
-            + ("retracted" if report.applied else "--apply retracts them")
+            f"the person undid {report.undone} turns of the log in Hermes: "
+            + ("they are retracted now" if report.applied else "--apply retracts them")
         )
     if report.recent:
-        lines.append(f"{report.recent} turns are too new to tell: left for the next run")
+        lines.append(f"{report.recent} turns are too new to compare: the next run does it")
     if report.spooled_elsewhere:
         lines.append(
-            f"{report.spooled_elsewhere} events of this host are still on their way to the log: "
-            f"what they hold counts as missing here, --apply waits for them"
+            f"the log has not taken {report.spooled_elsewhere} events of this host yet: their "
+            f"turns count as missing here; --apply waits for them"
         )
     return lines + (_applied_lines(report) if report.applied else _next_steps(report))
 
@@ -65,7 +65,7 @@ def _summary_lines(report: ReconcileReport) -> list[str]:
 def _applied_lines(report: ReconcileReport) -> list[str]:
     lines = [f"published {report.published} turns; a second run adds nothing"]
     if report.trimmed:
-        lines.append(f"{report.trimmed} of them without their messages, which were too many")
+        lines.append(f"{report.trimmed} of them without their messages, which were too large")
     lines += [visible(f"refused: {why}") for why in report.refused]
     return lines
 
@@ -77,4 +77,4 @@ def _next_steps(report: ReconcileReport) -> list[str]:
         or report.memories
         or any(one.ended for one in report.sessions)
     )
-    return ["nothing was published; --apply does"] if anything else ["nothing is missing"]
+    return ["nothing was published; --apply publishes it"] if anything else ["nothing is missing"]

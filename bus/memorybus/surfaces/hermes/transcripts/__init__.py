@@ -1,6 +1,6 @@
-"""Hermes's stored conversations: its `state.db`, and the turns in it.
+"""Reads Hermes's stored conversations, and the turns in them; never writes.
 
-It reads and never writes. The plugin and the reconciliation use its modules: `state_db` (sessions
-and messages), `stored_turns` (turns as they are stored), `turns` (a turn as it is published), and
-`scaffolding` (what nobody said).
+The plugin and the reconciliation use these modules: `state_db` (sessions and messages),
+`stored_turns` (turns as Hermes stores them), `turns` (turns as the bus publishes them), and
+`scaffolding` (text that Hermes adds to messages).
 """

@@ -1,8 +1,8 @@
-"""What stands in a user's message without the person having said it: pure functions.
+"""Recognises the parts of a user's message that the person did not write: pure functions.
 
-Hermes expands ``/skill`` into a message that holds the whole skill, and writes messages of its own
-under the role ``user``: notes to the model, and summaries of what a compression took out. The marks
-are facts of Hermes Agent 0.19 and before (``agent/skill_commands.py``,
+Hermes expands ``/skill`` into a message that contains the whole skill. It also writes messages of
+its own under the role ``user``: notes to the model, and summaries of what a compression removed.
+The marks are those of Hermes Agent 0.19 and before (``agent/skill_commands.py``,
 ``agent/conversation_compression.py``, ``agent/context_compressor.py``, ``hermes_state.py``,
 ``tools/process_registry.py``).
 """
@@ -25,7 +25,7 @@ _BY_HOST = (
     "[ASYNC DELEGATION BATCH COMPLETE",
     "[IMPORTANT: Background process ",
 )
-"""How a message begins that opens a turn but was written by Hermes: a background task ended."""
+"""How messages begin that open a turn although Hermes wrote them: a background task has ended."""
 
 _FLAGS = (
     "_todo_snapshot_synthetic",
@@ -52,12 +52,12 @@ def _between(text: str, at: int, begin: str, end: str) -> str:
 
 
 def is_by_host(text: str) -> bool:
-    """Say whether Hermes wrote this user message itself: it opens a turn, nobody said it."""
+    """Say whether Hermes wrote this user message, which opens a turn, by itself."""
     return text.startswith(_BY_HOST)
 
 
 def opens_turn(message: Mapping[str, Any]) -> bool:
-    """Say whether a message begins a turn: the person's, or one that Hermes began itself."""
+    """Say whether a message begins a turn of the person, or one that Hermes begins by itself."""
     if message.get("role") != "user" or any(message.get(flag) for flag in _FLAGS):
         return False
     text = text_of(message.get("content")).lstrip()
@@ -65,7 +65,7 @@ def opens_turn(message: Mapping[str, Any]) -> bool:
 
 
 def text_of(content: object) -> str:
-    """Return a message's text; of a list of parts their texts, joined by line breaks."""
+    """Return the text of a message's content; the texts of several parts are separate lines."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -84,7 +84,7 @@ def _part_text(part: object) -> str:
     return "[image]" if "image" in str(part.get("type")) else ""
 
 
-# -- what compressions wrote -----------------------------------------------------------------------
+# -- text that compressions wrote ------------------------------------------------------------------
 
 _SUMMARIES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
 _PRIOR = "[PRIOR CONTEXT — for reference only; not a new message]"
@@ -102,21 +102,21 @@ _REVIEWS = (
 
 
 def is_summary(text: str) -> bool:
-    """Say whether a message is, or holds, the summary of what a compression took out."""
+    """Say whether a message is, or contains, the summary of what a compression removed."""
     return _BELOW in text or text.lstrip().startswith(_SUMMARIES)
 
 
 def without_summary(text: str) -> str:
-    """Return what was said in a message that a summary was merged into; "" if it is one alone."""
+    """Return what the person said in a message that contains a summary; "" if that was nothing."""
     before, below, _ = text.partition(_BELOW)
     return before.strip().removeprefix(_PRIOR).strip() if below else ""
 
 
 def is_synthetic(text: str) -> bool:
-    """Say whether a user's message is a note of Hermes to the model, within a turn."""
+    """Say whether a user's message is a note that Hermes wrote to the model within a turn."""
     return text.lstrip().startswith(_SYNTHETIC)
 
 
 def is_review(text: str) -> bool:
-    """Say whether a user's message begins a background review, which older Hermes stored."""
+    """Say whether a user's message begins a background review; older releases stored these."""
     return text.lstrip().startswith(_REVIEWS)

@@ -1,12 +1,13 @@
-"""Reads Hermes's ``state.db``: sessions and messages, a few at a time, never writing.
+"""Reads sessions and messages from Hermes's ``state.db``, a few at a time; never writes.
 
-The schema is that of Hermes 0.19.0 (``hermes_state.py``, version 22). Every read is a short one, so
-that a Hermes that runs meanwhile can always checkpoint its write-ahead log; and what is read is a
-page, so that memory stays flat whatever the size of the file.
+The schema is that of Hermes 0.19.0 (``hermes_state.py``, version 22). Every read is short, so that
+a running Hermes can always checkpoint its write-ahead log. Every read returns one page, so that
+memory use stays flat whatever the size of the file.
 
-What the rows mean: ``id`` is the order of insertion (time stamps may go back). ``active`` 0 with
-``compacted`` 1 is a message that a compression took out of the window; with ``compacted`` 0 it is
-one that the user took back (``/undo``). ``observed`` is what others said in a group, to nobody.
+The columns of messages: ``id`` is the order of insertion (timestamps may go back). ``active`` 0
+with ``compacted`` 1 marks a message that a compression removed from the window; with ``compacted``
+0 it marks one that the user undid (``/undo``). ``observed`` marks what somebody in a group said to
+others, not to the agent.
 """
 
 import math
@@ -25,7 +26,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
 
 WRITTEN_FOR = 22
-"""The schema's version in Hermes 0.19.0; a newer one is read as long as the columns are there."""
+"""The schema's version in Hermes 0.19.0; newer ones are read as long as they have the columns."""
 
 _PAGE = 64
 _SESSION_COLUMNS = (
@@ -33,7 +34,7 @@ _SESSION_COLUMNS = (
     "ended_at", "end_reason", "title", "session_key", "chat_id", "chat_type", "thread_id", "cwd",
 )  # fmt: skip
 _DETAILS = ("gateway_session_key", "chat_id", "chat_type", "thread_id", "cwd")
-"""What the last columns are called where Hermes tells them to `initialize`."""
+"""The names under which Hermes passes the last columns to `initialize`."""
 _MESSAGE_COLUMNS = (
     "id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name",
     "timestamp", "observed", "active", "compacted",
@@ -49,24 +50,25 @@ select coalesce((select nullif(model, 'unknown') from used order by last_seen de
     (select sum(tokens_in) from used), (select sum(tokens_out) from used), tool_call_count
 from sessions where id = ?1
 """
-"""The main loop's calls of models alone: titles and summaries are no turn's (their `task`)."""
+"""Counts the main loop's calls of models; those for titles and summaries have a `task`."""
 
 _JSON = "\x00json:"
-"""How Hermes begins a content that is a list of parts."""
+"""The prefix of a content that is a list of parts."""
 
 
 class StateDbError(MemoryBusError):
-    """A ``state.db`` that is not there, damaged, or of a schema that cannot be read."""
+    """A ``state.db`` is missing, is damaged, or has a schema that cannot be read."""
 
 
 class StoredSession(msgspec.Struct, frozen=True):
-    """One row of ``sessions``; times are milliseconds, 0 if unknown.
+    """One row of ``sessions``; times are milliseconds since the Unix epoch, 0 if unknown.
 
     Attributes:
         source: the platform that it came from.
-        branched: whether a ``/branch`` made it.
-        delegated: whether it is a sub-agent's.
-        details: what a live plugin would have been told of it besides.
+        parent: the id of the session that it came from; "" for none.
+        branched: whether a ``/branch`` created it.
+        delegated: whether it is a sub-agent's session.
+        details: the other values that Hermes passes to `initialize` for it.
     """
 
     id: str
@@ -84,12 +86,12 @@ class StoredSession(msgspec.Struct, frozen=True):
 
 
 class StoredMessage(msgspec.Struct, frozen=True):
-    """One message; `content` is text or a list of parts, `tool_calls` as the model made them.
+    """One message; `content` is text or a list of parts, `tool_calls` is the model's own list.
 
     Attributes:
         taken_back: whether the user undid it.
         observed: whether it was said to somebody else.
-        at: when it was written, milliseconds.
+        at: when it was written, milliseconds since the Unix epoch.
     """
 
     id: int
@@ -104,11 +106,11 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
 
 class SessionUsage(msgspec.Struct, frozen=True):
-    """What Hermes has counted of a session so far.
+    """What Hermes has counted for a session so far.
 
     Attributes:
-        model: the model that was called last; "" if none was.
-        tokens_in: prompt tokens, those that the model's cache had too.
+        model: the model that was called last; "" if none was called.
+        tokens_in: prompt tokens, including cached ones.
         tokens_out: completion tokens.
         tool_calls: how many tools were called.
     """
@@ -120,14 +122,15 @@ class SessionUsage(msgspec.Struct, frozen=True):
 
 
 def read_usage(path: Path, session_id: str) -> SessionUsage | None:
-    """Return what is counted of a session, within a turn: it waits for no lock (G9).
+    """Return what Hermes has counted for a session, without waiting for a lock (G9).
 
-    Zeros for a session that is not stored yet; None if that cannot be read now, or not at all.
+    Returns:
+        Zeros for a session that is not stored yet; None if the file cannot be read now.
     """
     try:
         with sqlite_guard(), closing(_open(path, timeout=0)) as db:
             found = db.execute(_COUNTED, (session_id,)).fetchone()
-    except (sqlite3.Error, ValueError):  # a file, or an id, that SQLite cannot take
+    except (sqlite3.Error, ValueError):  # SQLite cannot read the file, or take the id
         return None
     if found is None:
         return SessionUsage()
@@ -144,17 +147,18 @@ def _open(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 class StateDb:
-    """A ``state.db``, opened for reading only. Use from one thread."""
+    """A ``state.db``, opened only for reading. Use it from one thread."""
 
     def __init__(self, path: Path, *, wait: float = 5) -> None:
-        """Open the file and look whether it can be understood.
+        """Open the file and check its schema.
 
         Args:
             path: the file.
-            wait: seconds for which a read waits for a lock at most.
+            wait: how long a read waits for a lock at most, seconds.
 
         Raises:
-            StateDbError: no such file, not SQLite, damaged, or an older schema.
+            StateDbError: the file does not exist, is no SQLite file, is damaged or locked, or has
+                an older schema.
         """
         self._path = path
         if not path.is_file():
@@ -192,13 +196,13 @@ class StateDb:
 
     def _check(self) -> None:
         for table, columns in (("sessions", _SESSION_COLUMNS), ("messages", _MESSAGE_COLUMNS)):
-            there = {row[1] for row in self._query(f"pragma table_info({table})")}
-            missing = [name for name in columns if name not in there]
+            found = {row[1] for row in self._query(f"pragma table_info({table})")}
+            missing = [name for name in columns if name not in found]
             if missing:
                 raise StateDbError(
                     f"{self._path}: schema version {self._version()} has no "
                     f"{table}.{', '.join(missing)}; version {WRITTEN_FOR} (Hermes 0.19.0) is "
-                    f"needed: start Hermes 0.19.0 or later once, it brings the file up to date"
+                    f"needed: start Hermes 0.19.0 or later once, which updates the file"
                 )
 
     def _version(self) -> str:
@@ -212,7 +216,7 @@ class StateDb:
         """Return how many messages there are.
 
         Raises:
-            StateDbError: damaged.
+            StateDbError: the file is damaged or locked.
         """
         return int(self._query("select count(*) from messages")[0][0])
 
@@ -220,7 +224,7 @@ class StateDb:
         """Yield the sessions, oldest first: a parent comes before its children.
 
         Raises:
-            StateDbError: damaged.
+            StateDbError: the file is damaged or locked.
         """
         at, last = -math.inf, ""
         sql = _SESSIONS + "where (started_at, id) > (?, ?) order by started_at, id limit ?"
@@ -229,10 +233,10 @@ class StateDb:
             last, at = page[-1][0], page[-1][6]
 
     def session(self, session_id: str) -> StoredSession | None:
-        """Return one session, None if there is none of that id.
+        """Return the session with an id; None if there is none.
 
         Raises:
-            StateDbError: damaged.
+            StateDbError: the file is damaged or locked.
         """
         found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
@@ -240,10 +244,16 @@ class StateDb:
     def newest(
         self, session_id: str, role: str, *, taken_back: bool, most: int
     ) -> list[StoredMessage]:
-        """Return the newest messages of a role, those taken back or the others, newest first.
+        """Return the newest messages of a role, newest first.
+
+        Args:
+            session_id: the session.
+            role: the role.
+            taken_back: whether to return only messages that the user undid, or only the others.
+            most: how many messages to return at most.
 
         Raises:
-            StateDbError: damaged, or locked.
+            StateDbError: the file is damaged or locked.
         """
         sql = (
             "where session_id = ? and role = ? and (active = 0 and compacted = 0) = ? "
@@ -256,10 +266,10 @@ class StateDb:
     def rows(self, session_id: str) -> Iterator[StoredMessage]:
         """Yield a session's messages in the order they were written.
 
-        Their numbers are read first (eight bytes each): no index of Hermes's orders them.
+        Their ids are read first (eight bytes each), because no index of Hermes's orders them.
 
         Raises:
-            StateDbError: damaged.
+            StateDbError: the file is damaged or locked.
         """
         sql = "select id from messages where session_id = ? order by id"
         ids = array("q", (row[0] for row in self._query(sql, session_id)))
@@ -272,7 +282,7 @@ class StateDb:
 
 
 def _text(raw: bytes) -> str:
-    """Read a text as it is stored; what is no UTF-8 is shown as such, it does not end the run."""
+    """Decode stored text; bytes that are not UTF-8 become replacement characters."""
     return raw.decode("utf-8", "replace")
 
 
@@ -309,14 +319,14 @@ def _row(row: Any) -> StoredMessage:
 
 
 def _content(value: Any) -> Any:
-    """Return a content as Hermes had it: text, or the parts of which it is made."""
+    """Return a content as Hermes had it in memory: text or a list of parts."""
     if isinstance(value, str) and value.startswith(_JSON):
         return _decode_json(value[len(_JSON) :])
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def _decode_json(value: Any) -> Any:
-    """Read stored JSON; what is none is left out, as Hermes does."""
+    """Decode stored JSON; return None for anything else, as Hermes does."""
     if not isinstance(value, str) or not value:
         return None
     try:
@@ -331,7 +341,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _ms(value: Any) -> int:
-    """Return Hermes's seconds as milliseconds; 0 for a time that no calendar has."""
+    """Return a time of Hermes (seconds) in milliseconds; 0 if no calendar has such a time."""
     if not isinstance(value, int | float) or not 0 <= value <= LATEST / 1000:
         return 0
     return int(value * 1000)

@@ -1,9 +1,9 @@
-"""Turns in a stored transcript: what Hermes would have handed over at the end of each.
+"""Finds the turns in a stored transcript, as Hermes would have passed them to a plugin. Pure.
 
-Pure. A turn is a user's message with all that follows it up to the next one, and it counts if it
-ends with an answer in words; Hermes hands over no other (interrupted, empty, unanswered). Turns
-that the user took back are read apart: if they were handed over they are in the log and are
-retracted there, and if they were not, nobody wants them there.
+A turn is a user's message with all that follows it up to the next one. It counts only if it ends
+with an answer in words, because Hermes passes no interrupted, empty or unanswered turns to a
+plugin. Turns that the user undid are read separately: those that are in the log have to be
+retracted there, and the others must not be published.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,25 +20,25 @@ from memorybus.surfaces.hermes.transcripts.turns import bounded_messages, clip_t
 
 _NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
 _READ_AHEAD = 4
-"""Events' worth of messages that are kept of one turn; of more, none (memory stays flat)."""
+"""A turn with more messages than fit into so many events keeps none, so that memory stays flat."""
 
 _OVERHEAD = 4_096
-"""Bytes of an event that are neither texts nor messages, as `conversation` has it."""
+"""Bytes of an event that are neither texts nor messages; `conversation` uses the same number."""
 
 _IMAGES = frozenset(("image_url", "input_image"))
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 
 
 class StoredTurn(msgspec.Struct, frozen=True):
-    """A turn as it stands in ``state.db``.
+    """A turn that ``state.db`` contains.
 
     Attributes:
-        row: the number of the user's message.
+        row: the id of the user's message.
         user: what the person said, cleaned, without skill scaffolding.
         assistant: the answer in words, cleaned.
-        messages: all of the turn, shortened as a live plugin shortens them, and cleaned when they
-            are published; none if they are too many.
-        at: when the answer was stored, milliseconds.
+        messages: the turn's messages, shortened as a live plugin shortens them; none if they are
+            too large. They are cleaned when they are published.
+        at: when the answer was stored, milliseconds since the Unix epoch.
         trimmed: whether `messages` was left out because of its size.
     """
 
@@ -51,11 +51,11 @@ class StoredTurn(msgspec.Struct, frozen=True):
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """A compression's summary stands here; what follows begins with copies."""
+    """Marks the place of a compression's summary; the turns after it begin with copies."""
 
 
 class _Turn:
-    """A turn that is being read."""
+    """A turn of which some messages have been read."""
 
     def __init__(self, row: StoredMessage, user: str, room: int) -> None:
         self.row = row.id
@@ -67,7 +67,7 @@ class _Turn:
         self.add(row)
 
     def add(self, row: StoredMessage) -> None:
-        """Take a message in, as long as they can still be made to fit into an event."""
+        """Add a message, as long as all of them can still be shortened to fit into an event."""
         self.last = row
         if self._left > 0:
             message = plain_message(_message(row))
@@ -75,7 +75,11 @@ class _Turn:
             self._messages.append(message)
 
     def finish(self, *, is_open: bool = False) -> StoredTurn | None:
-        """Return the turn if it was answered."""
+        """Return the turn if it was answered, else None.
+
+        Args:
+            is_open: whether the transcript ends with it, so that tools may still be at work.
+        """
         answer = clean_text(flatten_content(self.last.content)).strip()
         at_work = is_open and self.last.tool_calls
         if self.last.role != "assistant" or answer in _NO_ANSWER or at_work:
@@ -94,7 +98,7 @@ class _Turn:
 
 
 def _fit_texts(user: str, answer: str, room: int) -> tuple[str, str]:
-    """Return the two texts as a live plugin publishes them: shortened if an event is too small."""
+    """Return the two texts, shortened as a live plugin does it if they do not fit into an event."""
     if _size(user) + _size(answer) <= room:
         return user, answer
     return clip_text(user, room // 2), clip_text(answer, room // 2)
@@ -105,11 +109,11 @@ def _size(text: str) -> int:
 
 
 def read_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn | Compacted]:
-    """Yield the answered turns of a transcript, and where compressions cut it.
+    """Yield the answered turns of a transcript, and the places of its compressions.
 
     Args:
         rows: its messages in the order they were written.
-        room: bytes that an event may have; long texts in messages are shortened to fit.
+        room: the largest event, bytes; long texts in messages are shortened to fit.
     """
     room -= _OVERHEAD
     turn: _Turn | None = None
@@ -130,9 +134,9 @@ def read_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn 
 
 
 def read_undone_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn]:
-    """Yield the answered turns of a transcript that the user took back; see `read_turns`."""
-    taken_back = (msgspec.structs.replace(r, taken_back=False) for r in rows if r.taken_back)
-    return (turn for turn in read_turns(taken_back, room) if isinstance(turn, StoredTurn))
+    """Yield the answered turns of a transcript that the user undid; see `read_turns`."""
+    undone = (msgspec.structs.replace(r, taken_back=False) for r in rows if r.taken_back)
+    return (turn for turn in read_turns(undone, room) if isinstance(turn, StoredTurn))
 
 
 def _finish(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:
@@ -142,19 +146,19 @@ def _finish(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn
 
 
 def _begin_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
-    """Return the turn that a user's message begins, None if nobody said it."""
+    """Return the turn that a user's message begins; None if no person or task wrote it."""
     user = clean_text(user_text(text)).strip()
     return _Turn(row, user, room) if user and not scaffolding.is_review(text) else None
 
 
 def _begin_merged_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
-    """Return the turn of a user's message that a summary was merged into."""
-    said = scaffolding.without_summary(text) if row.role == "user" else ""
-    return _begin_turn(msgspec.structs.replace(row, content=said), said, room) if said else None
+    """Return the turn that a user's message with a summary in it begins; None if none."""
+    user = scaffolding.without_summary(text) if row.role == "user" else ""
+    return _begin_turn(msgspec.structs.replace(row, content=user), user, room) if user else None
 
 
 def flatten_content(content: Any) -> str:
-    """Return a content as the text that Hermes hands to memory providers."""
+    """Return a content as the text that Hermes passes to memory providers."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     words = [part if isinstance(part, str) else _words(part) for part in content]

@@ -1,7 +1,7 @@
-"""A turn as it is published: cut out of Hermes's transcript, cleaned, bounded. Pure functions.
+"""Cuts a turn out of Hermes's transcript and bounds it for publishing. Pure functions.
 
-Hermes hands over its whole transcript after every turn, with its own marks in it. Published are
-this turn's messages only, and of them only what OpenAI's format knows (`KEPT`).
+After every turn Hermes passes its whole transcript, with its own marks in it. The bus publishes
+only the messages of this turn, and of each message only the keys of OpenAI's format (`KEPT`).
 """
 
 import math
@@ -13,23 +13,23 @@ import msgspec
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
 KEPT = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
-"""Keys of a message that are published; the rest is Hermes's own (reasoning, marks, fences)."""
+"""The keys of a message that are published; the others are Hermes's own (reasoning, marks)."""
 
 _TEXT = 65_536
-"""Characters of one text in a message at first; less if the whole is too large."""
+"""The longest text of a message, characters; it is reduced if all messages are too large."""
 
 _DATA = 1_024
 _LEAST_TEXT = 256
 _DEPTH = 24
 _WIDEST = 4
-"""Bytes of a character at most."""
+"""The most bytes that a character takes."""
 
 
 class TranscriptTurn(msgspec.Struct, frozen=True):
-    """Where a turn stands in a transcript.
+    """A turn's place in a transcript.
 
     Attributes:
-        ordinal: how many turns came before it; None if the transcript does not show it.
+        ordinal: how many turns come before it; None if the transcript does not contain it.
         messages: its messages as Hermes has them.
     """
 
@@ -38,11 +38,11 @@ class TranscriptTurn(msgspec.Struct, frozen=True):
 
 
 def find_turn(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> TranscriptTurn:
-    """Return the turn that a user's words opened: the last that matches, else the last of all.
+    """Return the last turn that a user's words opened, or the very last turn if none matches.
 
     Args:
         transcript: Hermes's messages; a later turn may have begun in them already.
-        user: what the person said, as Hermes gives it to `sync_turn`.
+        user: what the person said, as Hermes passes it to `sync_turn`.
     """
     messages = [m for m in transcript or () if isinstance(m, Mapping)]
     starts = [i for i, message in enumerate(messages) if opens_turn(message)]
@@ -64,8 +64,8 @@ def bounded_messages(
 ) -> tuple[dict[str, Any], ...]:
     """Return messages as they are published, in at most `room` bytes.
 
-    Long texts are shortened in their middle, which is marked; data URLs are left out. If even
-    short texts do not fit, there are no messages: the turn's own texts carry it.
+    A mark replaces the middle of a long text, and data URLs are left out. If the messages do not
+    fit even with short texts, none is returned, and the turn consists of its two texts.
     """
     limit = _TEXT
     while limit >= _LEAST_TEXT:
@@ -77,12 +77,12 @@ def bounded_messages(
 
 
 def plain_message(message: Mapping[str, Any], limit: int = _TEXT) -> dict[str, Any]:
-    """Return one message with its known keys only, each text at most `limit` characters."""
+    """Return one message with the keys in `KEPT`, each text cut to about `limit` characters."""
     return {key: _plain(message[key], limit, _DEPTH) for key in KEPT if message.get(key)}
 
 
 def clip_text(text: str, room: int) -> str:
-    """Return a text that takes at most `room` bytes, its middle left out if need be."""
+    """Return a text in at most about `room` bytes; a mark replaces the middle of a longer one."""
     if len(text) * _WIDEST <= room or len(text.encode("utf-8", "replace")) <= room:
         return text
     return _shorten(text, max(_LEAST_TEXT, room // _WIDEST))
@@ -97,7 +97,7 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def _plain(value: object, limit: int, depth: int) -> Any:
-    """Return a value as JSON has it, whatever it was."""
+    """Return any value as one that JSON can hold."""
     if isinstance(value, str):
         too_large = value.startswith("data:") and len(value) > _DATA
         return f"[data of {len(value)} characters]" if too_large else _shorten(value, limit)
