@@ -2,8 +2,9 @@
 
 ``python bench/postgres_graph.py [--facts N]``. Vectors of 384 numbers in clusters, as texts have
 them, half of them one person's and the rest of a thousand others. They are written past the
-provider, and searched by its own statement (`meaning.tables.nearest`): alone, then with the graph
-switched off. Prints a line of JSON: milliseconds, and the share of the exact answer that was found.
+provider, and searched by its own statement (`meaning.tables.Comparison`): alone, then with the
+graph switched off. Prints a line of JSON: milliseconds, and the share of the exact answer that was
+found.
 """
 
 import argparse
@@ -16,18 +17,16 @@ import numpy as np
 import psycopg
 from gauge import p50, p99
 from memorybus_providers.embedding.embedder import Vectors
-from memorybus_providers.embedding.floor import Chance
 from memorybus_providers.embedding.vectors import Model
 from memorybus_providers.postgres.link import Link
-from memorybus_providers.postgres.meaning.tables import VectorTables, nearest
+from memorybus_providers.postgres.meaning.tables import Comparison, VectorTables
 from memorybus_providers.postgres.migrations import migrate
 from memorybus_providers.postgres.options import Where
 from numpy.typing import NDArray
 from postgres_store import server
 
-_SIZE, _CLUSTERS, _OTHERS, _QUESTIONS, _MOST, _SEED = 384, 500, 1_000, 100, 20, 7
-_NEAR: Final = Chance(-1.0, 0.0)
-"""Nothing is too far: what is measured is the search, not what is left out of it."""
+_SIZE, _CLUSTERS, _OTHERS, _QUESTIONS, _SEED = 384, 500, 1_000, 100, 7
+_MODEL: Final = Model("bench", _SIZE, 0.0)
 
 _FACTS = """
 insert into facts select n, case when n <= %(own)s then 1 else 2 + n %% %(others)s end, 1, n, '',
@@ -49,7 +48,7 @@ def measure(count: int) -> dict[str, float]:
         migrate(where)
         tables = VectorTables(Link(where), where)
         tables.prepare()
-        tables.name_model(Model("bench", _SIZE, _NEAR))
+        tables.name_model(_MODEL)
         built = _written(url, vectors)
         graph, times = _answers(where, asked, exact=False)
         exact, slow = _answers(where, asked, exact=True)
@@ -102,9 +101,9 @@ def _answers(where: Where, asked: Vectors, *, exact: bool) -> tuple[list[set[int
             if exact:
                 db.execute("set local enable_indexscan = off")
             began = time.perf_counter()
-            near = nearest(db, [1], vector, _NEAR, _MOST)
+            near = Comparison(db, [1], vector, _MODEL).nearest()
             times.append(time.perf_counter() - began)
-        found.append({one.fact for one in near})
+        found.append(set(near))
     link.close()
     return found, times
 

@@ -14,8 +14,8 @@ import numpy as np
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
+from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import Embedder, Vector, at_length_one, embed_text
-from memorybus_providers.embedding.floor import UNRELATED, chance_of
 from memorybus_providers.embedding.pauses import pause_after
 from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
 

@@ -1,4 +1,4 @@
-"""What a store of vectors does, and which facts its vectors bring near a question; pure."""
+"""What a store of vectors does, and what a cosine of its model says; pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -6,13 +6,12 @@ from typing import Protocol
 import msgspec
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.floor import Chance
 
-NEAREST = 20
-"""Facts that are near a question and stand for selection (G10)."""
+NEAREST = 40
+"""Facts, those nearest to a question, that stand for selection beside what words find (G10)."""
 
-FALLS_OFF = 0.5
-"""A fact counts as near if it is at least so near as this share of the nearest one's nearness."""
+HIGHEST = 0.95
+"""Of a model whose unrelated texts are even nearer to each other."""
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -21,12 +20,17 @@ class Model(msgspec.Struct, frozen=True):
     Attributes:
         name: its name.
         size: numbers of each vector.
-        chance: how near its texts are to each other by chance.
+        chance: the mean cosine of texts that have nothing to do with each other.
     """
 
     name: str
     size: int
-    chance: Chance
+    chance: float
+
+    def nearness(self, cosine: float) -> float:
+        """Return how near two texts are: 0 if no nearer than by chance, 1 if they are the same."""
+        chance = min(HIGHEST, self.chance)
+        return min(1.0, max(0.0, (cosine - chance) / (1 - chance)))
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -34,14 +38,6 @@ class Missing(msgspec.Struct, frozen=True):
 
     ticket: int
     content: str
-
-
-class Near(msgspec.Struct, frozen=True):
-    """A fact's row, its cosine with what is asked, and the cosine of the nearest by chance."""
-
-    fact: int
-    cosine: float
-    floor: float
 
 
 class VectorStore(Protocol):
@@ -75,14 +71,3 @@ class VectorStore(Protocol):
     def counts(self) -> tuple[int, int]:
         """Return how many facts have no vector yet, and how many have one."""
         ...
-
-
-def nearness_of(found: Iterable[Near]) -> dict[int, float]:
-    """Return how near facts are, from 0 to 1, by their rows; those far behind the first are none.
-
-    Args:
-        found: facts that are nearer than by chance.
-    """
-    near = {one.fact: min(1.0, (one.cosine - one.floor) / (1 - one.floor)) for one in found}
-    least = FALLS_OFF * max(near.values(), default=0.0)
-    return {fact: nearness for fact, nearness in near.items() if nearness >= least}

@@ -7,17 +7,18 @@ is read within the asker's own scope: nobody else's facts change an answer, or t
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.finding.compared import Nearby, nothing_near
 from memorybus_providers.finding.entities import Entities
 from memorybus_providers.finding.source import LATEST, FactSource, View
 from memorybus_providers.finding.standing import Standings
 from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
-from memorybus_providers.language.words import folded
+from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
@@ -26,16 +27,6 @@ CANDIDATES = 80
 """Facts that are re-ranked, beside the utterances around them (G10)."""
 
 _REACH = max(NEAR)
-
-
-Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
-"""Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
-near each is, from 0 to 1, by its row."""
-
-
-def nothing_near(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
-    """Compare words alone."""
-    return dict
 
 
 class FactSearch:
@@ -73,19 +64,21 @@ class FactSearch:
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
         text = self._entities.add_names(text, scope)
-        waited_for = self._nearby(text, scope)
         question = parse_question(text)
+        names = self.source.speakers(question.words, scope)
+        waited_for = self._nearby(without_words(text, names), scope)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
         extent = self.source.extent(scope)
-        names = self.source.speakers(question.words, scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
         corpus = Corpus(extent.facts, found)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
-        near = waited_for()
-        near_rows = self.source.visible_rows(list(near), view) if near else []
+        compared = waited_for()
+        nearest = compared.nearest()
+        near_rows = self.source.visible_rows(nearest, view) if nearest else []
         hits, around = self._read_facts([*rows, *near_rows], view)
+        near = compared.nearness([fact.id for fact in (*hits, *around)])
         if as_of is not None and not about:
             hits += self._standings.entries_as_of(question.terms, scope, as_of)
         scored = rank_facts(question, hits, [] if about else around, corpus, names, near)

@@ -19,7 +19,7 @@ scripts, `MARK` and ``_./`` alone.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
@@ -47,6 +47,7 @@ _MARKS = (
     "\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3\u3099\u309a"
 )
 _WORD = re.compile(rf"[\w{_MARKS}]+")
+_POSSESSOR = re.compile(rf"([\w{_MARKS}]+)(?:['\u2019]s\b)?")
 _LOST = re.compile(
     "(?<!\u0438)\u0306|[\u0300-\u0305\u0307-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640"
     "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8]"
@@ -120,6 +121,19 @@ def parts_of(words: Iterable[str]) -> list[str]:
             cuts = range(SHORTEST_PART, len(plain) - SHORTEST_PART + 1)
             found += [MARK + part for cut in cuts for part in (plain[:cut], plain[cut:])]
     return list(dict.fromkeys(found))
+
+
+def without_words(text: str, left_out: Collection[str]) -> str:
+    """Return a text without some words and the "'s" behind them; all of it if no word is left.
+
+    Args:
+        text: any text.
+        left_out: the words, folded.
+    """
+    if not left_out:
+        return text
+    kept = _POSSESSOR.sub(lambda found: "" if folded(found[1]) in left_out else found[0], text)
+    return " ".join(kept.split()) if whole_words(kept) else text
 
 
 def _may_hold_identifiers(text: str) -> bool:

@@ -33,8 +33,6 @@ Amounts: TypeAlias = Mapping[str, float]
 """How much is said of each term."""
 
 _NOTHING: Amounts = MappingProxyType({})
-_MEANING = ""
-"""Stands for the meaning of the whole question, beside its terms."""
 
 
 class WeighedFact(msgspec.Struct, frozen=True):
@@ -77,11 +75,9 @@ def weights(
     Args:
         places: the facts.
         rarity: of each term asked for, by its stem; rare terms count more.
-        meant: what facts gain by their meaning, by their rows.
+        meant: what facts gain by their meaning, by their rows; it is theirs alone.
     """
     said = _own_amounts(places, rarity)
-    for fact in meant.keys() & said.keys():
-        said[fact] = {**said[fact], _MEANING: meant[fact]}
     squared = {
         fact: {term: amount * amount for term, amount in amounts.items()}
         for fact, amounts in said.items()
@@ -90,7 +86,9 @@ def weights(
     sessions = _sessions(places, squared)
     together = {place.id: _combine(_sources(place, squared, at, sessions)) for place in places}
     return {
-        fact: _weight(said.get(fact, _NOTHING), total) for fact, total in together.items() if total
+        fact: _weight(said.get(fact, _NOTHING), meant.get(fact, 0.0), spoken)
+        for fact, spoken in together.items()
+        if spoken or fact in meant
     }
 
 
@@ -148,10 +146,9 @@ def _sources(
             yield ANSWER if step == -1 and near.asks else weight, squared[near.id]
 
 
-def _weight(said: Amounts, total: float) -> Weight:
+def _weight(said: Amounts, meaning: float, spoken: float) -> Weight:
     own = sum(said.values())
-    meaning = said.get(_MEANING, 0.0)
-    return Weight(own - meaning, meaning, total - own, total)
+    return Weight(own, meaning, spoken - own, spoken + meaning)
 
 
 def _combine(sources: Iterator[tuple[float, Amounts]]) -> float:

@@ -129,11 +129,11 @@ class Scored(msgspec.Struct, frozen=True):
         score: larger is better.
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
-        near: how near its meaning is to the question's, from 0 to 1; None if it was not compared,
-            or is not near.
+        near: how near its meaning is to the question's, from 0 to 1; None if it was not compared.
         until: when another took its place, milliseconds; 0 if it holds.
         before: what was so before it; empty if it took nobody's place.
-        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it.
+        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it,
+            and means it where meaning counts.
     """
 
     fact: Fact
@@ -161,10 +161,10 @@ def rank_facts(
         around: the utterances around the hits, which are no hits themselves.
         corpus: statistics of the terms.
         names: words of the question that name speakers.
-        near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
+        near: how near the meaning of some facts is to the question's, from 0 to 1, by their rows.
     """
     facts = (*hits, *around)
-    weights = _weights(question, hits, around, corpus, near)
+    weights, believed = _weights(question, hits, around, corpus, near)
     speakers = {
         speaker
         for speaker in {fact.speaker for fact in facts}
@@ -175,7 +175,8 @@ def rank_facts(
         for fact in facts
         if fact.id in weights
     ]
-    wants, asked = wanted_kind(" ".join(question.words)), corpus.rarity_of_question or 1.0
+    wants = wanted_kind(" ".join(question.words))
+    asked = (corpus.rarity_of_question or 1.0) * nearness.more_expected(believed)
     likely = heapq.nlargest(CLOSELY, stated, key=lambda one: (one.score, one.fact.id))
     scored = [_score(one, wants, near.get(one.fact.id), asked) for one in likely]
     told = _answers_first(question, scored)
@@ -201,8 +202,8 @@ def _weights(
     around: Sequence[Fact],
     corpus: Corpus,
     near: Mapping[int, float],
-) -> dict[int, Weight]:
-    """Return how much speaks for each fact by words, meaning and place."""
+) -> tuple[dict[int, Weight], float]:
+    """Return how much speaks for each fact by words, meaning and place; how far meaning counts."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     said = list(question.read_texts(_text(fact) for fact in hits))
     places = [
@@ -210,9 +211,13 @@ def _weights(
         for fact, words in zip(hits, said, strict=True)
     ]
     places += [WeighedFact(fact.id, fact.place) for fact in around]
-    held = [rarity.keys() & words for words in said]
-    meant = nearness.meaning_amounts(near, rarity, held) if near else {}
-    return evidence.weights(places, rarity, meant)
+    believed = nearness.belief(
+        near.get(fact.id, 0.0)
+        for fact, words in zip(hits, said, strict=True)
+        if rarity.keys().isdisjoint(words)
+    )
+    meant = nearness.meaning_amounts(near, rarity.values(), believed)
+    return evidence.weights(places, rarity, meant), believed
 
 
 def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:

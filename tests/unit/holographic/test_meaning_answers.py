@@ -10,7 +10,6 @@ from meaning_feeding import await_filled, embedding
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import RecallContext, RecallScope
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking import nearness
 
 PARAPHRASES = (
     ("Where does she live?", "Ann has an apartment near the old mill"),
@@ -147,10 +146,25 @@ def test_a_model_gets_what_it_wants_before_texts(tmp_path: Path, server: Embeddi
     assert "query: Which vehicle?" in server.asked
 
 
-def test_words_decide_where_a_fact_has_all_of_them() -> None:
-    """Meaning stands in only for words that no fact holds together with the others."""
-    rarity = {"lentil": 2.0, "supper": 3.0}
+def test_names_of_speakers_are_no_part_of_a_meaning(
+    provider: HolographicProvider, server: EmbeddingServer
+) -> None:
+    """A question is embedded without them: who speaks is known, and hardly says the own name."""
+    said = TurnCompleted(
+        user="I bought a sedan", assistant="Nice", user_name="Ann Lee", assistant_name="Bob"
+    )
+    feed(provider, [said])
+    await_filled(provider, 2)
 
-    assert nearness.meaning_amounts({7: 1.0}, rarity, [{"lentil", "supper"}]) == {7: 0.0}
-    lacking = [nearness.meaning_amounts({7: 1.0}, rarity, held)[7] for held in ([{"lentil"}], [])]
-    assert 0 < lacking[0] < lacking[1]
+    assert texts(provider, "Which is Ann's vehicle, Bob?")[:1] == ["I bought a sedan"]
+    assert "Which is vehicle, ?" in server.asked
+    assert "Which is Ann's vehicle, Bob?" not in server.asked
+
+
+def test_a_fact_that_words_find_gains_by_its_meaning(provider: HolographicProvider) -> None:
+    """Of two facts with the same words the one that means what is asked is first."""
+    facts = ["The old one is my sedan", "The old one is my bucket", "Our terrier likes the car"]
+    feed(provider, [add(fact) for fact in facts])
+    await_filled(provider, len(facts))
+
+    assert texts(provider, "Which vehicle is old?")[0] == facts[0]

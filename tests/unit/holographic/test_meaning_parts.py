@@ -1,4 +1,4 @@
-"""The parts of search by meaning: floor, nearness, matrices, vectors of questions."""
+"""The parts of search by meaning: chance, nearness, matrices, vectors of questions."""
 
 import re
 import sqlite3
@@ -10,20 +10,22 @@ import numpy as np
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import embed
+from hypothesis import given
+from hypothesis import strategies as st
 from memorybus.errors import Unavailable
 from memorybus.testing import FakeClock
 from memorybus_providers.embedding import questions
+from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import at_length_one
-from memorybus_providers.embedding.floor import HIGHEST, UNRELATED, Chance, chance_of
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
-from memorybus_providers.embedding.vectors import Near, nearness_of
+from memorybus_providers.embedding.vectors import HIGHEST, NEAREST, Model
 from memorybus_providers.holographic.meaning import nearest
 from memorybus_providers.holographic.meaning.nearest import Nearest
 from memorybus_providers.holographic.meaning.tables import STORED, VectorTables
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
-SOME = Chance(0.1, 0.0)
+SOME = Model("some", 2, 0.1)
 
 
 @pytest.fixture
@@ -45,9 +47,9 @@ def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> No
     )
 
 
-def found(nearest: Nearest, *scopes: int, most: int = 9) -> list[int]:
-    """Return the facts of some scopes that are near the east, nearest first."""
-    return [near.fact for near in nearest.find_nearest(scopes, EAST, SOME, most)]
+def found(nearest: Nearest, *scopes: int) -> list[int]:
+    """Return the facts of some scopes, those nearest to the east first."""
+    return list(nearest.compare(scopes, EAST, SOME).nearest())
 
 
 def test_sentences_about_nothing_in_common_share_no_word() -> None:
@@ -57,32 +59,25 @@ def test_sentences_about_nothing_in_common_share_no_word() -> None:
     assert words.most_common(1)[0][1] == 1
 
 
-def test_the_floor_is_above_what_means_nothing() -> None:
-    """Unrelated texts are below the floor of their model, whatever the model calls near."""
+def test_what_a_model_calls_near_by_chance_is_learnt() -> None:
+    """The mean cosine of unrelated texts is near 0 for one model, and high for another."""
     plain = at_length_one(embed(UNRELATED).astype(np.float32))
     shifted = at_length_one(plain + np.float32(0.05))
 
-    for vectors in (plain, shifted):
-        near = (vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)]
-        assert near.max() < chance_of(vectors).floor(len(near)) < HIGHEST
-    assert chance_of(shifted).floor(9) > chance_of(plain).floor(9) + 0.5
+    assert chance_of(plain) == pytest.approx(0.0, abs=0.05)
+    assert chance_of(shifted) > 0.5
 
 
-def test_the_more_facts_there_are_the_nearer_one_has_to_be() -> None:
-    """One of many facts is near by chance; of a few, less is enough."""
-    floors = [Chance(0.2, 0.05).floor(facts) for facts in (0, 1, 10, 1_000, 100_000)]
+@given(chance=st.floats(-1, 1), cosines=st.lists(st.floats(-1, 1), min_size=2))
+def test_nearness_goes_from_chance_to_the_same(chance: float, cosines: list[float]) -> None:
+    """It is 0 up to the model's chance, 1 at the same text, and never falls in between."""
+    model = Model("any", 2, chance)
+    near = [model.nearness(cosine) for cosine in sorted(cosines)]
 
-    assert floors == sorted(floors)
-    assert floors[0] == floors[1] == pytest.approx(0.25)
-    assert floors[-1] == pytest.approx(0.490, abs=0.001)
-
-
-def test_what_is_far_behind_the_nearest_is_not_near() -> None:
-    """Nearness is what lies above the floor; less than half of the best does not count."""
-    near = [Near(1, 0.8, 0.2), Near(2, 0.52, 0.2), Near(3, 0.3, 0.2)]
-
-    assert nearness_of(near) == {1: pytest.approx(0.75), 2: pytest.approx(0.4)}
-    assert nearness_of([]) == {}
+    assert near == sorted(near)
+    assert all(0 <= one <= 1 for one in near)
+    assert model.nearness(1.0) == pytest.approx(1.0)
+    assert model.nearness(min(chance, HIGHEST)) == 0
 
 
 def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
@@ -103,14 +98,14 @@ def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connect
     put(db, 2, 1, BETWEEN)
     assert found(near, 1) == [1, 2]
     put(db, 3, 1, NORTH)
-    assert found(near, 1) == [1, 2]
+    assert found(near, 1) == [1, 2, 3]
     db.execute("delete from facts where id = 1")
-    assert found(near, 1) == [2]
+    assert found(near, 1) == [2, 3]
     put(db, 1, 2, EAST)
-    assert found(near, 1) == [2]
+    assert found(near, 1) == [2, 3]
     for fact in range(10, 10 + 3 * nearest._BLOCKS):
         put(db, fact, 1, EAST)
-        assert fact in found(near, 1, most=100)
+        assert near.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
 
 
 def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +120,24 @@ def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPat
     assert found(near, 1) == [1]
 
 
-def test_only_the_nearest_of_many_are_returned(db: sqlite3.Connection) -> None:
-    """The best come first, and no more than wanted (G10)."""
-    for fact, angle in enumerate(np.linspace(0, 1.2, 30), start=1):
+def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) -> None:
+    """The best come first, and no more than are looked at (G10)."""
+    for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * NEAREST), start=1):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
 
-    assert found(Nearest(db), 1, most=3) == [1, 2, 3]
+    assert found(Nearest(db), 1) == list(range(1, NEAREST + 1))
+
+
+def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) -> None:
+    """What words found is compared as well, however far it is."""
+    for fact, vector in enumerate((EAST, BETWEEN, NORTH), start=1):
+        put(db, fact, 1, vector)
+    compared = Nearest(db).compare([1], EAST, SOME)
+
+    near = compared.nearness([3, 2, 99])
+
+    assert near == {2: pytest.approx((0.6 - 0.1) / 0.9, abs=0.001), 3: 0.0}
+    assert compared.nearness([]) == {}
 
 
 def test_pauses_grow_to_a_bound() -> None:

@@ -1,7 +1,7 @@
-"""The facts of a scope that are near a question in meaning: the whole way, for one connection."""
+"""The facts of a scope beside a question, by their meaning: the whole way, for one connection."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from memorybus.clock import Clock
 
@@ -9,14 +9,15 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.embedding.embedder import Embedder, Vector, embed_text
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
-from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
+from memorybus_providers.embedding.vectors import Model
+from memorybus_providers.finding.compared import Compared, Uncompared
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.meaning.nearest import Nearest
 from memorybus_providers.holographic.meaning.tables import VectorTables
 
 
 class NearbyFacts:
-    """Looks for facts by their meaning. The vector of a question is asked for at once, in a thread.
+    """Compares facts by their meaning. The vector of a question is asked for at once, in a thread.
 
     Args:
         db: the database.
@@ -48,25 +49,24 @@ class NearbyFacts:
         """End the thread that asks for vectors."""
         self._questions.close()
 
-    def look(self, text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
-        """Begin to look; the function returned waits a moment, and says how near facts are, by row.
+    def look(self, text: str, scope: RecallScope) -> Callable[[], Compared]:
+        """Begin to look; the function returned waits a moment, and compares.
 
-        Nothing is near if the vector does not come in time, or if the vectors of the facts are of
-        another model.
+        Nothing is compared if the vector does not come in time, or if the vectors of the facts are
+        of another model.
         """
         model = self._tables.model()
         if model is None or model.name != self._model:
-            return dict
+            return Uncompared
         asked = self._questions.ask(text)
-        return lambda: self._near(asked, model, scope)
+        return lambda: self._compare(asked, model, scope)
 
-    def _near(self, asked: PendingVector, model: Model, scope: RecallScope) -> dict[int, float]:
+    def _compare(self, asked: PendingVector, model: Model, scope: RecallScope) -> Compared:
         vector = asked.wait(self._wait)
         if vector is None or vector.size != model.size:
-            return {}
+            return Uncompared()
         scopes = [row[0] for row in self._db.execute(SCOPES, limits_of(scope))]
-        found = self._nearest.find_nearest(scopes, vector, model.chance, NEAREST)
-        return nearness_of(found)
+        return self._nearest.compare(scopes, vector, model)
 
     def _embed_question(self, text: str) -> Vector:
         return embed_text(self._embedder, f"{self._prefix}{text}")

@@ -6,15 +6,14 @@ reads what is new, and reads a scope anew only after something was removed from 
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memorybus_providers.embedding.embedder import Vector, Vectors
-from memorybus_providers.embedding.floor import Chance
-from memorybus_providers.embedding.vectors import Near
+from memorybus_providers.embedding.vectors import NEAREST, Model
 from memorybus_providers.holographic.meaning.tables import STORED
 
 KEPT_BYTES = 1 << 28
@@ -49,6 +48,36 @@ class _Scope(msgspec.Struct):
         return sum(block.vectors.nbytes for block in self.blocks)
 
 
+class Comparison:
+    """Facts and their cosines with what is asked; see `Compared`.
+
+    Args:
+        model: what the vectors are of.
+        facts: their rows.
+        cosines: one for each.
+    """
+
+    def __init__(self, model: Model, facts: NDArray[np.int64], cosines: Vector) -> None:
+        """Keep them."""
+        self._model = model
+        self._facts = facts
+        self._cosines = cosines
+
+    def nearest(self) -> Sequence[int]:
+        """Return the rows of the `NEAREST` facts, nearest first, the newest of equals."""
+        if not len(self._facts):
+            return []
+        first = np.argpartition(-self._cosines, min(NEAREST, len(self._cosines)) - 1)[:NEAREST]
+        order = np.lexsort((-self._facts[first], -self._cosines[first]))
+        return [int(fact) for fact in self._facts[first][order]]
+
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
+        """Return how near some facts are, by their rows."""
+        asked = np.isin(self._facts, rows)
+        found = zip(self._facts[asked].tolist(), self._cosines[asked].tolist(), strict=True)
+        return {fact: self._model.nearness(cosine) for fact, cosine in found}
+
+
 class Nearest:
     """Compares vectors; belongs to one connection.
 
@@ -61,21 +90,22 @@ class Nearest:
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
-    def find_nearest(
-        self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int
-    ) -> list[Near]:
-        """Return the nearest facts of some scopes, nearest first.
+    def compare(self, scopes: Iterable[int], vector: Vector, model: Model) -> Comparison:
+        """Compare the facts of some scopes with a vector.
 
         Args:
             scopes: their rows; no vector of any other is looked at.
             vector: what is asked, of length one.
-            chance: only facts that are nearer than by chance.
-            most: how many at most.
+            model: what the vectors are of.
         """
         blocks = [block for scope in scopes for block in self._read(scope)]
-        floor = chance.floor(sum(len(block.facts) for block in blocks))
-        found = [near for block in blocks for near in _near(block, vector, floor, most)]
-        return sorted(found, key=lambda near: (-near.cosine, -near.fact))[:most]
+        facts = [block.facts for block in blocks]
+        cosines = [block.vectors @ vector for block in blocks]
+        return Comparison(
+            model,
+            np.concatenate([np.zeros(0, np.int64), *facts]),
+            np.concatenate([np.zeros(0, np.float32), *cosines]),
+        )
 
     def _read(self, scope: int) -> Sequence[_Block]:
         # The counts first: what comes after them is read again, never missed.
@@ -108,15 +138,6 @@ class Nearest:
         while size > KEPT_BYTES and len(self._scopes) > 1:
             _, oldest = self._scopes.popitem(last=False)
             size -= oldest.size
-
-
-def _near(block: _Block, vector: Vector, floor: float, most: int) -> Iterator[Near]:
-    cosines = block.vectors @ vector
-    (above,) = np.nonzero(cosines > floor)
-    if len(above) > most:
-        above = above[np.argpartition(-cosines[above], most)[:most]]
-    for row in above:
-        yield Near(int(block.facts[row]), float(cosines[row]), floor)
 
 
 def _join_blocks(blocks: Sequence[_Block]) -> _Block:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.floor import Chance
 from memorybus_providers.embedding.vectors import Missing, Model
 
 STORED = np.float16
@@ -22,7 +21,7 @@ _HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_mo
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean real not null, deviation real not null
+    mean real not null, deviation real not null  -- the latter was of use to earlier versions
 );
 create table meaning_missing(
     ticket integer primary key autoincrement, fact integer not null unique
@@ -56,7 +55,7 @@ create trigger meaning_discounted after delete on meaning_vectors begin
 end;
 insert into meaning_missing(fact) select id from facts order by id;
 """
-_MODEL = "select name, size, mean, deviation from meaning_model"
+_MODEL = "select name, size, mean from meaning_model"
 _MISSING = """
 select ticket, facts.content from meaning_missing join facts on facts.id = fact
 order by ticket desc limit ?
@@ -92,14 +91,14 @@ class VectorTables:
         if not self._db.execute(_HAVE).fetchone():
             return None
         row = self._db.execute(_MODEL).fetchone()
-        return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
+        return None if row is None else Model(*row)
 
     def name_model(self, model: Model) -> None:
         """Record which model makes all vectors from now on."""
         with self._writing():
             self._db.execute(
-                "insert or ignore into meaning_model values (1, ?, ?, ?, ?)",
-                (model.name, model.size, model.chance.mean, model.chance.deviation),
+                "insert or ignore into meaning_model values (1, ?, ?, ?, 0)",
+                (model.name, model.size, model.chance),
             )
 
     def missing(self, most: int) -> list[Missing]:

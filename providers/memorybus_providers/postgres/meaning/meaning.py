@@ -1,6 +1,6 @@
 """Search by meaning of one open instance: its embedder, questions, and what fills in vectors."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from memorybus.ids import new_mark
@@ -10,11 +10,12 @@ from memorybus_providers.embedding.embedder import Vector, embed_text
 from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
-from memorybus_providers.embedding.vectors import NEAREST, Model, nearness_of
+from memorybus_providers.embedding.vectors import Model
+from memorybus_providers.finding.compared import Compared, Uncompared
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import Connection, Link
-from memorybus_providers.postgres.meaning.tables import VectorTables, model_of, nearest
+from memorybus_providers.postgres.meaning.tables import Comparison, VectorTables, model_of
 from memorybus_providers.postgres.options import Where
 
 
@@ -36,22 +37,22 @@ class PostgresMeaning(FilledMeaning):
     def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
 
-        def look(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+        def look(text: str, scope: RecallScope) -> Callable[[], Compared]:
             model = model_of(db)
             if model is None or model.name != self._model:
-                return dict
+                return Uncompared
             asked = self._questions.ask(text)
-            return lambda: self._near(db, source.scopes(scope), asked, model)
+            return lambda: self._compare(db, source.scopes(scope), asked, model)
 
         return FactSearch(source, look)
 
-    def _near(
+    def _compare(
         self, db: Connection, scopes: list[int], asked: PendingVector, model: Model
-    ) -> dict[int, float]:
+    ) -> Compared:
         vector = asked.wait(self._options.embedder_wait)
         if vector is None or vector.size != model.size:
-            return {}
-        return nearness_of(nearest(db, scopes, vector, model.chance, NEAREST))
+            return Uncompared()
+        return Comparison(db, scopes, vector, model)
 
     def _end_searches(self) -> None:
         self._questions.close()

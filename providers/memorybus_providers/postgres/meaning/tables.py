@@ -3,15 +3,14 @@
 A statement that adds facts queues them; a removed fact takes its vector and its ticket along.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from memorybus.errors import Unavailable
 from psycopg import errors, sql
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.floor import Chance
-from memorybus_providers.embedding.vectors import Missing, Model, Near
+from memorybus_providers.embedding.vectors import NEAREST, Missing, Model
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
@@ -24,7 +23,8 @@ _EXTENSION = "create extension if not exists vector with schema public"
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean double precision not null, deviation double precision not null
+    mean double precision not null,
+    deviation double precision not null          -- was of use to earlier versions
 );
 create table meaning_filler(id integer primary key check (id = 1), who text not null,
     until timestamptz not null);
@@ -49,8 +49,8 @@ create policy asked on meaning_vectors for select
 _GRAPH = """
 create index meaning_vectors_near on meaning_vectors using hnsw (vector halfvec_cosine_ops)
 """
-_MODEL = "select name, size, mean, deviation from meaning_model"
-_NAME = "insert into meaning_model values (1, %s, %s, %s, %s)"
+_MODEL = "select name, size, mean from meaning_model"
+_NAME = "insert into meaning_model values (1, %s, %s, %s, 0)"
 _MISSING = """
 select fact, content from meaning_missing join facts on facts.id = fact
 order by fact desc limit %s
@@ -67,10 +67,12 @@ _CLAIM = """
 update meaning_filler set who = %(who)s, until = clock_timestamp() + interval '60 seconds'
 where who = %(who)s or until < clock_timestamp()
 """
-_SIZE = "select count(*) from meaning_vectors where scope = any(%s)"
-_NEAREST = """
+_COSINES = """
 select fact, 1 - (vector <=> %(asked)s::halfvec) from meaning_vectors
-where scope = any(%(scopes)s) and vector is not null
+where fact = any(%(facts)s) and scope = any(%(scopes)s) and vector is not null
+"""
+_NEAREST = """
+select fact from meaning_vectors where scope = any(%(scopes)s) and vector is not null
 order by vector <=> %(asked)s::halfvec limit %(most)s
 """
 
@@ -111,8 +113,7 @@ class VectorTables:
     def name_model(self, model: Model) -> None:
         """Record which model makes all vectors from now on, and make a table for them."""
         with self._link.transaction(SECONDS) as db:
-            chance = model.chance
-            db.execute(_NAME, (model.name, model.size, chance.mean, chance.deviation))
+            db.execute(_NAME, (model.name, model.size, model.chance))
             db.execute(_VECTORS.format(size=model.size))
             if model.size <= LARGEST:
                 db.execute(_GRAPH)
@@ -147,21 +148,36 @@ class VectorTables:
 def model_of(db: Connection) -> Model | None:
     """Return the model of the vectors, in the transaction that is open."""
     row = db.execute(_MODEL).fetchone() if _has_tables(db) else None
-    return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
+    return None if row is None else Model(*row)
 
 
-def nearest(
-    db: Connection, scopes: Sequence[int], vector: Vector, chance: Chance, most: int
-) -> list[Near]:
-    """Return the nearest facts of some scopes that are nearer than by chance, nearest first."""
-    with db.pipeline():
-        db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
-        size = db.execute(_SIZE, (list(scopes),))
-        given = {"asked": _literal(vector), "scopes": list(scopes), "most": most}
-        found = db.execute(_NEAREST, given)
-    row = size.fetchone()
-    floor = chance.floor(int(row[0]) if row else 0)
-    return [Near(fact, cosine, floor) for fact, cosine in found.fetchall() if cosine > floor]
+class Comparison:
+    """Facts beside what is asked, in the transaction that is open; see `Compared`.
+
+    Args:
+        db: the connection.
+        scopes: the scopes whose facts are compared.
+        vector: what is asked, of length one.
+        model: what the vectors are of.
+    """
+
+    def __init__(self, db: Connection, scopes: Sequence[int], vector: Vector, model: Model) -> None:
+        """Read nothing yet."""
+        self._db = db
+        self._asked = {"asked": _literal(vector), "scopes": list(scopes)}
+        self._model = model
+
+    def nearest(self, most: int = NEAREST) -> Sequence[int]:
+        """Return the rows of the nearest facts, nearest first."""
+        with self._db.pipeline():
+            self._db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
+            found = self._db.execute(_NEAREST, {**self._asked, "most": most})
+        return [fact for (fact,) in found.fetchall()]
+
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
+        """Return how near some facts are, by their rows."""
+        found = self._db.execute(_COSINES, {**self._asked, "facts": list(rows)}).fetchall()
+        return {fact: self._model.nearness(cosine) for fact, cosine in found}
 
 
 def _has_tables(db: Connection) -> bool:
