@@ -21,7 +21,7 @@ _HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_mo
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean real not null, deviation real not null  -- the latter was of use to earlier versions
+    mean real not null                        -- `Model.chance`
 );
 create table meaning_missing(
     ticket integer primary key autoincrement, fact integer not null unique
@@ -97,7 +97,7 @@ class VectorTables:
         """Record which model makes all vectors from now on."""
         with self._writing():
             self._db.execute(
-                "insert or ignore into meaning_model values (1, ?, ?, ?, 0)",
+                "insert or ignore into meaning_model(id, name, size, mean) values (1, ?, ?, ?)",
                 (model.name, model.size, model.chance),
             )
 

@@ -23,8 +23,7 @@ _EXTENSION = "create extension if not exists vector with schema public"
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean double precision not null,
-    deviation double precision not null          -- was of use to earlier versions
+    mean double precision not null               -- `Model.chance`
 );
 create table meaning_filler(id integer primary key check (id = 1), who text not null,
     until timestamptz not null);
@@ -50,7 +49,7 @@ _GRAPH = """
 create index meaning_vectors_near on meaning_vectors using hnsw (vector halfvec_cosine_ops)
 """
 _MODEL = "select name, size, mean from meaning_model"
-_NAME = "insert into meaning_model values (1, %s, %s, %s, 0)"
+_NAME = "insert into meaning_model(id, name, size, mean) values (1, %s, %s, %s)"
 _MISSING = """
 select fact, content from meaning_missing join facts on facts.id = fact
 order by fact desc limit %s
