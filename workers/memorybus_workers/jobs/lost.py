@@ -29,8 +29,8 @@ LOOKS = 4
 """Looks at which it must have been the same, the first one included."""
 
 REPEATS = 2
-"""How often a job that had begun is asked again. It may be the one that kills its process; but one
-restart of workers can also kill an innocent job twice. What had not begun is always asked again."""
+"""How often a lost job is asked again (G10). It may be the one that kills its process; but workers
+that are replaced while one of them dies can lose an innocent job twice."""
 
 UNREADABLE = (
     ValueError,
@@ -90,7 +90,7 @@ class LostJobs:
     Args:
         queue: the queue.
         clock: time.
-        again: names of the callables whose jobs may be run a second time.
+        again: names of the callables whose jobs may run again.
         on_killed: called for a job that had begun: its process was killed, or hung.
     """
 
@@ -113,7 +113,7 @@ class LostJobs:
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started
             if self._claim(where, name):
-                self._free(_job_id(name), begun)
+                self._free(_job_id(name))
                 if begun:
                     self._on_killed()
 
@@ -144,18 +144,18 @@ class LostJobs:
             return bool(self._redis.zrem(where, name))
         return bool(self._redis.lrem(where, 1, cast("str", name)))
 
-    def _free(self, job_id: str, begun: bool) -> None:
-        """Forget a job, so that its id is free, and ask it again unless it was killed too often."""
+    def _free(self, job_id: str) -> None:
+        """Forget a job, so that its id is free, and ask it again unless it was lost too often."""
         job = self._find_repeatable(job_id)
         executions = ExecutionRegistry(job_id, self._redis).key
         self._redis.delete(Job.key_for(job_id), executions)
         if job is None:
             return
-        kills = _count_kills(job) + begun
-        if kills <= REPEATS:
-            self._ask_again(job, kills)
+        losses = _count_losses(job) + 1
+        if losses <= REPEATS:
+            self._ask_again(job, losses)
         else:
-            _log.warning("%s: a job whose process was killed each time is given up", job.origin)
+            _log.warning("%s: a job that was lost %d times is given up", job.origin, losses)
 
     def _find_repeatable(self, job_id: str) -> Job | None:
         """Return a job that may be asked again; None also for what cannot be read as one."""
@@ -169,7 +169,7 @@ class LostJobs:
             return None
         return job if may else None
 
-    def _ask_again(self, job: Job, kills: int) -> None:
+    def _ask_again(self, job: Job, losses: int) -> None:
         try:
             self._queue.enqueue_call(
                 str(job.func_name),
@@ -178,7 +178,7 @@ class LostJobs:
                 ttl=job.ttl,
                 failure_ttl=job.failure_ttl,
                 job_id=job.id,
-                meta={"kills": kills},
+                meta={"losses": losses},
                 at_front=True,
                 unique=True,
             )
@@ -186,10 +186,10 @@ class LostJobs:
             return  # the session has asked in the meantime
 
 
-def _count_kills(job: Job) -> int:
-    """Return how often the job's process was killed; a foreign hand may have written anything."""
-    kills = job.meta.get("kills", 0) if isinstance(job.meta, dict) else REPEATS
-    return kills if isinstance(kills, int) else REPEATS
+def _count_losses(job: Job) -> int:
+    """Return how often a job was lost before; `REPEATS` if a foreign hand wrote something else."""
+    losses = job.meta.get("losses", 0) if isinstance(job.meta, dict) else REPEATS
+    return losses if isinstance(losses, int) and losses >= 0 else REPEATS
 
 
 def _job_id(sign: bytes) -> str:
