@@ -15,7 +15,7 @@ from redis import Redis
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
 from memorybus.ids import text_digest
-from memorybus.log.entry import parse_entry_id
+from memorybus.log.entry import entry_ms, parse_entry_id
 from memorybus.log.stream import read_entries
 from memorybus.redis.keys import Keys
 
@@ -196,7 +196,7 @@ class LetterBox:
         A letter is put aside after its event came. Letters with earlier ids are searched last: one
         of them matches only if the server's clock went back.
         """
-        since = f"{parse_entry_id(entry)[0]}-0"
+        since = f"{entry_ms(entry)}-0"
         return self._find_between(entry, f"({since}", "+") or self._find_between(entry, "-", since)
 
     def _find_between(self, entry: str, first: str, last: str) -> StoredLetter | None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from memorybus.log.entry import entry_ms
 from memorybus.log.forecast import format_size
 from memorybus.text.display import iso
 
@@ -90,7 +91,7 @@ def oldest_unsealed(sights: Mapping[int, "PartitionSight"]) -> int | None:
     The time is Redis's wall time, milliseconds since the Unix epoch.
     """
     places = [sight.view.unsealed for sight in sights.values()]
-    return min((int(place.entry.partition("-")[0]) for place in places if place), default=None)
+    return min((entry_ms(place.entry) for place in places if place), default=None)
 
 
 def describe_archive(status: ArchiveStatus) -> str:

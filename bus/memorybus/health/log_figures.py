@@ -6,6 +6,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.health.providers import reply_number
+from memorybus.log.entry import entry_ms
 from memorybus.log.inspection import PartitionSight
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
@@ -44,7 +45,7 @@ def read_figures(redis: Redis, keys: Keys, sights: Mapping[int, PartitionSight])
         replies = pipe.execute(raise_on_error=False)
     pairs = [reply if isinstance(reply, list) else (None, None) for reply in replies]
     views = [sight.view for sight in sights.values()]
-    firsts = [int(view.first.entry.partition("-")[0]) for view in views if view.first]
+    firsts = [entry_ms(view.first.entry) for view in views if view.first]
     return LogFigures(
         published=sum(view.n for view in views),
         entries=sum(view.length for view in views),

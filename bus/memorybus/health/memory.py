@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from memorybus.config.settings import Settings
+from memorybus.log.entry import entry_ms
 from memorybus.log.forecast import LimitFrom, MemoryLoad, PartitionGrowth, growth_of
 from memorybus.log.inspection import PartitionSight
 
@@ -88,5 +89,5 @@ def _growth(sight: PartitionSight) -> PartitionGrowth | None:
     view = sight.view
     if view.first is None:
         return PartitionGrowth(view.n, 0, sight.now_ms, sight.numbers) if view.n else None
-    at = int(view.first.entry.partition("-")[0])
+    at = entry_ms(view.first.entry)
     return PartitionGrowth(view.n, view.first.n, at, sight.numbers)

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from memorybus.log.entry import entry_ms
 from memorybus.log.stream import START
 from memorybus.registry.done_set import decode_done_above
 from memorybus.registry.lanes import HALTED
@@ -138,7 +139,7 @@ def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | N
     entry, fields = reply[0]
     n = fields.get(b"n", b"")
     if archived_since and n.isdigit() and int(n) > lane.n + 1:
-        return max(archived_since, int(lane.entry.partition("-")[0]))
+        return max(archived_since, entry_ms(lane.entry))
     return int(entry.split(b"-")[0])
 
 

@@ -106,6 +106,11 @@ def parse_entry_id(entry: str) -> tuple[int, int]:
     return int(ms), int(sequence or 0)
 
 
+def entry_ms(entry: str) -> int:
+    """Return when an entry entered the log: Redis's time, milliseconds since the Unix epoch."""
+    return int(entry.partition("-")[0])
+
+
 def previous_entry_id(entry: str) -> str:
     """Return the last id before an entry's."""
     ms, sequence = parse_entry_id(entry)
@@ -131,6 +136,6 @@ def _unreadable_envelope(position: Position, body: bytes, name: str) -> Envelope
         key=f"stray:{position.entry}",
         scope=Scope(),
         session=SessionRef(id="", root=""),
-        at=int(position.entry.partition("-")[0]),
+        at=entry_ms(position.entry),
         event=UnknownEvent(name=name, wire_version=0, raw=body),
     )

@@ -169,5 +169,4 @@ def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
 
 
 def _log_order(event: LoggedEvent) -> tuple[int, int, int]:
-    ms, _, sequence = event.position.entry.partition("-")
-    return int(ms), int(sequence), event.position.partition
+    return *parse_entry_id(event.position.entry), event.position.partition

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 from redis import Redis
 
-from memorybus.log.entry import LoggedEvent
+from memorybus.log.entry import LoggedEvent, entry_ms
 from memorybus.redis.keys import Keys
 
 Mishap = Literal["retried", "parked", "fenced", "lost"]
@@ -148,7 +148,7 @@ def _ages(events: Sequence[LoggedEvent], now_ms: int) -> list[int]:
     The clock of Redis may be ahead of ours, so an age below 0 counts as 0. They are sorted because
     the parts of the histogram are then counted without a look at each event.
     """
-    ages = sorted([now_ms - int(event.position.entry.partition("-")[0]) for event in events])
+    ages = sorted([now_ms - entry_ms(event.position.entry) for event in events])
     ahead = bisect_left(ages, 0)
     return [0] * ahead + ages[ahead:]
 
