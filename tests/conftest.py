@@ -249,9 +249,9 @@ def spawn(tmp_path: Path, short_dir: Path) -> Iterator[Spawn]:
     """Start child processes; at the end of the test they are killed with all they started."""
     spawner = Spawn(tmp_path, uuid.uuid4().hex, short_dir)
     yield spawner
+    spawner.end_all()
     for child in spawner.children:  # pytest shows it if the test failed
         print(child.argv, child.output()[-20_000:], sep="\n")
-    spawner.end_all()
 
 
 @pytest.fixture

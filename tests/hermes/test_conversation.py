@@ -5,6 +5,7 @@ test begins with ``/new``.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from helpers.hermes.hermes_agent import Hermes
@@ -355,11 +356,8 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
             elsewhere = bus.session(**whose)
             elsewhere.memory_written("add", text, store="user")
             elsewhere.queue_prefetch("who keeps it")
-            wait_until(lambda: text in builtin(bus.session(**whose).system_prompt()), "ready", 60)
-
-    def builtin(prompt: str) -> str:
-        """Return this provider's part; each provider has its own ready when it has it."""
-        return prompt.partition("From builtin:")[2].partition("From ")[0]
+            new = partial(bus.session, **whose)  # a session keeps the prompt that it was given
+            wait_until(lambda: text in of_builtin(new().system_prompt()), "builtin is ready", 60)
 
     remembered("Runa keeps the lighthouse")
     hermes.slash("/new")
@@ -376,6 +374,11 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
     hermes.slash("/new")
     hermes.chat("another story")
     assert "\n  Olaf helps her\n" in fenced(world.model.asked("another story").system)
+
+
+def of_builtin(prompt: str) -> str:
+    """Return what this provider adds; each has its part ready at its own time."""
+    return prompt.partition("From builtin:")[2].partition("From ")[0]
 
 
 def fenced(prompt: str) -> str:

@@ -1,7 +1,7 @@
 """How near texts are that have nothing to do with each other, which differs by model; pure.
 
-Some models give such texts a cosine of 0.0 on average, others of 0.75. So it is learnt from texts
-that everybody agrees about.
+Some models give such texts a cosine of 0.0 on average, others of 0.75. So it is
+measured, with sentences that are plainly unrelated.
 """
 
 from typing import Final

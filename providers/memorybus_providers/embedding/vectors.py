@@ -11,7 +11,7 @@ NEAREST = 40
 """Facts, those nearest to a question, that stand for selection beside what words find (G10)."""
 
 HIGHEST = 0.95
-"""Of a model whose unrelated texts are even nearer to each other."""
+"""The most that counts as chance, so that a model whose texts are all alike divides by no zero."""
 
 
 class Model(msgspec.Struct, frozen=True):

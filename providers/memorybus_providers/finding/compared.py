@@ -1,4 +1,4 @@
-"""The facts of a scope beside a question, by their meaning: what a search asks of it."""
+"""What a search asks about the meaning of facts: which are nearest to a question, and how near."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType

@@ -1,9 +1,9 @@
 """Where an answer ends: at facts that are not worth their room; pure.
 
 A block of memories costs an agent tokens, and attention. So it is not filled for its own sake: the
-fuller it is, the better a fact must be. Who gives more room than is usual wants more, and gets
-weaker facts, too. And where even the best fact says little of what is asked for, nothing was ever
-said of it: there is no answer, and none is given.
+fuller it is, the better a fact must be. An agent that gives more room than usual wants more, so
+weaker facts are let in. And where even the best fact says little of what is asked for, nothing was
+ever said of it: there is no answer, and none is given.
 """
 
 import math
@@ -19,8 +19,8 @@ LEAST_SHARE = 0.5
 filled by a quarter, half as much."""
 
 USUAL_BUDGET = 2_000
-"""Characters of the largest answer of which that holds; in one of four times as many the last fact
-must have half as much."""
+"""Characters of an answer up to which `LEAST_SHARE` holds. Beyond, it falls with the root of the
+budget: four times as many characters let in facts that are half as good."""
 
 
 def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:

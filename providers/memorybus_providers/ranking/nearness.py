@@ -12,12 +12,11 @@ WORTH = 1.2
 
 DOUBTED = 0.2
 BELIEVED = 0.4
-"""How near the nearest fact without a word of the question is where meaning counts for nothing, and
-where it counts in full."""
+"""Nearness of the nearest fact that shares no word with the question: up to the first, meaning
+counts for nothing; from the second on, in full."""
 
 EXPECTED = 0.6
-"""What is asked of an answer where meaning counts in full, beside what is asked of its words: as a
-share of that."""
+"""By which share more is asked of an answer where meaning counts in full: it gains by it, too."""
 
 
 def belief(without_words: Iterable[float]) -> float:
@@ -45,5 +44,5 @@ def meaning_amounts(
 
 
 def more_expected(believed: float) -> float:
-    """Return the factor of what is asked of an answer: it may gain by its meaning, too."""
+    """Return the factor by which more is asked of an answer, since it may gain by its meaning."""
     return 1 + EXPECTED * believed

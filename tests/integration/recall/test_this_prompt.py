@@ -104,9 +104,8 @@ def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
         wait_until(answered(session), "all that was told is recalled", 60)
         want = build_request(session.scope, session.ref, "the parrot", 2_000)
         soon = round(time.time() * 1000) + 60_000
-        ask = prompt_asks.PromptAsk(
-            "f" * 32, session.slot, 0, want, soon
-        )  # 0: older than all others
+        older_than_all = 0
+        ask = prompt_asks.PromptAsk("f" * 32, session.slot, older_than_all, want, soon)
         prompt_asks.put_question(redis_client, keys, ask, [HOLO])
         reply = prompt_asks.await_reply(redis_client, keys, ask, 4.0)
     assert reply is not None

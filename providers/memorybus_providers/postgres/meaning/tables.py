@@ -166,11 +166,11 @@ class Comparison:
         self._asked = {"asked": _literal(vector), "scopes": list(scopes)}
         self._model = model
 
-    def nearest(self, most: int = NEAREST) -> Sequence[int]:
-        """Return the rows of the nearest facts, nearest first."""
+    def nearest(self) -> Sequence[int]:
+        """Return the rows of the `NEAREST` facts, nearest first."""
         with self._db.pipeline():
             self._db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
-            found = self._db.execute(_NEAREST, {**self._asked, "most": most})
+            found = self._db.execute(_NEAREST, {**self._asked, "most": NEAREST})
         return [fact for (fact,) in found.fetchall()]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
