@@ -64,6 +64,7 @@ class Spool:
         self._clock = clock
         self._reserve = DiskReserve(path, disk_reserve)
         self._writing = threading.Lock()
+        self._reading = threading.Lock()
         self._undisturbed = sqlite_guard()
         self._since_checkpoint = 0
         self._disk_full = False
@@ -184,7 +185,7 @@ class Spool:
         Raises:
             SpoolCorrupt: the file is damaged.
         """
-        with spool_errors(self.path):
+        with self._reading, spool_errors(self.path):
             if partition is None:
                 found = self._out.execute(database.AFTER, (sequence, count))
             else:
@@ -193,7 +194,7 @@ class Spool:
 
     def deleted_sequences(self) -> dict[int, int]:
         """Return by partition the last sequence that was deleted, because Redis had taken it."""
-        with spool_errors(self.path):
+        with self._reading, spool_errors(self.path):
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
     def delete_upto(self, sequence: int) -> None:
@@ -240,7 +241,7 @@ class Spool:
 
     def _checkpoint(self) -> None:
         try:
-            with spool_errors(self.path):
+            with self._reading, spool_errors(self.path):
                 self._out.execute("pragma wal_checkpoint(passive)").fetchall()
             self._since_checkpoint = 0
         except SpoolFull:
@@ -266,14 +267,14 @@ class Spool:
 
     def is_original(self) -> bool:
         """Say whether this is the file that was made here, and no copy of another host's."""
-        with spool_errors(self.path):
+        with self._reading, spool_errors(self.path):
             return database.is_signed(self._out, self.path)
 
     # -- what is in it --------------------------------------------------------------------------
 
     def note_unsent(self, cursor: int) -> None:
         """Write beside the file what is unsent, for other processes, which cannot open it."""
-        with spool_errors(self.path):
+        with self._reading, spool_errors(self.path):
             count, size = self._out.execute(
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
@@ -293,8 +294,12 @@ class Spool:
         self.detach().release()
 
     def detach(self) -> FileLock:
-        """Close the file but keep the lock, so that the file can be set aside."""
-        with self._writing, self._undisturbed:
+        """Close the file but keep the lock, so that the file can be set aside.
+
+        A read that goes on ends first: SQLite brings the whole process down if a connection is
+        closed while another thread uses it.
+        """
+        with self._writing, self._reading, self._undisturbed:
             self._in.close()
             self._out.close()
         return self._file_lock

@@ -12,7 +12,7 @@ from filelock import FileLock
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import agent, numbers
+from helpers.stories.scenario import TESTS, agent, numbers
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -401,3 +401,9 @@ def test_a_spool_that_is_no_database_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpoolCorrupt, match=r"x\.db"):
         Spool(path, lock, clock=SYSTEM, max_bytes=1, disk_reserve=0)
     lock.release()
+
+
+def test_a_spool_that_is_closed_lets_its_reader_end_first(spawn: Spawn) -> None:
+    """G9: a spool is closed while its sender reads: the agent's process goes on."""
+    child = spawn("-m", "helpers.processes.closing", env={"PYTHONPATH": str(TESTS)})
+    assert child.wait() == 0, child.output()
