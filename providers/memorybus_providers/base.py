@@ -205,7 +205,10 @@ class MemoryProvider(ABC):
         """Open connections and files. Called once, from the thread that will call the hooks."""
 
     def shutdown(self) -> None:
-        """Release everything. May never come; must be safe to call twice."""
+        """Release everything. It comes after the last hook has returned, on any thread.
+
+        It may never come, and must be safe to call twice.
+        """
 
     def report(self) -> str:
         """Say in one line what an operator should know of the open instance now; "" for nothing.

@@ -41,6 +41,7 @@ create table if not exists effects(
 
 
 CALLS = "calls.jsonl"
+CLOSED = "(closed)"
 SILENT = "silent"
 
 
@@ -252,6 +253,16 @@ class KeyedSide(Keyed):
     """As `Keyed`, called for several keys at once."""
 
     capabilities = _SIDE_BY_SIDE
+
+
+class TellsClosing(KeyedSide):
+    """As `KeyedSide`; notes `CLOSED` as a call when it is closed."""
+
+    def shutdown(self) -> None:
+        """Close the file."""
+        if hasattr(self, "db"):
+            self._note(CLOSED)
+        super().shutdown()
 
 
 class DeafSide(KeyedSide):

@@ -10,7 +10,7 @@ from helpers.faults.crew import Crew
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.providers.recording import calls, effects, texts
+from helpers.providers.recording import CLOSED, calls, effects, texts
 from helpers.stories.scenario import (
     backlog,
     environ,
@@ -203,6 +203,24 @@ def test_a_hanging_call_is_replaced_alone(
         (status,) = read_status(settings).providers
         flag.unlink()
     assert (status.parked_keys, status.dead_letters) == (1, 2)
+
+
+def test_an_instance_stays_open_until_its_last_call_has_returned(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G6: an abandoned call returns after its worker has ended: it finds its instance open."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(attempts=1, call_timeout=0.5, **recorded("TellsClosing"))
+    (hanging,) = together(settings, 1)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, hanging, f"!hang={flag} late")
+        assert bus.flush(timeout=25)
+        wait_applied(redis_client, settings, timeout=30)
+    assert CLOSED not in calls(home(settings))
+    flag.unlink()
+    wait_until(lambda: CLOSED in calls(home(settings)), "the instance is closed")
+    assert texts(home(settings)) == [f"!hang={flag} late"]
 
 
 def test_a_backend_that_is_down_is_probed_and_nothing_is_parked(

@@ -35,3 +35,42 @@ def test_what_was_not_taken_in_is_there_the_next_time() -> None:
     assert [one.reply for one in pool.collect()] == ["1", "2"]
     assert pool.unfinished == 0
     pool.stop()
+
+
+def test_the_last_call_to_return_closes_the_instance() -> None:
+    """G6: while calls are under way an instance is not closed; then it is, once, by the last."""
+    begun, goes_on, closed = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
+    closings: list[str] = []
+
+    def wait(task: Task, _: Slot) -> str:
+        begun.release()
+        assert goes_on.acquire(timeout=10)
+        return str(task.served)
+
+    def close() -> None:
+        closings.append(threading.current_thread().name)
+        closed.set()
+
+    pool = Pool("p", 2, SYSTEM, wait, lambda: None)
+    for number in range(3):
+        pool.submit(task(number))
+    for _ in range(2):
+        assert begun.acquire(timeout=10)
+    assert not pool.release(close)
+    goes_on.release()
+    assert not closed.wait(0.05)
+    goes_on.release()
+    assert closed.wait(10)
+    assert len(closings) == 1
+    assert closings[0].startswith("memorybus-p-")
+    assert not begun.acquire(blocking=False), "no further call begins"
+
+
+def test_an_instance_without_a_call_under_way_is_closed_by_who_ends_it() -> None:
+    """G6: nothing is under way: the pool says so, and calls nothing later."""
+    done = threading.Semaphore(0)
+    pool = Pool("p", 1, SYSTEM, said, done.release)
+    pool.submit(task(1))
+    assert done.acquire(timeout=10)
+    assert pool.release(lambda: None)
+    pool.stop()

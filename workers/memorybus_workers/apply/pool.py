@@ -1,7 +1,8 @@
 """The threads that call a slow provider for several keys at once.
 
 A call that outlives its deadline cannot be stopped. Its thread is abandoned and another takes its
-place; the event counts as hung, and what the call still returns is ignored.
+place; the event counts as hung, and what the call still returns is ignored. The instance stays open
+until that call has returned.
 """
 
 import threading
@@ -110,6 +111,8 @@ class Pool:
         self._threads: list[PoolThread] = []
         self._hung: list[PoolThread] = []
         self._lock = threading.Lock()
+        self._calling = 0
+        self._close: Callable[[], None] | None = None
         self.unfinished = 0
 
     def submit(self, task: Task) -> None:
@@ -152,6 +155,15 @@ class Pool:
         for _ in self._threads:
             self._tasks.put(None)
 
+    def release(self, close: Callable[[], None]) -> bool:
+        """Begin no further call; return whether none is under way.
+
+        If one is, the thread whose call is the last to return calls `close`.
+        """
+        with self._lock:
+            self._close = close
+            return not self._calling
+
     def _start(self) -> None:
         name = f"memorybus-{self._name}-{len(self._threads)}"
         self._threads.append(PoolThread(self._clock, self._run, name))
@@ -173,8 +185,7 @@ class Pool:
         self._wake()
 
     def _run(self, thread: PoolThread) -> None:
-        while (task := self._tasks.get()) is not None:
-            thread.task = task
+        while (task := self._tasks.get()) is not None and self._enter(thread, task):
             error: BaseException | None = None
             said: str | None = None
             begun = self._clock.monotonic()
@@ -183,9 +194,28 @@ class Pool:
             except BaseException as raised:  # whatever a provider raises is about its event
                 error = raised
             thread.slot.end()
-            with self._lock:
-                if thread.slot.abandoned:
-                    return
-                thread.task = None
+            if not self._leave(thread):
+                return
             took = self._clock.monotonic() - begun
             self._finish(CallResult(task, error, said, took=took))
+
+    def _enter(self, thread: PoolThread, task: Task) -> bool:
+        """Note that a call begins; return whether it may."""
+        with self._lock:
+            if self._close:
+                return False
+            self._calling += 1
+            thread.task = task
+            return True
+
+    def _leave(self, thread: PoolThread) -> bool:
+        """Note that a call has returned; return whether anybody still wants to know of it."""
+        with self._lock:
+            self._calling -= 1
+            close = None if self._calling else self._close
+            wanted = not thread.slot.abandoned
+            if wanted:
+                thread.task = None
+        if close:
+            close()
+        return wanted

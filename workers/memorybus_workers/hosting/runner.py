@@ -7,7 +7,8 @@ lane, and lets no provider wait for another.
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from functools import partial
 
 from memorybus import logs
 from memorybus.errors import LogError, MemoryBusError
@@ -147,15 +148,32 @@ class Runner:
         provider = make_in_role(
             self._settings, context.name, context.role, self._clock, context.crash
         )
-        with self._use_store(provider):
-            try:
-                self._call_watched("open", provider.open)
-                self._provider = provider
-                instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
-                self._run_lanes(LaneSet(instance, self._stop, self._inbox.put))
-            finally:
-                self._provider = None
-                self._call_watched("shutdown", provider.shutdown)
+        pool: Pool | None = None
+        leaving = ExitStack()
+        leaving.enter_context(self._use_store(provider))
+        leaving.callback(provider.shutdown)
+        try:
+            self._call_watched("open", provider.open)
+            self._provider = provider
+            instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
+            lanes = LaneSet(instance, self._stop, self._inbox.put)
+            pool = lanes.applier.pool
+            self._run_lanes(lanes)
+        finally:
+            self._provider = None
+            if pool is None or pool.release(partial(self._close_late, leaving)):
+                self._call_watched("shutdown", leaving.close)
+
+    def _close_late(self, leaving: ExitStack) -> None:
+        """Close an instance after its last call, which was abandoned, has returned after all.
+
+        Closed under such a call, an instance might end the whole process: SQLite crashes when a
+        connection is closed while another thread uses it.
+        """
+        try:
+            leaving.close()
+        except Exception as error:
+            _log.warning("provider %s: not closed: %s", self._name, describe_error(error))
 
     def _use_store(self, provider: MemoryProvider) -> AbstractContextManager[object]:
         if provider.placement != "local":
