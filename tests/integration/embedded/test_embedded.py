@@ -23,7 +23,7 @@ from memorybus.errors import ConfigError, NoServerBinary, ServerFailed
 from memorybus.testing import FakeClock
 
 START_AND_WAIT = """
-import json, signal, sys
+import json, sys, threading
 from pathlib import Path
 from memorybus.embedded.server import EmbeddedRedis
 from memorybus.config.settings import Settings
@@ -31,7 +31,8 @@ from memorybus.config.settings import Settings
 server = EmbeddedRedis(Settings(data_dir=Path(sys.argv[1])))
 started = server.start()
 print(json.dumps({"adopted": started.adopted, "pid": started.pid}))
-signal.pause()
+while True:  # a signal that comes right before a wait does not end it
+    threading.Event().wait(0.1)
 """
 
 MakeServer = Callable[..., EmbeddedRedis]
