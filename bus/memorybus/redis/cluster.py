@@ -84,7 +84,8 @@ def client_for_key(redis: Redis, key: str) -> Redis:
     Raises:
         redis.RedisError: the cluster does not answer.
     """
-    return redis.client_for_key(key) if isinstance(redis, Cluster) else redis
+    # Not isinstance: redis-py's classes are protocols, for which it takes a microsecond and more.
+    return redis.client_for_key(key) if type(redis) is Cluster else redis
 
 
 class Cluster(Redis):

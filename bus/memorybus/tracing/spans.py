@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _API = "opentelemetry.trace"
 """Whoever configured a provider of tracers has imported this module; others need not load it."""
 
+_LOOK_EVERY: Final = 0.1
+"""Seconds between looks for a provider. A look takes a tenth of the time of publishing an event."""
+
 
 class Span:
     """A span around a block of code. This base class records nothing.
@@ -57,6 +60,8 @@ NO_SPAN: Final = Span()
 class Tracing:
     """Makes spans with the provider of tracers that this process has, if any, now or later.
 
+    A provider that is configured later is noticed within `_LOOK_EVERY`.
+
     Safe to call from any thread.
 
     Args:
@@ -70,11 +75,15 @@ class Tracing:
         self._clock = clock
         self._make: Callable[[str, Clock], OtelSpans | None] | None = None
         self._found: OtelSpans | None = None
+        self._look_at = float("-inf")
 
     def _spans(self) -> OtelSpans | None:
         if self._found is None and _API in sys.modules:
-            make = self._make or self._load()
-            self._found = make(self._destination, self._clock)
+            now = self._clock.monotonic()
+            if now >= self._look_at:
+                self._look_at = now + _LOOK_EVERY
+                make = self._make or self._load()
+                self._found = make(self._destination, self._clock)
         return self._found
 
     def _load(self) -> Callable[[str, Clock], OtelSpans | None]:

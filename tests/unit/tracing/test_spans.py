@@ -52,10 +52,13 @@ def test_opentelemetry_is_not_loaded_for_spans_that_nobody_wants() -> None:
 
 
 def test_a_provider_that_comes_later_is_found() -> None:
-    """A bus that was there before its host's tracers uses them from then on."""
-    tracing = Tracing("mb")
+    """A bus that was there before its host's tracers uses them a tenth of a second later."""
+    clock = FakeClock()
+    tracing = Tracing("mb", clock)
     assert tracing.recall() is NO_SPAN
     with kept() as spans:
+        assert tracing.recall() is NO_SPAN
+        clock.advance(0.1)
         with tracing.recall():
             pass
         assert spans.one("recall").name == "recall mb"
