@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -78,7 +79,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for a server before processes are started that could not say what is missing."""
+    """Look for a server before processes are started that could not say what is missing.
+
+    SIGINT is heard also where a shell script started this run in the background, with it ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("fake_redis"):
         return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):

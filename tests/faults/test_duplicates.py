@@ -65,7 +65,7 @@ def test_duplicates_are_refused(
     Every write is synced: what a kill takes back (rows 3 and 4) a blind backend may get again.
     """
     server = make_redis(appendonly="yes", appendfsync="always")
-    trial = make_trial(server, "Blind", dedupe_window=WINDOW, lease=10.0)
+    trial = make_trial(server, "Blind", dedupe_window=WINDOW, lease=10.0, call_timeout=8.0)
     numbers = list(range(EVENTS))
     publish(trial, numbers, "said")
     publish(trial, numbers, "said")

@@ -71,7 +71,7 @@ def test_workers_are_cut_off(
     number: int,
 ) -> None:
     """G3, G5: half of the workers cannot reach Redis: each lane has one owner, then as before."""
-    trial = make_trial(shore_redis, "Blind", lease=LEASE)
+    trial = make_trial(shore_redis, "Blind", lease=LEASE, call_timeout=LEASE - 0.5)
     away = Crew(spawn, trial.with_url(url_from(island, shore_redis)), within=island.within)
     trial.write()
     trial.crew.start(AT_EACH_SIDE)

@@ -170,7 +170,7 @@ def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> N
     assert "Ferdinand" not in " ".join(wire)
     roots = {e.session.root for e in world.events(session=new)}
     assert roots == {new}
-    [switch] = world.events(SessionSwitched, new)
+    [switch] = world.wait_events(SessionSwitched, new)
     assert (switch.event.parent, switch.event.reset, switch.session.epoch) == (old, True, 0)
     assert len(world.events(SessionStarted, new)) == 1
     hooks = world.home.hooks("on_turn_start", "on_session_switch")

@@ -48,8 +48,9 @@ class Answering(MemoryProvider):
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Note it, then do what the files say."""
+        ends = self._told("exit")  # first: who reads the note may take the file away
         self._note(query)
-        if self._told("exit"):
+        if ends:
             os._exit(7)
         self._swallow()
         while self._told("block"):

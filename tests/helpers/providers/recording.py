@@ -164,19 +164,20 @@ class Recording(MemoryProvider):
         with (self.config.home / CALLS).open("ab") as file:  # outside of any transaction
             file.write(line)
 
-    def _keep(self, text: str, ctx: HookContext) -> None:
+    def _keep(self, text: str, ctx: HookContext, unless: str = "0") -> None:
+        """Add an effect, unless an SQL condition holds, in one step: several threads may call."""
         self.db.execute(
             "insert into effects(event_id, key_, agent, user, session, n, epoch, text) "
-            "values (?, ?, ?, ?, ?, ?, 0, ?)",
-            (
-                ctx.event_id,
-                f"lane {ctx.position.partition}",  # older releases say another
-                ctx.scope.agent,
-                ctx.scope.user,
-                ctx.session.id,
-                ctx.position.n,
-                text,
-            ),
+            f"select :id, :lane, :agent, :user, :session, :n, 0, :text where not {unless}",
+            {
+                "id": ctx.event_id,
+                "lane": f"lane {ctx.position.partition}",  # older releases say another
+                "agent": ctx.scope.agent,
+                "user": ctx.scope.user,
+                "session": ctx.session.id,
+                "n": ctx.position.n,
+                "text": text,
+            },
         )
 
     def digest(self, after: str = "") -> Iterator[tuple[str, str]] | None:
@@ -211,15 +212,16 @@ class Recording(MemoryProvider):
 
 Blind = Recording
 
+_KNOWN = "exists (select 1 from effects where event_id = :id)"
+
 
 class Keyed(Recording):
     """The backend takes our event id as its key."""
 
     delivery = "keyed"
 
-    def _keep(self, text: str, ctx: HookContext) -> None:
-        if not _holds(self.db, ctx.event_id):
-            super()._keep(text, ctx)
+    def _keep(self, text: str, ctx: HookContext, unless: str = _KNOWN) -> None:
+        super()._keep(text, ctx, unless)
 
 
 class Lookup(Recording):

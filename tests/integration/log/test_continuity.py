@@ -237,6 +237,9 @@ def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSetti
     assert found.alarms == []
     # So much that the buffers of connections, which come and go, are no part of it that matters.
     log.client.set("filler", bytes(20_000_000), px=600_000)
+    wait_until(
+        lambda: log.client.info("memory")["mem_aof_buffer"] < 1_000_000, "the file has the filler"
+    )
     used = log.client.info("memory")["used_memory"]
     log.client.config_set("maxmemory", int(used * 1.02))
     found = log.look()

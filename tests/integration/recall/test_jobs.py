@@ -117,9 +117,9 @@ def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
     recalls.start(2)
     recalls.ask("s", "walnut")
     victim = recalls.asked_in("walnut")
-    recalls.file("block").unlink()
     recalls.watched = False
     os.kill(victim, signal.SIGKILL)
+    recalls.file("block").unlink()
     recalls.answered("s", "walnut", SOON)
     assert recalls.notes()[-1][0] != victim
 

@@ -158,13 +158,13 @@ def test_nobody_elses_warm_results_are_touched(
 
 
 def test_warm_results_are_void_before_and_after_it_is_forgotten(
-    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    redis_client: redis.Redis, patient: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G9: a worker that dies while it forgets has voided what was warm; so has one that is done."""
     seen: list[str] = []
 
     def mark() -> str:
-        return mark_of(redis_client, settings, scope, NAME)
+        return mark_of(redis_client, patient, scope, NAME)
 
     forgets = HolographicProvider.retract
 
@@ -173,7 +173,7 @@ def test_warm_results_are_void_before_and_after_it_is_forgotten(
         forgets(self, event_ids, ctx)
 
     monkeypatch.setattr(HolographicProvider, "retract", watched)
-    with thread_worker(settings, (NAME,)), MemoryBus.connect(settings) as bus:
+    with thread_worker(patient, (NAME,)), MemoryBus.connect(patient) as bus:
         session = bus.session("s", warm=False)
         scope = session.scope
         after = session.undo(session.turn_completed(PIN, "Noted."))
@@ -181,7 +181,7 @@ def test_warm_results_are_void_before_and_after_it_is_forgotten(
         assert seen[0] != "", "before it was forgotten"
         after.switched_to("s")  # a switch that takes nothing back
         assert bus.flush("logged", LONG)
-        wait_applied(redis_client, settings, NAME, LONG)
+        wait_applied(redis_client, patient, NAME, LONG)
         assert len(seen) == 1
 
 

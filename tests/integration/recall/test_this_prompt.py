@@ -9,7 +9,7 @@ import pytest
 import redis
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN
+from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
@@ -26,6 +26,9 @@ FACTS = {
     "Where does the heron nest?": "The heron nests behind the boathouse.",
     "When is the roof repaired?": "The roof is repaired in October.",
 }
+WAIT = 4.0
+"""Seconds that a prompt waits for a provider that hangs: longer than a busy machine stands still.
+"""
 SURE: Any = {**PATIENT, "prefetch_wait": 30.0}
 
 
@@ -115,26 +118,25 @@ def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
 
 @pytest.mark.timeout(240)
 def test_a_provider_that_hangs_costs_a_prompt_its_wait_and_no_more(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn, witness: Witness
 ) -> None:
     """G9: of two providers one hangs: the other's answer is there when the wait is over."""
     both = {**recorded("Transactional"), "providers": (HOLO, NAME)}
-    settings = make_settings(url=redis_url, **both, prefetch_wait=1.0)
+    settings = make_settings(url=redis_url, **both, prefetch_wait=WAIT)
     worker(spawn, settings, jobs=1)
     with MemoryBus.connect(settings) as bus:
         session = told(bus)
         fact = FACTS["What is the parrot called?"]
         wait_until(lambda: fact in session.prefetch("What is the parrot called?"), "it answers", 60)
-        began = time.perf_counter()
-        block = session.prefetch("!hang Where does the heron nest?")
-        took = time.perf_counter() - began
+        prompt = "!hang Where does the heron nest?"
+        block, took = witness.timed(lambda: session.prefetch(prompt))
     assert "boathouse" in block
-    assert took < 1.0 + MARGIN
+    assert took < WAIT + MARGIN
 
 
 @pytest.mark.timeout(240)
 def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn, witness: Witness
 ) -> None:
     """G9: the process that answers is killed with a question in hand: another answers the next."""
     settings = make_settings(url=redis_url, providers=(HOLO,), prefetch_wait=1.0)
@@ -144,9 +146,9 @@ def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
         wait_until(answered(session), "all that was told is recalled", 60)
         for child in psutil.Process(running.pid).children():
             child.kill()
-        began = time.perf_counter()
-        session.prefetch("What of the parrot, the heron and the roof?")
-        assert time.perf_counter() - began < 1.0 + MARGIN
+        prompt = "What of the parrot, the heron and the roof?"
+        _, took = witness.timed(lambda: session.prefetch(prompt))
+        assert took < 1.0 + MARGIN
         session = bus.session("later", warm=False)
         wait_until(answered(session), "another process answers", 60)
 

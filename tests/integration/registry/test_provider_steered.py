@@ -13,6 +13,7 @@ from helpers.stories.rebuilding import ran
 from helpers.stories.replaying import cli
 from helpers.stories.scenario import (
     NAME,
+    PATIENT,
     apart,
     home,
     recorded,
@@ -145,7 +146,7 @@ def test_concurrency_changes_while_workers_run(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path
 ) -> None:
     """A limit that is set holds for every worker from now on, is shown, and can be taken back."""
-    settings = make_settings(partitions=4, concurrency=1, **recorded("Keyed"))
+    settings = make_settings(partitions=4, concurrency=1, **PATIENT, **recorded("KeyedSide"))
     sessions = apart(settings, 3)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         words = ("provider", "set", NAME, "concurrency=3")

@@ -9,6 +9,7 @@ from helpers.processes.waiting import still, wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
     NAME,
+    PATIENT,
     backlog,
     home,
     recorded,
@@ -108,7 +109,7 @@ def test_a_held_instance_stands_still(
 
 def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
     """G8: a copy whose end is moved goes on from there; none of its events comes twice."""
-    settings = make_settings(partitions=1, **recorded("Keyed"))
+    settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     publish(settings, "one", "two", "three")
     made = generation(settings, spans={0: (Span(1, 2),)})
     with thread_worker(settings), Stores(settings) as stores:

@@ -12,7 +12,7 @@ import redis
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
 from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import NAME, recorded, say, thread_worker, wait_applied
+from helpers.stories.scenario import NAME, PATIENT, recorded, say, thread_worker, wait_applied
 from helpers.stories.screens import Screen, screen
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -40,7 +40,7 @@ def bus_of(
 @pytest.fixture(name="running")
 def _running(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Settings]:
     """Return the settings of a bus with two turns, one of which was refused."""
-    settings = make_settings(partitions=4, namespace="mb", **recorded("Transactional"))
+    settings = make_settings(partitions=4, namespace="mb", **PATIENT, **recorded("Transactional"))
     with bus_of(settings, redis_client, ("s1", "hello"), ("s2", "!permanent")):
         yield settings
 
