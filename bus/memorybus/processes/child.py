@@ -101,10 +101,11 @@ class ChildProcess:
 
     def _read(self) -> bytes | None:
         """Return the next bytes of its output: None if there are none now, b"" at the end."""
-        if self._output is None:
+        output = self._output  # another thread may let go of it now
+        if output is None:
             return b""
         try:
-            chunk = self._output.read(_CHUNK)
+            chunk = output.read(_CHUNK)
         except (ValueError, OSError):  # another thread has closed it
             chunk = b""
         if chunk == b"":

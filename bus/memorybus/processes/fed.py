@@ -80,11 +80,9 @@ class FedCommand:
             code = self._process.poll()
             if code is not None:
                 self._failure = self._describe_end(code)
-            elif self._clock.monotonic() >= self._deadline:
-                self.kill()
-                self._failure = f"it had not ended after {self._timeout:g} s"
-            if self._failure is not None:
                 self._stderr.close()
+            elif self._clock.monotonic() >= self._deadline:
+                self._end(f"it had not ended after {self._timeout:g} s")
         return self._failure
 
     def wait(self) -> str:
@@ -94,11 +92,17 @@ class FedCommand:
         return failure
 
     def kill(self) -> None:
-        """End it, and what it started, at once."""
+        """End it, and what it started, at once, unless it has ended."""
+        if self._failure is None:
+            self._end("it was ended")
+
+    def _end(self, why: str) -> None:
+        self._failure = why
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP)
+        self._stderr.close()
 
     def _describe_end(self, code: int) -> str:
         """Return how it ended, with its last line."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 from memorybus.archive.archive import Archive
@@ -34,7 +35,8 @@ class SealedLog:
 
     def __init__(self, settings: Settings) -> None:
         """Let it be born."""
-        self.settings = settings
+        # An archiver that stood still for a moment keeps its lane.
+        self.settings = msgspec.structs.replace(settings, lease=max(settings.lease, 30.0))
         self.redis = connect_redis(settings)
         self.keys = Keys(settings.namespace)
         self.key = self.keys.log(self.PARTITION)

@@ -13,7 +13,7 @@ import pytest
 from helpers.hermes.hermes_plugin import NOWHERE, Host, hermes_host, talk
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.stalls import MARGIN, STANDSTILL, Witness
 from helpers.processes.waiting import still, wait_until
 from helpers.stories.scenario import recorded, thread_worker, worker
 from memorybus.config.settings import Settings
@@ -334,5 +334,5 @@ def test_nothing_listens_and_nobody_waits(witness: Witness) -> None:
         memory = host.instance("s1")
         text, took = witness.timed(lambda: memory.on_pre_compress(talk("hello")))
         assert text == ""
-        assert took < 0.2 + MARGIN
+        assert took < 0.2 + STANDSTILL  # no witness sees how long an fsync takes
         assert len(host.events()) == 2

@@ -1,5 +1,6 @@
 """Lanes handed over, kept after all, or lost: none is held by an owner that cannot work."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,13 @@ def epoch(client: redis.Redis, settings: Settings) -> int:
     return int(found or 0)
 
 
+def stop_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the worker from assigning lanes; wait until no look of before is under way."""
+    rests = threading.Event()
+    monkeypatch.setattr(Presence, "look", lambda *_: rests.set())
+    assert rests.wait(20), "the worker does not look"
+
+
 def test_a_lane_that_cannot_be_handed_over_expires(
     redis_client: redis.Redis,
     make_settings: MakeSettings,
@@ -85,7 +93,7 @@ def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
         wait_until(lambda: calls(home(settings)), "a call is under way")
         before = epoch(redis_client, settings)
         with monkeypatch.context() as still:
-            still.setattr(Presence, "look", lambda *_: None)
+            stop_looking(still)
             runner.assign_lanes(frozenset())
             wait_until(lambda: runner._lanes.applier._leaving, "the lane drains")
             runner.assign_lanes(frozenset({0}))
@@ -208,7 +216,7 @@ def test_a_lane_given_up_takes_its_troubles_along(
         say(bus, "a", f"!transient={flag} x")
         wait_until(lambda: runner.troubles, "it has failed")
         with monkeypatch.context() as still:
-            still.setattr(Presence, "look", lambda *_: None)
+            stop_looking(still)
             runner.assign_lanes(frozenset())
             wait_until(lambda: not owner(redis_client, settings, 0), "the lane is given up")
             wait_until(lambda: not runner.troubles, "and forgotten")

@@ -54,7 +54,8 @@ def test_who_was_stopped_writes_no_more(
     trial.crew.stop()
     effects = trial.effects(name)
     verdict = judge([], effects)
-    assert len({effect.epoch for effect in effects} - {0}) == 2, "one of them is not known"
+    # More than two if the machine stood still: an owner then takes its own lane once more.
+    assert len({effect.epoch for effect in effects} - {0}) >= 2, "one of them is not known"
     assert verdict.stale <= under_way
     assert verdict.repeats <= (0 if kind == "Keyed" else under_way)
     assert not verdict.disordered

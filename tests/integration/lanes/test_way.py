@@ -96,6 +96,10 @@ def test_a_new_entry_wakes_the_runner_by_one_step(
     monkeypatch.setattr(Inbox, "put", noted)
     settings = make_settings(**recorded("Keyed"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
-        say(bus, "s", "one")
-        wait_until(lambda: any("Tail._follow" in way for way in ways), "the tail saw the entry")
+
+        def seen() -> bool:
+            say(bus, "s", "one")  # again: what comes before the tail's first look, `_watch` tells
+            return any("Tail._follow" in way for way in ways)
+
+        wait_until(seen, "the tail saw an entry")
     assert ("Tail._run", "Tail._watch", "Tail._follow", "News.announce") in ways

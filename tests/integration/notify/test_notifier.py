@@ -197,7 +197,10 @@ def test_a_webhook_that_hangs_delays_no_command(
     watched.look()
     watched.clock.advance(GRACE)
     watched.notifier.look()
-    wait_until(lambda: looked(watched) and out.exists(), "the command is told")
+    wait_until(
+        lambda: looked(watched) and out.exists() and out.read_text().endswith("\n"),
+        "the command is told",
+    )
     wait_until(lambda: hook.notices, "the webhook has it, and does not answer")
     (heard,) = map(json.loads, out.read_text().splitlines())
     assert heard["began"] == hook.notices[0]["began"]

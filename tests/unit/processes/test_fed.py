@@ -68,6 +68,15 @@ def test_one_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
         wait_until(lambda pid=pid: not _runs(pid), "it is gone")
 
 
+def test_a_command_that_is_given_up_leaves_nothing_open() -> None:
+    """G10: who kills a command needs not ask for its end: its process and its file are gone."""
+    here = len(os.listdir("/proc/self/fd"))
+    command = FedCommand([sys.executable, "-c", "import time; time.sleep(600)"], {}, b"", 600.0)
+    command.kill()
+    assert len(os.listdir("/proc/self/fd")) == here
+    assert command.failure() == "it was ended"
+
+
 def _runs(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
