@@ -1,6 +1,5 @@
 """The roster: provider instances that workers registered, and workers by their heartbeats."""
 
-import logging
 import socket
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,11 +10,10 @@ from redis import Redis
 
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
+from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import DeclaredTools
 from memorybus.spool.note import SpoolStats
-
-_log = logging.getLogger("memorybus")
 
 _T = TypeVar("_T")
 
@@ -192,7 +190,7 @@ class Roster:
         now, others = ask_redis(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=_milliseconds(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        known = _decode_readable(self._keys.workers, others, WorkerInfo)
+        known = decode_readable(others, WorkerInfo)
         return list((known | {info.id: info}).values())
 
     def _timed(self) -> list[Any]:
@@ -243,7 +241,7 @@ class Roster:
         return _milliseconds(ask_redis(self._redis.time, self._keys.workers))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        return _decode_readable(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
+        return decode_readable(ask_redis(lambda: self._redis.hgetall(key), key), kind)
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
         if fields:
@@ -257,14 +255,3 @@ class Roster:
 def _milliseconds(time: tuple[int, int]) -> int:
     seconds, micros = time
     return int(seconds) * 1000 + int(micros) // 1000
-
-
-def _decode_readable(key: str, fields: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
-    """Return the entries that can be read; one of another release hides no other."""
-    found: dict[str, _T] = {}
-    for name, body in fields.items():
-        try:
-            found[name.decode()] = msgspec.json.decode(body, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            _log.debug("%s: an entry that cannot be read: %s", key, error)
-    return found
