@@ -3,6 +3,7 @@
 import os
 import pty
 import subprocess
+import termios
 from pathlib import Path
 
 from helpers.processes.waiting import wait_until
@@ -46,6 +47,11 @@ class Terminal:
     def type(self, line: str) -> None:
         """Type a line."""
         os.write(self._ours, f"{line}\n".encode())
+
+    def type_secret(self, line: str) -> None:
+        """Type a line that must not be shown."""
+        assert not termios.tcgetattr(self._ours)[3] & termios.ECHO, "the echo is on"
+        self.type(line)
 
     def end(self) -> int:
         """Wait for the end; return the exit code."""

@@ -99,7 +99,9 @@ class RedisCluster:
     def __init__(self, shards: int = 3, replicas: int = 0, binary: Path | None = None) -> None:
         """Make directories; start nothing."""
         ports = free_ports(shards * (1 + replicas))
-        servers = [_cluster_server(port, binary) for port in ports]
+        # Without replicas nothing has to fail over: a machine that stands still fails no shard.
+        patience = 1_500 if replicas else 5_000
+        servers = [_cluster_server(port, binary, patience) for port in ports]
         self.ports = ports
         self.shards = servers[:shards]
         self.replicas = servers[shards:]
@@ -180,12 +182,12 @@ def _set_slot(server: RedisServer, slot: int, state: str, node: bytes) -> None:
     server.client().execute_command("CLUSTER", "SETSLOT", slot, state, node)
 
 
-def _cluster_server(port: int, binary: Path | None) -> RedisServer:
+def _cluster_server(port: int, binary: Path | None, patience: int) -> RedisServer:
     return RedisServer(
         binary=binary,
         port=port,
         cluster_enabled="yes",
-        cluster_node_timeout=1500,
+        cluster_node_timeout=patience,
         appendonly="yes",
         repl_diskless_sync="yes",
         repl_diskless_sync_delay=0,

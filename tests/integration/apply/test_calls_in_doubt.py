@@ -154,9 +154,9 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
     settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
     text = f"!hang={flag} for ever"
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        begun = SYSTEM.monotonic()
         say(bus, "s", text)
         wait_until(lambda: text in calls(home(settings)), "it is sent")
-        begun = SYSTEM.monotonic()
         wait_until(lambda: calls(home(settings)).count(text) == 2, "it is sent again")
         assert SYSTEM.monotonic() - begun > (abandoned.LONGEST - 1) * settings.call_timeout
         assert calls(home(settings))[-2] == "knows"

@@ -59,7 +59,7 @@ def test_a_backlog_goes_in_few_calls_and_in_order(
     redis_client: redis.Redis, make_settings: MakeSettings, kind: str
 ) -> None:
     """G3: turns go together, each key's in order, and far fewer calls than turns are made."""
-    settings = make_settings(partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     sessions = ("a", "b")
     spoken(settings, *sessions)
     with thread_worker(settings):
@@ -87,7 +87,7 @@ def test_a_blind_provider_gets_one_turn_at_a_time(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G4: each turn of a bulk call would be one more that a crash may repeat."""
-    settings = make_settings(partitions=1, **recorded("BlindBulk"))
+    settings = make_settings(partitions=1, **PATIENT, **recorded("BlindBulk"))
     spoken(settings, "a", count=10)
     with thread_worker(settings):
         wait_applied(redis_client, settings)

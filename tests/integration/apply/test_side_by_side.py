@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import redis
 from helpers.faults.crew import Crew
@@ -12,6 +11,8 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import CLOSED, calls, effects, texts
 from helpers.stories.scenario import (
+    NAME,
+    PATIENT,
     backlog,
     environ,
     home,
@@ -46,6 +47,12 @@ def left_open(client: Any, settings: Settings, session: str) -> int:
     n = int(found.get(b"n", 0))
     head = client.hget(Keys(settings.namespace).state(partition(settings, session)), "n")
     return int(head) - n - decode_done_above(found.get(b"done", b""), n).bit_count()
+
+
+def let_leases_end(client: Any, settings: Settings) -> None:
+    """End the leases of a worker that was killed, as time would."""
+    keys = Keys(settings.namespace)
+    client.delete(*(keys.lease(place, NAME) for place in range(settings.partitions)))
 
 
 @both
@@ -139,7 +146,7 @@ def test_a_crash_repeats_only_what_was_not_done(
     """G4: the next owner calls nothing that the done-set holds."""
     flag = tmp_path / "flag"
     flag.touch()
-    settings = make_settings(lease=4.0, call_timeout=3.5, attempts=1_000, **recorded(kind))
+    settings = make_settings(attempts=1_000, **PATIENT, **recorded(kind))
     bad, good = together(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, bad, f"!transient={flag} first")
@@ -149,6 +156,7 @@ def test_a_crash_repeats_only_what_was_not_done(
     wait_until(lambda: len(texts(home(settings))) == 30, "the other key is through")
     wait_until(lambda: left_open(redis_client, settings, bad) == 1, "all of it is committed")
     first.kill()
+    let_leases_end(redis_client, settings)
     flag.unlink()
     with thread_worker(settings):
         wait_applied(redis_client, settings)
@@ -161,19 +169,17 @@ def test_only_what_may_have_been_sent_is_asked_for(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G4, ``lookup``: after a crash the backend is asked for events in doubt, and for no others."""
-    settings = make_settings(
-        lease=30.0, call_timeout=20.0, window=8, batch=8, partitions=1, **recorded("LookupSide")
-    )
+    settings = make_settings(window=8, batch=8, partitions=1, **PATIENT, **recorded("LookupSide"))
     with MemoryBus.connect(settings) as bus:
         for number in range(40):
             say(bus, f"s{number}", f"turn {number}")
         assert bus.flush(timeout=25)
-    dying = msgspec.structs.replace(settings, lease=3.0, call_timeout=2.5)  # it is waited for
     first = spawn(
         *("-m", "memorybus_workers", "worker", "--jobs", "0"),
-        env=environ(dying) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},
+        env=environ(settings) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},
     )
     assert first.wait() == -9, first.output()
+    let_leases_end(redis_client, settings)
     with thread_worker(settings):
         wait_applied(redis_client, settings)
     found = [effect.event_id for effect in effects(home(settings))]
@@ -269,7 +275,7 @@ def test_an_event_that_ends_its_worker_is_parked(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
 ) -> None:
     """G6: an event that ends worker after worker is found, parked, and the lane goes on."""
-    settings = make_settings(lease=0.6, call_timeout=0.5, partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         say(bus, "good", "before")
         say(bus, "bad", "!exit now", "behind")

@@ -136,7 +136,7 @@ def test_a_person_is_asked(open_terminal: Callable[..., Terminal], short_dir: Pa
     """Choices by number, a secret that is not echoed, the test, the change, and a yes."""
     terminal = open_terminal(LOCKED)
     terminal.see("key_env (not shown")
-    terminal.type(KEY)
+    terminal.type_secret(KEY)
     terminal.see("1 fast, 2 deep")
     terminal.see("pace")
     terminal.type("2")
@@ -185,7 +185,7 @@ def test_ctrl_c_leaves_files_whole(
     terminal = open_terminal(LOCKED)
     terminal.see("key_env (not shown")
     if when == "Write it?":
-        terminal.type(KEY)
+        terminal.type_secret(KEY)
         for asked in ("pace", "calls_per_second", "daily_budget"):
             terminal.see(asked)
             terminal.type("")

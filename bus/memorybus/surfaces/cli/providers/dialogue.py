@@ -1,7 +1,8 @@
 """Questions at a terminal: asked on stderr, answered on stdin; a secret is not echoed."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from getpass import getpass
+from typing import Any, NoReturn, TextIO, TypeVar, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -23,7 +24,7 @@ class Dialogue:
     def __init__(self, console: Console, read: Callable[..., str] | None = None) -> None:
         """Ask nothing yet."""
         self._console = console
-        self._read = read or console.input
+        self._read = read or self._read_line
 
     def say(self, text: str, style: str = "") -> None:
         """Show a text, with its control characters escaped."""
@@ -41,6 +42,17 @@ class Dialogue:
             return self._read(prompt, password=secret).strip() or default
         except EOFError:
             _raise_end_of_input()
+
+    def _read_line(self, prompt: Text, *, password: bool) -> str:
+        """Show a prompt and read a line. A prompt for a secret is shown once the echo is off.
+
+        Rich shows it before, and turning the echo off discards what was typed until then.
+        """
+        if not password:
+            return self._console.input(prompt)
+        with self._console.capture() as shown:
+            self._console.print(prompt, end="")
+        return getpass(shown.get(), stream=cast("TextIO", self._console.file))
 
     def ask_until(self, question: str, default: str, parse: Callable[[str], _T]) -> _T:
         """Ask until `parse` accepts the answer; show each time why it does not."""
