@@ -241,6 +241,20 @@ def test_a_session_that_is_left_for_good_has_ended(host: Host) -> None:
     assert [e.session.id for e in host.events(SessionEnded)] == ["s1"]
 
 
+def test_a_switch_of_a_later_session_ends_none_before_it(host: Host) -> None:
+    """Two /new in a row: the second overtakes the first one's end, which waits in the queue."""
+    memory = host.instance("s1")
+    memory.on_pre_compress(talk("summary", "hello"))
+    memory.on_session_end(talk("summary", "hello"))
+    memory.on_session_switch("s3", parent_session_id="s2", reset=True, reason="new_session")
+    with ThreadPoolExecutor(1) as queue:
+        queue.submit(memory.on_session_end, talk("hello")).result()
+        new = {"parent_session_id": "s1", "reset": True, "reason": "new_session"}
+        queue.submit(memory.on_session_switch, "s2", **new).result()
+    ends = [(e.session.id, e.event.message_count) for e in host.events(SessionEnded)]
+    assert ends == [("s1", 2)]
+
+
 def test_another_thread_s_end_is_none_of_a_compression_s(host: Host) -> None:
     """The /new race: the old session's end and switch come in the midst of a compression."""
     memory = host.instance("old")

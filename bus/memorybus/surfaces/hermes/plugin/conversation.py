@@ -313,8 +313,8 @@ class HermesConversation:
     ) -> None:
         """Follow Hermes to another session, or to the next epoch of this one."""
         with self._lock:
-            self._settle_held_end(reason, reset=reset)
             left = parent or (new_id if rewound else self._tracker.settled)
+            self._settle_held_end(left, reason, reset=reset)
             slot = recall_slot(self.scope, new_id)
             step = switches.decide_step(
                 left,
@@ -382,10 +382,15 @@ class HermesConversation:
         """Drop an end that was held: it was part of a compression, and the session goes on."""
         self._compressing, self._held = None, []
 
-    def _settle_held_end(self, reason: str, *, reset: bool) -> None:
-        """Decide by a switch whether an end that was held is published or dropped."""
+    def _settle_held_end(self, left: str, reason: str, *, reset: bool) -> None:
+        """Decide by a switch whether an end that was held is published or dropped.
+
+        It is kept if the switch leaves another session: the one that leaves its session is still
+        in Hermes's queue, behind an end of its own.
+        """
         if reset:
-            self._publish_held_end()
+            if any(session.id == left for session, _ in self._held):
+                self._publish_held_end()
         elif reason == "compression":
             self._drop_held_end()
         else:
