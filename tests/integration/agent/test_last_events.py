@@ -33,7 +33,7 @@ def begun(settings: Settings) -> tuple[MemoryBus, Session]:
 
 
 def clocked(act: Callable[[], bool]) -> tuple[bool, float]:
-    """Do something; return what it returns, and its seconds, standstills of the machine included."""
+    """Do something; return what it returns, and its seconds, standstills included."""
     begun = SYSTEM.monotonic()
     return act(), SYSTEM.monotonic() - begun
 

@@ -5,8 +5,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.schema import count_facts
+from memorybus_providers.holographic.schema import count_facts, index_terms
 from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
@@ -24,8 +26,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _NEXT = "select coalesce(max(seq) + 1, 0) from facts where session = ? and seq is not null"
 _INDEX = """
-insert into facts_fts(rowid, terms)
-select id, terms(scope, tags, content) from facts where id > ? and seq is not null
+insert into facts_fts(rowid, terms) select ? + key, value from json_each(?)
 """
 _LINEAGE = """
 select facts.content from sessions join facts on facts.session = sessions.id
@@ -69,7 +70,10 @@ class Utterances:
         pending, self._pending = self._pending, []
         (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
         self._db.executemany(_SAY, self._number_rows(pending))
-        self._db.execute(_INDEX, (last,))
+        # The terms are made here and not by SQLite, which would call back for each: a thread that
+        # gives up the interpreter's lock and takes it again at once lets no other thread have it.
+        terms = [index_terms(scope, tags, text) for scope, *_, tags, text in pending]
+        self._db.execute(_INDEX, (last + 1, msgspec.json.encode(terms).decode()))
         count_facts(self._db, Counter(row[0] for row in pending))
 
     def forget(self) -> None:
