@@ -21,7 +21,7 @@ _API = "opentelemetry.trace"
 """Whoever configured a provider of tracers has imported this module; others need not load it."""
 
 _LOOK_EVERY: Final = 0.1
-"""Seconds between looks for a provider. A look takes a tenth of the time of publishing an event."""
+"""Seconds between looks for a provider: each reads the environment, which takes microseconds."""
 
 
 class Span:
