@@ -164,6 +164,7 @@ class Presence:
         # At once if one has become ready: until the others know it, its lanes go to nobody.
         if self._clock.monotonic() >= self._beat_at or not self._shown.issuperset(ready):
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
+            self._shown = frozenset(ready)  # also if the beat fails: a next one is not due sooner
             self._beat(ready, hosts)
             hosts.request_redo(self._served.redo)
             hosts.retry_now(self._served.retries)
@@ -225,7 +226,6 @@ class Presence:
             spool=self.spool,
         )
         self._note_heartbeats(self._roster.beat(info))
-        self._shown = frozenset(ready)
         self._beats += 1
         if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
             self._roster.register(self._served.infos, self._served.tools)
