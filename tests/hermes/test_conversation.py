@@ -12,6 +12,7 @@ from helpers.hermes.hermes_agent import Hermes
 from helpers.hermes.hermes_model import calls, keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.events import (
     ContextCompressing,
@@ -23,6 +24,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
+from memorybus.redis.connect import connect_redis
 from memorybus.text.fence import CLOSE, OPEN
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
@@ -351,10 +353,17 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
     whose = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
 
     def remembered(text: str) -> None:
-        """Let another host of the same agent write to its memory, and the workers be ready."""
+        """Let another host of the same agent write to its memory, and the workers be ready.
+
+        What was said before is applied first: if an undo of it comes late, all that is warm is void
+        for a moment.
+        """
         with MemoryBus.connect(world.settings) as bus:
             elsewhere = bus.session(**whose)
             elsewhere.memory_written("add", text, store="user")
+            assert bus.flush("logged", 30)
+            with connect_redis(world.settings) as client:
+                wait_applied(client, world.settings, "builtin")
             elsewhere.queue_prefetch("who keeps it")
             new = partial(bus.session, **whose)  # a session keeps the prompt that it was given
             wait_until(lambda: text in of_builtin(new().system_prompt()), "builtin is ready", 60)
