@@ -21,9 +21,9 @@ def _hermes_python() -> None:
 def hermes_world(_hermes_python: None) -> Iterator[World]:
     """One world with a worker, shared by the tests of a module.
 
-    What is warm or asked for is waited for longer than a busy machine stands still.
+    What is warm is waited for longer than a busy machine stands still.
     """
-    made = World(prefetch_deadline=5.0, prefetch_wait=5.0)
+    made = World(prefetch_deadline=5.0)
     try:
         made.worker()
         yield made
