@@ -125,6 +125,8 @@ class Recording(MemoryProvider):
     capabilities = Capabilities(handles=frozenset({TurnCompleted, MemoryWritten}))
     fresh_by_home = True
     tunable = frozenset({"collection", "day", "model", "size"})
+    known = "false"
+    """The SQL condition under which an effect is there already and not added again."""
 
     def open(self) -> None:
         """Open the file."""
@@ -164,11 +166,11 @@ class Recording(MemoryProvider):
         with (self.config.home / CALLS).open("ab") as file:  # outside of any transaction
             file.write(line)
 
-    def _keep(self, text: str, ctx: HookContext, unless: str = "0") -> None:
-        """Add an effect, unless an SQL condition holds, in one step: several threads may call."""
+    def _keep(self, text: str, ctx: HookContext) -> None:
+        """Add an effect unless it is `known`, in one step: several threads may call."""
         self.db.execute(
             "insert into effects(event_id, key_, agent, user, session, n, epoch, text) "
-            f"select :id, :lane, :agent, :user, :session, :n, 0, :text where not {unless}",
+            f"select :id, :lane, :agent, :user, :session, :n, 0, :text where not {self.known}",
             {
                 "id": ctx.event_id,
                 "lane": f"lane {ctx.position.partition}",  # older releases say another
@@ -212,16 +214,12 @@ class Recording(MemoryProvider):
 
 Blind = Recording
 
-_KNOWN = "exists (select 1 from effects where event_id = :id)"
-
 
 class Keyed(Recording):
     """The backend takes our event id as its key."""
 
     delivery = "keyed"
-
-    def _keep(self, text: str, ctx: HookContext, unless: str = _KNOWN) -> None:
-        super()._keep(text, ctx, unless)
+    known = "exists (select 1 from effects where event_id = :id)"
 
 
 class Lookup(Recording):

@@ -4,6 +4,7 @@ import threading
 from types import SimpleNamespace
 from typing import cast
 
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.pool import Pool, Task
@@ -69,8 +70,11 @@ def test_the_last_call_to_return_closes_the_instance() -> None:
 def test_an_instance_without_a_call_under_way_is_closed_by_who_ends_it() -> None:
     """G6: nothing is under way: the pool says so, and calls nothing later."""
     done = threading.Semaphore(0)
+    closings: list[str] = []
     pool = Pool("p", 1, SYSTEM, said, done.release)
     pool.submit(task(1))
     assert done.acquire(timeout=10)
-    assert pool.release(lambda: None)
+    assert pool.release(lambda: closings.append("late"))
     pool.stop()
+    wait_until(lambda: not pool._threads[0].alive, "its thread has ended")
+    assert closings == []
