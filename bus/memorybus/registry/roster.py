@@ -206,12 +206,8 @@ class Roster:
 
     def recalling_providers(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
-        return [name for name, info in self.answering_providers().items() if info.recall]
-
-    def answering_providers(self) -> dict[str, ProviderInfo]:
-        """Return the providers whose jobs a live worker runs, in the order of a block."""
         served = self.job_providers()
-        return {name: info for name, info in self.providers().items() if name in served}
+        return [n for n, info in self.providers().items() if info.recall and n in served]
 
     def contributing_providers(self) -> list[str]:
         """Return the providers that add to a compression's summary and are served now."""

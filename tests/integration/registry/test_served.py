@@ -28,6 +28,8 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, delete_state
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
+from memorybus.registry.rebuild_lock import RebuildLock
+from memorybus_workers.membership import balance
 
 GENERATION = f"{NAME}@1"
 
@@ -65,6 +67,20 @@ def test_copies_come_while_a_worker_runs(
         publish(settings, "three")
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one", "two", "three"], "filled")
     assert not home(settings, "other@1").exists()
+
+
+def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: who waits for a copy waits for no heartbeat: the worker says at once that it is ready."""
+    monkeypatch.setattr(balance, "DESERTED", 1_000.0)
+    settings = make_settings(**PATIENT, **recorded("Transactional"))
+    publish(settings, "one")
+    lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "rebuild", "ann")
+    with lock, thread_worker(settings) as running:
+        running._presence._beat_at = float("inf")  # no heartbeat is due any more
+        generation(settings)
+        wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "filled", 20)
 
 
 def test_agents_never_hear_of_a_copy(

@@ -100,6 +100,7 @@ class Presence:
         self.given_up: set[str] = set()
         self.spool: SpoolStats | None = None
         self._beats = 0
+        self._shown: frozenset[str] = frozenset()
         self._beat_at = self._look_at = self._settled_until = float("-inf")
         self._settled: tuple[frozenset[str], tuple[str, ...]] | None = None
         self._shares: Mapping[str, frozenset[int]] = {}
@@ -160,8 +161,10 @@ class Presence:
         """
         home = self.instances_at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
-        if self._clock.monotonic() >= self._beat_at:
+        # At once if one has become ready: until the others know it, its lanes go to nobody.
+        if self._clock.monotonic() >= self._beat_at or not self._shown.issuperset(ready):
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
+            self._shown = frozenset(ready)  # also if the beat fails: a next one is not due sooner
             self._beat(ready, hosts)
             hosts.request_redo(self._served.redo)
             hosts.retry_now(self._served.retries)
