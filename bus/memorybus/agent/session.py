@@ -448,8 +448,7 @@ class Session:
             wait: as for `prefetch`.
         """
         trivial = is_trivial(query)
-        said = bool(query) and not query.isspace()
-        if trivial and said and not opens:
+        if trivial and not opens and query and not query.isspace():
             return []
         with self._bus.tracing.recall() as span:
             found = self._read_lines("" if trivial else query, wait, asks=opens or not trivial)

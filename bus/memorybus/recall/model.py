@@ -42,8 +42,10 @@ def is_trivial(query: str) -> bool:
         return True
     if len(text) > _LONGEST_TRIVIAL:
         return False
-    words = map(re.Match.group, _WORD.finditer(text.casefold()))
-    return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
+    for word in _WORD.findall(text.casefold()):
+        if word not in _TRIVIAL and any(map(str.isalnum, word)):
+            return False
+    return True
 
 
 class RecallRequest(msgspec.Struct, frozen=True):

@@ -73,23 +73,27 @@ class PromptAnswers:
             wait: seconds, at most (G9).
         """
         there = {name: result for name, result in warm.items() if result.asked == prompt.digest}
-        if there and there.keys() >= self._fresh.recalling_providers() | warm.keys():
-            return self._count_answers(there, FreshAnswers(frozenset()), 0)
+        lines = self._count_warm(there)
+        if there and len(there) == len(warm) and there.keys() >= self._fresh.recalling_providers():
+            return lines
         began = self._clock.monotonic()
         fresh = self._fresh.ask(prompt.question(), wait, frozenset(there))
-        waited_ms = round((self._clock.monotonic() - began) * 1000)
-        lines = self._count_answers(there, fresh, waited_ms)
+        lines |= self._count_fresh(fresh, round((self._clock.monotonic() - began) * 1000))
         answered = {name for name, result in fresh.results.items() if result is not None}
         return lines | dict(_related_lines(prompt, warm, there.keys() | answered))
 
-    def _count_answers(
-        self, there: Mapping[str, WarmResult], fresh: FreshAnswers, waited_ms: int
-    ) -> dict[str, Lines]:
-        """Return the lines of the providers that answered, and count how each one answered."""
+    def _count_warm(self, there: Mapping[str, WarmResult]) -> dict[str, Lines]:
+        """Return the lines of warm answers to this very prompt, and count these answers."""
         lines: dict[str, Lines] = {}
         for name, result in there.items():
-            lines[name] = result.lines
+            if result.lines:
+                lines[name] = result.lines
             self._counter.count(name, "warm", nothing=not result.lines)
+        return lines
+
+    def _count_fresh(self, fresh: FreshAnswers, waited_ms: int) -> dict[str, Lines]:
+        """Return the lines of the providers that answered now, and count how each one answered."""
+        lines: dict[str, Lines] = {}
         for name in fresh.asked or ():
             answer = fresh.results.get(name)
             if answer is None:

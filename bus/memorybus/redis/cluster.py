@@ -78,16 +78,6 @@ def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str
     return [held[at : at + most] for held in groups.values() for at in range(0, len(held), most)]
 
 
-def client_for_key(redis: Redis, key: str) -> Redis:
-    """Return the client of the server that holds a key; for a single server, the caller's own.
-
-    Raises:
-        redis.RedisError: the cluster does not answer.
-    """
-    # Not isinstance: redis-py's classes are protocols, for which it takes a microsecond and more.
-    return redis.client_for_key(key) if type(redis) is Cluster else redis
-
-
 class Cluster(Redis):
     """Acts as a `Redis`. A command without a key goes to the shard of slot 0 (`group_by_shard`).
 

@@ -249,10 +249,11 @@ def without_repeats(
     seen: set[str] = set()
     kept: list[tuple[str, Sequence[str]]] = []
     for name, lines in sections:
-        new = [text for text in lines if text not in seen] if seen else lines
+        new = lines if seen.isdisjoint(lines) else [text for text in lines if text not in seen]
         seen.update(new)
-        kept.append((name, new))
-    return [(name, lines) for name, lines in kept if lines]
+        if new:
+            kept.append((name, new))
+    return kept
 
 
 def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> list[str]:
@@ -270,12 +271,12 @@ def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> lis
 class _Shelf:
     """One provider's part of a block: the lines that fit. Each line costs its line break too."""
 
+    __slots__ = ("label", "lines", "spent", "taken", "wanted")
+
     def __init__(self, name: str, lines: Sequence[str]) -> None:
         self.label = _label(name)
         self.lines = lines
-        self.sizes = [len(text) + 1 for text in lines]
-        self.price = len(self.label) + 1
-        self.wanted = sum(self.sizes) + self.price
+        self.wanted = sum(map(len, lines)) + len(lines) + len(self.label) + 1
         self.taken: Sequence[str] = ()
         self.spent = 0
 
@@ -284,18 +285,18 @@ class _Shelf:
         if self.wanted <= room:
             self.taken, self.spent = self.lines, self.wanted
             return room - self.wanted
-        left = room - self.price
+        left = room - len(self.label) - 1
         self.taken = fitting = []
-        for text, size in zip(self.lines, self.sizes, strict=True):
-            if size <= left:
+        for text in self.lines:
+            if len(text) < left:
                 fitting.append(text)
-                left -= size
+                left -= len(text) + 1
         self.spent = room - left if fitting else 0
         return room - self.spent
 
     def has_use_for(self, room: int) -> bool:
         """Say whether a line that was left out may fit into so much more room."""
-        return self.spent < self.wanted and min(self.sizes) <= room
+        return self.spent < self.wanted and min(map(len, self.lines)) < room
 
     def parts(self) -> list[str]:
         return [self.label, *self.taken] if self.taken else []
@@ -308,9 +309,8 @@ def _label(name: str) -> str:
 
 def _share(shelves: Sequence[_Shelf], room: int) -> None:
     """Fill the smallest shelves first, each within an equal share of the rest; then share again."""
-    ordered = sorted(shelves, key=_wanted)
-    for others, shelf in zip(range(len(shelves) - 1, -1, -1), ordered, strict=True):
-        share = room // (others + 1)
+    for place, shelf in enumerate(sorted(shelves, key=_wanted)):
+        share = room // (len(shelves) - place)
         room -= share - shelf.fill(share)
     for shelf in shelves:  # what was left over may hold one more line
         if shelf.has_use_for(room):

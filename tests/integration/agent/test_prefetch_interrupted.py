@@ -44,7 +44,7 @@ def slots(settings: Settings) -> Iterator[tuple[str, str]]:
 def cache(settings: Settings) -> Iterator[WarmCache]:
     """Return the cache of a bus that is connected."""
     with MemoryBus.connect(settings) as bus:
-        wait_until(lambda: bus.warm._redis, "it is connected")
+        wait_until(lambda: bus.warm._reader, "it is connected")
         yield bus.warm
 
 
@@ -58,10 +58,10 @@ def test_an_interrupted_read_leaves_no_reply_behind(
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cache._redis.connection, "read_response", interrupted)
+    monkeypatch.setattr(cache._reader._redis.connection, "read_response", interrupted)
     with pytest.raises(KeyboardInterrupt):
         cache._read_hashes([other], SYSTEM.monotonic() + 5)
-    wait_until(lambda: cache._redis, "it is connected anew")
+    wait_until(lambda: cache._reader, "it is connected anew")
     assert cache._read_hashes([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
 
 
@@ -70,7 +70,7 @@ def test_a_read_within_a_read_takes_no_reply_of_it(
 ) -> None:
     """G9: a signal handler that reads in the middle of a read gets nothing, the reader its own."""
     mine, other = slots
-    read = cache._redis.connection.read_response
+    read = cache._reader._redis.connection.read_response
 
     def handled() -> Any:
         monkeypatch.undo()
@@ -78,6 +78,6 @@ def test_a_read_within_a_read_takes_no_reply_of_it(
             cache._read_hashes([other], SYSTEM.monotonic() + 5)
         return read()
 
-    monkeypatch.setattr(cache._redis.connection, "read_response", handled)
+    monkeypatch.setattr(cache._reader._redis.connection, "read_response", handled)
     assert cache._read_hashes([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
     assert cache._read_hashes([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]

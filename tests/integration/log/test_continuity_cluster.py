@@ -7,7 +7,7 @@ from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from helpers.redis.log import Log
 from memorybus.log.continuity import Gap
-from memorybus.redis.cluster import client_for_key
+from memorybus.redis.cluster import Cluster
 from memorybus.testing import FakeClock
 from memorybus_workers.watch.watch import EVERY, LogWatch
 
@@ -54,7 +54,8 @@ def test_a_wiped_shard_is_told(log: Log, fake_clock: FakeClock) -> None:
         fake_clock.advance(EVERY)
         watch.look(log.client)
     certificate = log.client.hgetall(log.keys.meta)
-    client_for_key(log.client, log.key).flushall()
+    assert isinstance(log.client, Cluster)
+    log.client.client_for_key(log.key).flushall()
     log.client.hset(log.keys.meta, mapping=certificate)  # in case it lay on the same shard
     fake_clock.advance(EVERY)
     watch.look(log.client)
