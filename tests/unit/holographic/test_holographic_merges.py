@@ -1,0 +1,38 @@
+"""The full-text index is merged a little with each write, and never for many writes at once."""
+
+import random
+import sqlite3
+from pathlib import Path
+
+from holographic_feeding import feed, opened, turn
+from memorybus.events import TurnCompleted
+
+AT_ONCE = 500
+BEFORE, SINGLE = 8_000, 130
+"""Turns in bulk; turns one by one, twice as many as FTS5 would merge at once."""
+
+WORDS = [f"word{number}" for number in range(20_000)]
+
+
+def spoken(rng: random.Random) -> TurnCompleted:
+    """Return a turn whose words are mostly new."""
+    return turn(" ".join(rng.sample(WORDS, 60)), "noted")
+
+
+def test_no_turn_pays_for_the_merges_of_many(tmp_path: Path) -> None:
+    """A turn that is applied alone changes a bounded part of the index, whatever is due."""
+    rng = random.Random(1)
+    grown: list[int] = []
+    log = tmp_path / "holographic.db-wal"
+    with opened(tmp_path) as provider:
+        for first in range(1, BEFORE, AT_ONCE):
+            feed(provider, [spoken(rng) for _ in range(AT_ONCE)], first=first)
+        reader = sqlite3.connect(tmp_path / "holographic.db")
+        reader.execute("pragma wal_checkpoint(truncate)")
+        reader.execute("begin").execute("select count(*) from facts").fetchone()
+        for number in range(BEFORE, BEFORE + SINGLE):  # a reader keeps the log from beginning anew
+            before = log.stat().st_size
+            feed(provider, [spoken(rng)], first=number + 1)
+            grown.append(log.stat().st_size - before)
+        reader.close()
+    assert max(grown) < 16 * sorted(grown)[SINGLE // 2]
