@@ -6,8 +6,7 @@ is read within the asker's own scope: nobody else's facts change an answer, or t
 """
 
 import heapq
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -89,14 +88,9 @@ class FactSearch:
     ) -> list[int]:
         """Return the facts that hold most of what is asked for, the newest of equals first."""
         terms = choose_terms(question.terms, corpus.found)
-        worth: defaultdict[int, float] = defaultdict(float)
+        rarities = [corpus.rarity(term.stem) for term in terms]
         found = self.source.matching_rows([term.forms for term in terms], scopes, view)
-        for term, rows in zip(terms, found, strict=True):
-            rarity = corpus.rarity(term.stem)
-            for (fact,) in rows:
-                worth[fact] += rarity
-        best = heapq.nlargest(CANDIDATES, zip(worth.values(), worth.keys(), strict=True))
-        return [fact for _, fact in best]
+        return most_worth(zip(rarities, found, strict=True), sum(rarities))
 
     def _read_facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""
@@ -106,6 +100,33 @@ class FactSearch:
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
+
+
+def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> list[int]:
+    """Return the `CANDIDATES` rows of the largest sums, the largest row first among equals.
+
+    Args:
+        found: amounts, and the rows to which each is added.
+        left: the sum of all amounts.
+    """
+    sums: dict[int, float] = {}
+    for amount, rows in found:
+        if _least_chosen(sums) > left:  # a new row could not catch up any more
+            for row in sums.keys() & rows:
+                sums[row] += amount
+        else:
+            for row in rows:
+                sums[row] = sums.get(row, 0.0) + amount
+        left -= amount
+    best = heapq.nlargest(CANDIDATES, zip(sums.values(), sums.keys(), strict=True))
+    return [row for _, row in best]
+
+
+def _least_chosen(sums: Mapping[int, float]) -> float:
+    """Return the sum of the last row that would be chosen now; 0 if all would be."""
+    if len(sums) < CANDIDATES:
+        return 0.0
+    return heapq.nlargest(CANDIDATES, sums.values())[-1]
 
 
 def fit_budget(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:

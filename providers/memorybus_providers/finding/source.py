@@ -76,7 +76,7 @@ class FactSource(Protocol):
 
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
-    ) -> Iterable[Iterable[tuple[int]]]:
+    ) -> Iterable[Sequence[int]]:
         """Return for each term, which is some tokens, the rows of the facts that hold one."""
         ...
 

@@ -262,14 +262,18 @@ def _circumstance_factors(
     question: Question, fact: Fact, speakers: Collection[str]
 ) -> dict[str, float]:
     """Return the factors of who said it and when, and of what became of it since."""
-    factors = {
-        "trust": 0.75 + 0.5 * fact.trust,
-        "used": 1 + USED * min(fact.retrieved, USES),
-        "speaker": SPEAKER if fact.speaker in speakers else 1.0,
-        "time": _time_factor(question, fact.at) if question.months or question.years else 1.0,
-        "kept": KEPT if fact.place is None else 1.0,
-    }
-    return {name: factor for name, factor in factors.items() if factor != 1.0}
+    factors: dict[str, float] = {}
+    if (trust := 0.75 + 0.5 * fact.trust) != 1.0:
+        factors["trust"] = trust
+    if fact.retrieved:
+        factors["used"] = 1 + USED * min(fact.retrieved, USES)
+    if fact.speaker in speakers:
+        factors["speaker"] = SPEAKER
+    if (question.months or question.years) and (time := _time_factor(question, fact.at)) != 1.0:
+        factors["time"] = time
+    if fact.place is None:
+        factors["kept"] = KEPT
+    return factors
 
 
 def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """How much a fact is trusted, from how it was judged; pure."""
 
+from functools import lru_cache
+
 TRUST = 0.5
 """Trust in a fact that nobody has judged."""
 
@@ -8,6 +10,7 @@ UNHELPFUL = -0.10
 """What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
 
 
+@lru_cache(maxsize=4_096)  # hundreds of facts of a recall were mostly judged alike: not at all
 def trust_of(helpful: int, unhelpful: int) -> float:
     """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
     return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))

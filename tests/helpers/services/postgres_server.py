@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from filelock import FileLock
@@ -87,7 +88,12 @@ class PostgresServer:
     def kill(self) -> None:
         """SIGKILL to all its processes: no farewell, no checkpoint."""
         assert self._process is not None, "the server was never started"
+        # Each backend is a session of its own, and may answer once more after the first has gone.
+        backends = psutil.Process(self._process.pid).children(recursive=True)
         os.killpg(self._process.pid, signal.SIGKILL)
+        for backend in backends:
+            with suppress(psutil.NoSuchProcess):
+                backend.kill()
         self._process.wait()
 
     def restart(self) -> None:

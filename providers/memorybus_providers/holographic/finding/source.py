@@ -4,6 +4,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import LATEST, MOST, Extent, View, fact_of
@@ -42,11 +44,12 @@ where term >= scope.value || json_extract(word.value, '$[0]')
     and term < scope.value || json_extract(word.value, '$[1]')
 limit :most
 """
-_SEARCH = "select rowid from facts_fts where facts_fts match :match order by rowid desc"
+# As one list: SQLite writes it, and msgspec reads it, in half the time that rows would take.
+_SEARCH = "select json_group_array(rowid) from facts_fts where facts_fts match :match"
 # The full-text index leads (cross join): it is what narrows.
 _SEARCH_NARROWED = f"""
-select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and {_WITHIN} order by facts_fts.rowid desc
+select json_group_array(facts.id) from facts_fts cross join facts on facts.id = facts_fts.rowid
+where facts_fts match :match and {_WITHIN}
 """  # noqa: S608  constants of our own
 _AMONG = f"""
 select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
@@ -103,6 +106,8 @@ _ESSENTIALS = f"""
 """  # noqa: S608  constants of our own
 _SAID_BETWEEN = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
 
+_rows = msgspec.json.Decoder(list[int])
+
 
 class SqliteFacts:
     """Reads through one connection, and takes no lock."""
@@ -134,13 +139,14 @@ class SqliteFacts:
 
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
-    ) -> Iterator[Iterable[tuple[int]]]:
-        """Return the rows of each term, the newest first."""
+    ) -> Iterator[list[int]]:
+        """Return the rows of each term."""
         limits = _limits(view)
         search = _SEARCH_NARROWED if view.narrowed else _SEARCH
         for forms in terms:
             match = any_token_expression(forms, scopes)
-            yield self._db.execute(search, {"match": match, **limits})
+            (rows,) = self._db.execute(search, {"match": match, **limits}).fetchone()
+            yield _rows.decode(rows)
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
         """Return those of some rows that a view sees."""

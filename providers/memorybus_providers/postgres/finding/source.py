@@ -176,17 +176,17 @@ class PostgresFacts:
 
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
-    ) -> Iterator[Iterable[tuple[int]]]:
+    ) -> Iterator[list[int]]:
         """Return the rows of each term; all of them are asked for at once."""
         asked = [(n, _token(form)) for n, forms in enumerate(terms) for form in forms]
-        found: list[list[tuple[int]]] = [[] for _ in terms]
+        found: list[list[int]] = [[] for _ in terms]
         if asked:
             numbers, forms = zip(*asked, strict=True)
             given = {"terms": list(numbers), "tokens": list(forms), **self._view_parameters(view)}
             given["scopes"] = [int(one) for one in scopes]
             query = _NARROWED if view.narrowed else _MATCHING
             for term, fact in self._db.execute(query, given):
-                found[term].append((fact,))
+                found[term].append(fact)
         return iter(found)
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
