@@ -48,7 +48,7 @@ class WarmCache:
         self._clock = clock
         self._connected = Waiters()
         self._settings = settings
-        self._order = settings.providers
+        self._order = tuple(dict.fromkeys(settings.providers))
         self._keys = Keys(settings.namespace)
         self._lock = threading.RLock()
         self._reader: HashReader | None = None
@@ -125,8 +125,8 @@ class WarmCache:
         try:
             return reader.read(keys, until - self._clock.monotonic())
         except BaseException:  # an interrupt leaves a reply behind as well
-            self._drop_connection()
             self.wants_connection = True
+            self._drop_connection()
             raise
 
     def connect(self) -> None:
@@ -154,9 +154,9 @@ class WarmCache:
 
     def _drop_connection(self) -> None:
         """Drop the connection, so that a late reply is not read as the answer to the next read."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
 
     def in_provider_order(
         self, lines: Mapping[str, tuple[str, ...]]

@@ -23,7 +23,8 @@ class HashReader:
     It uses redis-py's connection itself: a client's bookkeeping costs a tenth of a whole read.
 
     Attributes:
-        is_asking: whether a read has begun and not ended.
+        is_asking: whether a read has begun. It stays so after one that failed, whose reply may
+            still come: nobody may read here any more.
 
     Args:
         settings: see `Settings`; `prefetch_deadline` is the longest time of a read.
@@ -53,17 +54,20 @@ class HashReader:
         """
         self.is_asking = True
         try:
-            if self._connection is None:
-                return self._read_shards(keys, left)
-            connection = self._connection
-            self._send(connection, keys, left)
-            return [connection.read_response() for _ in keys]
+            found = self._ask(keys, left)
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, keys[0]) from error
-        finally:
-            self.is_asking = False
+        self.is_asking = False
+        return found
 
-    def _read_shards(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
+    def _ask(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
+        connection = self._connection
+        if connection is None:
+            return self._ask_shards(keys, left)
+        self._send(connection, keys, left)
+        return [connection.read_response() for _ in keys]
+
+    def _ask_shards(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
         """Read from the shards of a cluster, all of them asked before the first one answers."""
         connections = [self._redis.client_for_key(key).connection for key in keys]
         asked: dict[Any, list[str]] = {}

@@ -1,7 +1,7 @@
 """Looks up which providers answer recalls now, at most once a second."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import msgspec
 from redis import Redis
@@ -10,16 +10,16 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.recall.breaker import RecallHealth
 from memorybus.redis.keys import Keys
-from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
+from memorybus.registry.roster import Roster
 
 _LOOK_EVERY = 1.0
 """Seconds between two look-ups; heartbeats of workers come no more often."""
 
-_AWAY = 300.0
-"""Seconds after a provider was registered last in which a worker may be starting that serves it.
+_AWAY = 30.0
+"""Seconds for which a provider is asked ahead although no worker answers its recalls any more.
 
-Workers register what they serve every ten heartbeats. While one is replaced, others may be alive
-that serve something else, or answer no recalls; what is asked meanwhile waits for the next."""
+While its worker is replaced, workers of other providers may be alive; what is asked meanwhile must
+not be left out for that. So long is also the life of a job that waits (`queue.LIFE`)."""
 
 
 class RecallProviders(msgspec.Struct, frozen=True):
@@ -28,9 +28,9 @@ class RecallProviders(msgspec.Struct, frozen=True):
     Attributes:
         known: all registered providers.
         recalling: the providers whose recalls a live worker answers.
-        asked: the providers that are asked ahead: those of `recalling`, and those that had a worker
-            a moment ago: their requests wait for the next one. The configured ones if there is
-            neither.
+        asked: the providers that are asked ahead: those of `recalling`, and those that were among
+            them a moment ago; their requests wait for the next worker. If nobody answers recalls,
+            the configured ones, too.
         prompting: the providers that add to system prompts, by the same rule.
         paused: the providers that `recalling`, `asked` and `prompting` leave out, because several
             of their recalls failed.
@@ -58,6 +58,8 @@ class RecallProviderLookup:
         self._configured = settings.providers
         self._clock = clock
         self._look_at = 0.0
+        self._running: Collection[str] = ()
+        self._away: Mapping[str, float] = {}
         self._lock = threading.Lock()
 
     def current(self) -> RecallProviders:
@@ -70,9 +72,15 @@ class RecallProviderLookup:
 
     def _look_up(self) -> RecallProviders:
         known, alive = self._roster.providers(), self._roster.alive()
-        running, expected = split_by_worker(known, alive, self._roster.now_ms())
+        served = {name for worker in alive if worker.jobs for name in worker.providers}
+        running = [name for name in known if name in served]
+        self._away = still_awaited(self._running, self._away, running, self._clock.monotonic())
+        self._running = running
         recalling = [name for name in running if known[name].recall]
-        asked = [name for name in expected if known[name].recall] or list(self._configured)
+        expected = [name for name in known if name in served or name in self._away]
+        asked = [name for name in expected if known[name].recall]
+        if not recalling:
+            asked = list(dict.fromkeys([*asked, *self._configured]))
         prompting = [name for name in expected if known[name].prompts]
         health = self._health.read(list(dict.fromkeys([*asked, *prompting])))
 
@@ -88,22 +96,17 @@ class RecallProviderLookup:
         )
 
 
-def split_by_worker(
-    known: Mapping[str, ProviderInfo], alive: Sequence[WorkerInfo], now_ms: int
-) -> tuple[list[str], list[str]]:
-    """Return the providers whose recalls a live worker answers now, and those that one will answer.
+def still_awaited(
+    before: Collection[str], away: Mapping[str, float], running: Collection[str], now: float
+) -> dict[str, float]:
+    """Return since when each provider is away of which a worker may be starting.
 
     Args:
-        known: the registered providers.
-        alive: the workers whose heartbeat is fresh.
-        now_ms: the server's wall time, milliseconds.
-
-    Returns:
-        The names of both, in the order of `known`; the second holds all of the first.
+        before: the providers that had a worker at the look-up before.
+        away: what this function returned then.
+        running: the providers that have a worker now.
+        now: monotonic seconds.
     """
-    running = {name for worker in alive if worker.jobs for name in worker.providers}
-    oldest = now_ms - _AWAY * 1000
-    return (
-        [name for name in known if name in running],
-        [name for name, info in known.items() if name in running or info.seen_at >= oldest],
-    )
+    gone = (set(before) | away.keys()) - set(running)
+    since = {name: away.get(name, now) for name in gone}
+    return {name: begun for name, begun in since.items() if now - begun <= _AWAY}

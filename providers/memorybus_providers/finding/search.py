@@ -27,6 +27,9 @@ CANDIDATES = 80
 
 _REACH = max(NEAR)
 
+_ROUNDED = 1 + 1e-9
+"""More than sums of rarities are ever off by rounding."""
+
 
 class FactSearch:
     """Answers questions from a store.
@@ -111,7 +114,7 @@ def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> lis
     """
     sums: dict[int, float] = {}
     for amount, rows in found:
-        if _least_chosen(sums) > left:  # a new row could not catch up any more
+        if _least_chosen(sums) > left * _ROUNDED:  # a new row could not catch up any more
             for row in sums.keys() & rows:
                 sums[row] += amount
         else:

@@ -72,7 +72,9 @@ create virtual table if not exists facts_fts using fts5(
     tokenize = "ascii tokenchars '_./!'"
 );
 -- FTS5 merges by itself after each 64 pages, all that is due at once: utterances.py merges instead.
-insert into facts_fts(facts_fts, rank) values ('pgsz', 4000), ('automerge', 0), ('usermerge', 8);
+-- A file of an earlier release keeps its own values, and is merged by both.
+insert into facts_fts(facts_fts, rank)
+    values ('pgsz', 4000), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
 -- What was said comes in thousands; utterances.py puts it into the index in one statement.
 create trigger if not exists facts_added after insert on facts when new.seq is null begin

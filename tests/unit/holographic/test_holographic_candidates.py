@@ -6,6 +6,7 @@ from unittest import mock
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memorybus_providers.finding import search
+from memorybus_providers.ranking.ranking import Corpus
 
 MOST = 3
 """Rows that are chosen here, so that few rows are enough to leave some out."""
@@ -29,3 +30,14 @@ def test_rows_that_cannot_catch_up_are_left_out_and_no_others(
     total = float(sum(amount for amount, _ in found))
     with mock.patch.object(search, "CANDIDATES", MOST):
         assert search.most_worth(given_in_order, total) == largest
+
+
+def test_rows_that_come_late_and_are_worth_as_much_are_chosen() -> None:
+    """Rounding leaves no row out: of equals the newest are chosen, whichever term found them."""
+    amount = Corpus(828, {"word": 100}).rarity("word")
+    found = [(amount, [row]) for row in range(1, 10)]
+    with mock.patch.object(search, "CANDIDATES", MOST):
+        assert search.most_worth(found[:MOST], MOST * amount) == [3, 2, 1]
+        assert search.most_worth([(amount, [1, 2, 3]), *found[3:5]], 3 * amount) == [5, 4, 3]
+        both = [(amount, [1, 2, 3]), (amount, [1, 2, 3]), (amount, [9]), (amount, [9])]
+        assert search.most_worth(both, sum([amount] * 4)) == [9, 3, 2]

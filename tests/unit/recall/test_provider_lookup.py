@@ -1,43 +1,29 @@
-"""Which providers are asked: those that a worker serves, or served a moment ago (G9)."""
+"""Which providers are asked ahead: those that a worker serves, or served a moment ago (G9)."""
 
 import pytest
-from memorybus.recall.provider_lookup import split_by_worker
-from memorybus.registry.roster import ProviderInfo, WorkerInfo
+from memorybus.recall.provider_lookup import still_awaited
 
-NOW = 1_000_000_000
-MINUTE = 60_000
-
-
-def info(seen_at: int = NOW) -> ProviderInfo:
-    """Return what a worker has registered of a provider."""
-    return ProviderInfo("kind", "keyed", "shared", seen_at=seen_at)
-
-
-def worker(*providers: str, jobs: int = 1) -> WorkerInfo:
-    """Return the heartbeat of a worker."""
-    return WorkerInfo("w", "h", 1, 0, jobs, providers, NOW)
+NOW = 1_000.0
 
 
 @pytest.mark.parametrize(
-    ("case", "seen_b", "alive", "running", "expected"),
+    ("case", "before", "away", "running", "expected"),
     [
-        ("both are served", NOW, [worker("a", "b")], ["a", "b"], ["a", "b"]),
-        ("b's worker is replaced, a's is not", NOW, [worker("a")], ["a"], ["a", "b"]),
-        ("all workers are replaced", NOW, [], [], ["a", "b"]),
-        ("b has not been served for long", NOW - 6 * MINUTE, [worker("a")], ["a"], ["a"]),
-        (
-            "only who answers is replaced",
-            NOW,
-            [worker("a", "b", jobs=0)],
-            [],
-            ["a", "b"],
-        ),
-        ("a stranger is no provider", NOW, [worker("a", "x")], ["a"], ["a", "b"]),
+        ("nothing has changed", ["a", "b"], {}, ["a", "b"], {}),
+        ("b's worker has just gone", ["a", "b"], {}, ["a"], {"b": NOW}),
+        ("it went before", ["a"], {"b": NOW - 30}, ["a"], {"b": NOW - 30}),
+        ("it has been away for long", ["a"], {"b": NOW - 31}, ["a"], {}),
+        ("it is back", ["a"], {"b": NOW - 5}, ["a", "b"], {}),
+        ("nobody is left", ["a", "b"], {}, [], {"a": NOW, "b": NOW}),
+        ("it never had one", ["a"], {}, ["a"], {}),
     ],
 )
-def test_a_provider_whose_worker_is_replaced_is_asked_all_the_same(
-    case: str, seen_b: int, alive: list[WorkerInfo], running: list[str], expected: list[str]
+def test_a_provider_whose_worker_is_replaced_is_awaited_for_a_while(
+    case: str,
+    before: list[str],
+    away: dict[str, float],
+    running: list[str],
+    expected: dict[str, float],
 ) -> None:
     """G9: what is asked while a worker is replaced waits for the next one, and is not left out."""
-    known = {"a": info(), "b": info(seen_b)}
-    assert split_by_worker(known, alive, NOW) == (running, expected), case
+    assert still_awaited(before, away, running, NOW) == expected, case

@@ -33,7 +33,7 @@ _MERGE_AFTER = 16
 """Rows that are written before the index is merged: each time has a cost of its own."""
 
 _PAGES = 2
-"""Pages of the index that are merged for each row, at most: more than is ever due.
+"""Pages of the index that are merged for each row, at most: more than are due in the long run.
 
 The parts of an index have to be merged now and then, or a search looks through too many. FTS5
 itself does it once in 64 written pages, for all of them: every 64th of single turns took 40 ms
