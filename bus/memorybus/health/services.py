@@ -13,7 +13,8 @@ from memorybus.health.monitor import Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.recall.breaker import FAILURES_BEFORE_PAUSE
-from memorybus.recall.queue import LIFE, LONGEST
+from memorybus.recall.demand import LIFE
+from memorybus.recall.queue import LONGEST
 
 START = "run: memorybus up"
 """The remedy where nothing runs."""

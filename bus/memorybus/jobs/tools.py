@@ -12,7 +12,8 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.recall.queue import LIFE, enqueue_call
+from memorybus.recall.demand import LIFE
+from memorybus.recall.queue import enqueue_call
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 

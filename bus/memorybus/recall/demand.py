@@ -6,6 +6,9 @@ from memorybus.config.settings import Settings
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
 
+LIFE = 30
+"""Seconds within which a job must begin; later it is dropped, since its session has gone on."""
+
 _TIMEOUT = 1.0
 """Seconds for each reply of Redis."""
 

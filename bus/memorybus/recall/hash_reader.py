@@ -14,7 +14,10 @@ from memorybus.redis.cluster import Cluster
 from memorybus.redis.connect import connect_redis, translate_redis_error
 
 _LEAST = 0.001
+"""Seconds for which a socket waits at least: 0 would mean that it never waits."""
+
 _NEARLY = 0.95
+"""Share of the deadline from which the socket's time-out stays as it is: changing it costs time."""
 
 
 class HashReader:
@@ -38,7 +41,7 @@ class HashReader:
         self.is_asking = False
         self._redis: Any = connect_redis(settings, single=True)
         self._connection = None if isinstance(self._redis, Cluster) else self._redis.connection
-        self._whole = settings.prefetch_deadline
+        self._deadline = settings.prefetch_deadline
         self._limited: dict[Any, float] = {}
 
     def read(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
@@ -84,7 +87,7 @@ class HashReader:
 
     def _limit_socket(self, connection: Any, left: float) -> None:
         """Set the socket's time-out to the time left, or to the deadline if nearly all is left."""
-        wanted = self._whole if left > self._whole * _NEARLY else max(_LEAST, left)
+        wanted = self._deadline if left > self._deadline * _NEARLY else max(_LEAST, left)
         if wanted != self._limited.get(connection):
             connection.update_current_socket_timeout(wanted)
             self._limited[connection] = wanted

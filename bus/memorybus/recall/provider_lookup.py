@@ -9,17 +9,12 @@ from redis import Redis
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.recall.breaker import RecallHealth
+from memorybus.recall.demand import LIFE
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 _LOOK_EVERY = 1.0
 """Seconds between two look-ups; heartbeats of workers come no more often."""
-
-_AWAY = 30.0
-"""Seconds for which a provider is asked ahead although no worker answers its recalls any more.
-
-While its worker is replaced, workers of other providers may be alive; what is asked meanwhile must
-not be left out for that. So long is also the life of a job that waits (`queue.LIFE`)."""
 
 
 class RecallProviders(msgspec.Struct, frozen=True):
@@ -28,9 +23,9 @@ class RecallProviders(msgspec.Struct, frozen=True):
     Attributes:
         known: all registered providers.
         recalling: the providers whose recalls a live worker answers.
-        asked: the providers that are asked ahead: those of `recalling`, and those that were among
-            them a moment ago; their requests wait for the next worker. If nobody answers recalls,
-            the configured ones, too.
+        asked: the providers that are asked ahead: those of `recalling`, and those that may be
+            about to get another worker (`still_awaited`), for which their requests wait. If nobody
+            answers recalls, the configured ones, too.
         prompting: the providers that add to system prompts, by the same rule.
         paused: the providers that `recalling`, `asked` and `prompting` leave out, because several
             of their recalls failed.
@@ -71,8 +66,7 @@ class RecallProviderLookup:
             return self.latest
 
     def _look_up(self) -> RecallProviders:
-        known, alive = self._roster.providers(), self._roster.alive()
-        served = {name for worker in alive if worker.jobs for name in worker.providers}
+        known, served = self._roster.providers(), self._roster.job_providers()
         running = [name for name in known if name in served]
         self._away = still_awaited(self._running, self._away, running, self._clock.monotonic())
         self._running = running
@@ -99,14 +93,17 @@ class RecallProviderLookup:
 def still_awaited(
     before: Collection[str], away: Mapping[str, float], running: Collection[str], now: float
 ) -> dict[str, float]:
-    """Return since when each provider is away of which a worker may be starting.
+    """Return the providers whose worker is missing, but may be replaced, and since when it is.
+
+    While a worker is replaced, workers of other providers may be alive; what is asked meanwhile
+    must not be left out for that. After `LIFE` seconds a waiting job has ended as well.
 
     Args:
         before: the providers that had a worker at the look-up before.
-        away: what this function returned then.
+        away: what this function returned at that look-up.
         running: the providers that have a worker now.
         now: monotonic seconds.
     """
     gone = (set(before) | away.keys()) - set(running)
     since = {name: away.get(name, now) for name in gone}
-    return {name: begun for name, begun in since.items() if now - begun <= _AWAY}
+    return {name: begun for name, begun in since.items() if now - begun <= LIFE}

@@ -14,14 +14,11 @@ from rq.serializers import JSONSerializer
 
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.recall.demand import queue_name
+from memorybus.recall.demand import LIFE, queue_name
 from memorybus.redis.connect import TIMEOUT, connect_jobs
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
-
-LIFE = 30
-"""Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
 LONGEST = 1_000
 """How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""

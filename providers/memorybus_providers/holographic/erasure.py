@@ -15,6 +15,7 @@ from typing import Final
 
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
+from memorybus_providers.holographic.schema import MERGE_INDEX
 
 _SLICE = 500
 """Facts that are erased in one transaction."""
@@ -34,7 +35,6 @@ delete from tool_results where event_id in (
     union all select event_id from corrections where scope = :scope
 )
 """
-_MERGE = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
 _REST: Final = (
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
@@ -156,7 +156,7 @@ class Erasure:
         while not done:
             with self._writing():
                 before = self._db.total_changes
-                self._db.execute(_MERGE, (pages,))
+                self._db.execute(MERGE_INDEX, (pages,))
                 done = self._db.total_changes - before < 2  # so says SQLite's manual
             pages = _PAGES
 

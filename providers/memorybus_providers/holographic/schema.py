@@ -22,6 +22,12 @@ from memorybus_providers.language.held import held_tokens
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
 
+MERGE_INDEX = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
+"""Merges parts of the full-text index, so many pages at most.
+
+A negative number begins to merge all parts into one; positive ones go on with it.
+https://www.sqlite.org/fts5.html#the_merge_command"""
+
 _RETRY_SECONDS = 0.02
 
 _SCHEMA = """

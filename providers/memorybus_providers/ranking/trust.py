@@ -10,7 +10,7 @@ UNHELPFUL = -0.10
 """What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
 
 
-@lru_cache(maxsize=4_096)  # hundreds of facts of a recall were mostly judged alike: not at all
+@lru_cache(maxsize=4_096)  # a recall reads hundreds of facts, and most were never judged
 def trust_of(helpful: int, unhelpful: int) -> float:
     """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
     return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))

@@ -88,7 +88,7 @@ class PostgresServer:
     def kill(self) -> None:
         """SIGKILL to all its processes: no farewell, no checkpoint."""
         assert self._process is not None, "the server was never started"
-        # Each backend is a session of its own, and may answer once more after the first has gone.
+        # Each backend has a process group of its own: without this, it may still commit.
         backends = psutil.Process(self._process.pid).children(recursive=True)
         os.killpg(self._process.pid, signal.SIGKILL)
         for backend in backends:

@@ -12,8 +12,9 @@ from helpers.providers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
 from memorybus.recall.breaker import pause_after
+from memorybus.recall.demand import LIFE
 from memorybus.recall.model import RecallRequest, WarmAsk
-from memorybus.recall.queue import LIFE, LONGEST
+from memorybus.recall.queue import LONGEST
 
 SOON = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.

@@ -8,7 +8,8 @@ from helpers.stories.statuses import provider, status
 from memorybus.health.monitor import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import find_paused, find_recall_trouble, findings_of
-from memorybus.recall.queue import LIFE, LONGEST
+from memorybus.recall.demand import LIFE
+from memorybus.recall.queue import LONGEST
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000

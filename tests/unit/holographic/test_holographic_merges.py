@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from holographic_feeding import feed, opened, turn
@@ -10,6 +11,10 @@ from memorybus.events import TurnCompleted
 AT_ONCE = 500
 BEFORE, SINGLE = 8_000, 130
 """Turns in bulk; turns one by one, twice as many as FTS5 would merge at once."""
+
+MOST = 16
+"""Times as much as the median turn that the largest may write: 11 measured (SQLite 3.40), and a
+margin of half. With FTS5's own merging it is 32."""
 
 WORDS = [f"word{number}" for number in range(20_000)]
 
@@ -20,19 +25,19 @@ def spoken(rng: random.Random) -> TurnCompleted:
 
 
 def test_no_turn_pays_for_the_merges_of_many(tmp_path: Path) -> None:
-    """A turn that is applied alone changes a bounded part of the index, whatever is due."""
+    """A turn that is applied alone writes little, where FTS5 itself would merge what many left."""
     rng = random.Random(1)
     grown: list[int] = []
     log = tmp_path / "holographic.db-wal"
     with opened(tmp_path) as provider:
         for first in range(1, BEFORE, AT_ONCE):
             feed(provider, [spoken(rng) for _ in range(AT_ONCE)], first=first)
-        reader = sqlite3.connect(tmp_path / "holographic.db")
-        reader.execute("pragma wal_checkpoint(truncate)")
-        reader.execute("begin").execute("select count(*) from facts").fetchone()
-        for number in range(BEFORE, BEFORE + SINGLE):  # a reader keeps the log from beginning anew
-            before = log.stat().st_size
-            feed(provider, [spoken(rng)], first=number + 1)
-            grown.append(log.stat().st_size - before)
-        reader.close()
-    assert max(grown) < 16 * sorted(grown)[SINGLE // 2]
+        with closing(sqlite3.connect(tmp_path / "holographic.db")) as reader:
+            reader.execute("pragma wal_checkpoint(truncate)")
+            # While somebody reads, the log does not begin anew, so that its growth can be seen.
+            reader.execute("begin").execute("select count(*) from facts").fetchone()
+            for number in range(BEFORE, BEFORE + SINGLE):
+                before = log.stat().st_size
+                feed(provider, [spoken(rng)], first=number + 1)
+                grown.append(log.stat().st_size - before)
+    assert max(grown) < MOST * sorted(grown)[SINGLE // 2]

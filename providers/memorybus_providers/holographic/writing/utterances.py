@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.schema import count_facts, index_terms
+from memorybus_providers.holographic.schema import MERGE_INDEX, count_facts, index_terms
 from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
@@ -28,7 +28,6 @@ _NEXT = "select coalesce(max(seq) + 1, 0) from facts where session = ? and seq i
 _INDEX = """
 insert into facts_fts(rowid, terms) select ? + key, value from json_each(?)
 """
-_MERGE = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
 _MERGE_AFTER = 16
 """Rows that are written before the index is merged: each time has a cost of its own."""
 
@@ -92,7 +91,7 @@ class Utterances:
     def _merge_index(self, rows: int) -> None:
         self._unmerged += rows
         if self._unmerged >= _MERGE_AFTER:
-            self._db.execute(_MERGE, (_PAGES * self._unmerged,))
+            self._db.execute(MERGE_INDEX, (_PAGES * self._unmerged,))
             self._unmerged = 0
 
     def forget(self) -> None:
