@@ -12,7 +12,6 @@ from helpers.hermes.hermes_agent import Hermes
 from helpers.hermes.hermes_model import calls, keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.events import (
     ContextCompressing,
@@ -24,7 +23,6 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.redis.connect import connect_redis
 from memorybus.text.fence import CLOSE, OPEN
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
@@ -354,26 +352,7 @@ def test_a_live_turn_says_what_it_took(world: World, hermes: Hermes) -> None:
 def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Hermes) -> None:
     """A session begins with what is ready for its person, and keeps it through a compression."""
     hermes.chat("who keeps the lighthouse")
-    [turn] = world.wait_events(TurnCompleted, hermes.session)
-    whose = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
-
-    def remembered(text: str) -> None:
-        """Let another host of the same agent write to its memory, and the workers be ready.
-
-        What was said before is applied first: if an undo of it comes late, all that is warm is void
-        for a moment.
-        """
-        with MemoryBus.connect(world.settings) as bus:
-            elsewhere = bus.session(**whose)
-            elsewhere.memory_written("add", text, store="user")
-            assert bus.flush("logged", 30)
-            with connect_redis(world.settings) as client:
-                wait_applied(client, world.settings, "builtin")
-            elsewhere.queue_prefetch("who keeps it")
-            new = partial(bus.session, **whose)  # a session keeps the prompt that it was given
-            wait_until(lambda: text in of_builtin(new().system_prompt()), "builtin is ready", 60)
-
-    remembered("Runa keeps the lighthouse")
+    remember_elsewhere(world, hermes, "Runa keeps the lighthouse")
     hermes.slash("/new")
     said = [f"a long story of the lighthouse, part {number}" for number in range(6)]
     for text in said:
@@ -381,13 +360,38 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
     first = fenced(world.model.asked(said[0]).system)
     assert "\nFrom builtin:\n" in first
     assert "\n  Runa keeps the lighthouse\n" in first
-    remembered("Olaf helps her")
+    remember_elsewhere(world, hermes, "Olaf helps her")
     hermes.slash("/compress")
     hermes.chat("after the story")
     assert fenced(world.model.asked("after the story").system) == first
     hermes.slash("/new")
     hermes.chat("another story")
     assert "\n  Olaf helps her\n" in fenced(world.model.asked("another story").system)
+
+
+def test_a_system_prompt_is_the_new_session_s_before_its_switch(
+    world: World, hermes: Hermes
+) -> None:
+    """The /new race: the switch waits behind a slow backend; the prompt is the new session's."""
+    hermes.chat("who mends the nets")
+    remember_elsewhere(world, hermes, "Sif mends the nets")
+    hermes.do("busy")
+    hermes.slash("/new")
+    hermes.chat("a story of nets")
+    hermes.do("free")
+    assert "\n  Sif mends the nets\n" in fenced(world.model.asked("a story of nets").system)
+
+
+def remember_elsewhere(world: World, hermes: Hermes, text: str) -> None:
+    """Let another host of the same agent write to its memory, and the workers be ready."""
+    [turn, *_] = world.wait_events(TurnCompleted, hermes.session)
+    whose = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
+    with MemoryBus.connect(world.settings) as bus:
+        elsewhere = bus.session(**whose)
+        elsewhere.memory_written("add", text, store="user")
+        elsewhere.queue_prefetch("who keeps it")
+        new = partial(bus.session, **whose)  # a session keeps the prompt that it was given
+        wait_until(lambda: text in of_builtin(new().system_prompt()), "builtin is ready", 60)
 
 
 def of_builtin(prompt: str) -> str:

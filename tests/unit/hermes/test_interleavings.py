@@ -57,6 +57,7 @@ class Agent:
         self.said += 1
         text = f"{self.user} says {self.said}"
         self.host.hint = self.session
+        self.memory.system_prompt_block()
         self.memory.on_turn_start(len(self.transcript), text)
         self.memory.prefetch(text, session_id="")
         if write:

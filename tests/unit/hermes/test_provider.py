@@ -310,6 +310,21 @@ def test_a_new_session_that_comes_before_its_switch(host: Host) -> None:
     assert {(ref.root, ref.epoch) for ref in fresh} == {("new", 0)}
 
 
+def test_a_system_prompt_is_its_own_session_s(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hermes asks before the turn and the switch; a compression's thread may have an old hint."""
+    monkeypatch.setattr(Session, "system_prompt", lambda session, **_: f"of {session.id}")
+    memory = host.instance("old")
+    host.hint = "new"
+    assert "of new" in memory.system_prompt_block()
+    memory.on_turn_start(1, "fresh")
+    memory.on_session_switch("new", parent_session_id="old", reset=True, reason="new_session")
+    host.hint = "old"
+    memory.on_pre_compress(talk("fresh"))
+    assert "of new" in memory.system_prompt_block()
+
+
 def test_a_switch_delivered_twice_is_one(host: Host) -> None:
     """G2: the same /new again begins nothing anew."""
     memory = host.instance("old")

@@ -93,7 +93,7 @@ class HermesConversation:
         """Note the agent's session and the turn's author, and publish that the turn has started."""
         scope = author_scope(self.scope, author)
         with self._lock:
-            session_id = self._tracker.start_turn(self._hint())
+            session_id = self._tracker.enter(self._hint())
             self._speakers.started(session_id, scope, message)
             self._drop_held_end()
         session, said = self._session(session_id, scope), scaffolding.user_text(message)
@@ -173,9 +173,14 @@ class HermesConversation:
     def system_prompt(self) -> str:
         """Return what providers add to the system prompt of the agent's session.
 
-        During a compression Hermes asks before it reports the switch; the lineage is the same.
+        Hermes asks before it reports the turn, and a ``/new`` may still wait in its queue: the
+        hint of the thread tells the session. During a compression the hint of that thread may be
+        old, and Hermes asks before it reports the switch; the lineage is the same.
         """
-        session = self._session(self._session_id_of(""))
+        with self._lock:
+            compressing = self._compressing == threading.get_ident()
+            session_id = self._tracker.enter("" if compressing else self._hint())
+        session = self._session(session_id)
         return session.system_prompt(known=self._files.prompt_text() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:

@@ -29,8 +29,8 @@ class SessionTracker:
         self._ahead: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
         self._met = {session_id: None}
 
-    def start_turn(self, hint: str) -> str:
-        """Return the session of a turn that starts: the `hint` of the agent's thread, if any."""
+    def enter(self, hint: str) -> str:
+        """Return the session the agent is in: the `hint` of its thread, if there is one."""
         if hint:
             self._move_to(hint)
         return self.now
