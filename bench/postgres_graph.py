@@ -19,7 +19,7 @@ from gauge import p50, p99
 from memorybus_providers.embedding.embedder import Vectors
 from memorybus_providers.embedding.vectors import Model
 from memorybus_providers.postgres.link import Link
-from memorybus_providers.postgres.meaning.tables import Comparison, VectorTables
+from memorybus_providers.postgres.meaning.tables import PostgresComparison, PostgresVectorTables
 from memorybus_providers.postgres.migrations import migrate
 from memorybus_providers.postgres.options import Where
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ def measure(count: int) -> dict[str, float]:
     with server() as url:
         where = Where(url, "memorybus")
         migrate(where)
-        tables = VectorTables(Link(where), where)
+        tables = PostgresVectorTables(Link(where), where)
         tables.prepare()
         tables.name_model(_MODEL)
         built = _written(url, vectors)
@@ -101,7 +101,7 @@ def _answers(where: Where, asked: Vectors, *, exact: bool) -> tuple[list[set[int
             if exact:
                 db.execute("set local enable_indexscan = off")
             began = time.perf_counter()
-            near = Comparison(db, [1], vector, _MODEL).nearest()
+            near = PostgresComparison(db, [1], vector, _MODEL).nearest()
             times.append(time.perf_counter() - began)
         found.append(set(near))
     link.close()

@@ -133,6 +133,9 @@ HERMES_ALSO_SEES = {
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 
+MOST_LINES = 40
+"""Lines of a function, beside its docstring: it is read without turning a page."""
+
 HEAVY = ("redis", "rq", "cyclopts", "rich", "opentelemetry")
 """What an agent's process does not load for the sake of publishing."""
 
@@ -350,6 +353,27 @@ def test_every_folder_is_a_package() -> None:
     assert bare == set()
 
 
+def public_classes(module: Module) -> list[str]:
+    """Return the names of the classes that a module defines for others."""
+    found = [node.name for node in module.tree.body if isinstance(node, ast.ClassDef)]
+    return [name for name in found if not name.startswith("_")]
+
+
+def long_functions(module: Module) -> list[str]:
+    """Return the functions of more than `MOST_LINES`, beside what their docstrings take."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for kind in kinds for node in nodes(module.tree)[kind]]
+    return [one.name for one in functions if _lines(one) - _docstring_lines(one) > MOST_LINES]
+
+
+def _lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return 0 if ast.get_docstring(function) is None else _lines(function.body[0])
+
+
 def drawers(module: Module) -> set[str]:
     """Return the words of a module's name that name nothing."""
     parts = {word for part in module.name.split(".") for word in part.split("_")}
@@ -415,6 +439,20 @@ def sleeps(module: Module) -> list[str]:
 def test_no_drawer_for_odds_and_ends() -> None:
     """A module is named for what it holds; ``utils`` names nothing."""
     assert offenders(drawers, sources()) == {}
+
+
+def test_a_public_class_has_its_name_alone() -> None:
+    """Whoever reads a class's name knows which one is meant."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module in sources():
+        for name in public_classes(module):
+            homes[name].append(module.name)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_a_function_fits_a_screen() -> None:
+    """A function has 40 lines at most, beside its docstring."""
+    assert offenders(long_functions, sources()) == {}
 
 
 def test_side_effects_have_one_home() -> None:

@@ -11,7 +11,7 @@ from memorybus.history.sources import END, Sources
 from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.query import Query
-from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
 
 _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -138,7 +138,7 @@ class PositionFinder:
 
     def _read_forward(self, partition: int, place: Place, n: int) -> Place | None:
         """Read forward from a place, and return the place of the last number up to `n`."""
-        nothing = Plan(spans={partition: (Span(1, 0),)})
+        nothing = Plan(spans={partition: (NumberRange(1, 0),)})
         while place.n < n:
             after = (place.entry, _NEAR)
             page = self._history.read(partition, *after, after_n=place.n, plan=nothing)

@@ -122,7 +122,7 @@ def _check_new_id(session_id: str, beside: SessionRef | None = None) -> str:
     return session_id
 
 
-class Claim(msgspec.Struct, frozen=True, order=True):
+class OriginClaim(msgspec.Struct, frozen=True, order=True):
     """What one event says of a session's origin. The least claim holds, whatever the order.
 
     Attributes:
@@ -142,16 +142,16 @@ class Claim(msgspec.Struct, frozen=True, order=True):
     reason: str = ""
 
 
-def claims(envelope: Envelope) -> Iterator[tuple[str, Claim]]:
+def claims(envelope: Envelope) -> Iterator[tuple[str, OriginClaim]]:
     """Yield what an event says of its own session, and of one it delegated to, by their ids."""
     event, parent = envelope.event, envelope.session.id
     yield parent, _own_claim(envelope)
     if isinstance(event, Delegated) and event.child_session not in {"", parent}:
         child = event.child_session
-        yield child, Claim(1, envelope.at, envelope.id, child, parent, "delegation")
+        yield child, OriginClaim(1, envelope.at, envelope.id, child, parent, "delegation")
 
 
-def _own_claim(envelope: Envelope) -> Claim:
+def _own_claim(envelope: Envelope) -> OriginClaim:
     """Return what an event says of its own session's origin.
 
     Ranks: 0: the session began, and the event names its parent and the reason. 1: a parent says
@@ -166,7 +166,7 @@ def _own_claim(envelope: Envelope) -> Claim:
         began = isinstance(event, SessionStarted) or event.parent != ref.id
         knows = parent and reason != "start"
         rank = (0 if knows else 2) if began and reason not in {"resume", "rewind"} else 3
-    return Claim(rank, envelope.at, envelope.id, ref.root or ref.id, parent, reason)
+    return OriginClaim(rank, envelope.at, envelope.id, ref.root or ref.id, parent, reason)
 
 
 def previous_session(envelope: Envelope) -> str:
@@ -189,7 +189,7 @@ class Node(msgspec.Struct, frozen=True):
     """
 
     identity: Identity
-    origin: Claim
+    origin: OriginClaim
     epoch: int = 0
     titled: tuple[int, str, str] = (0, "", "")
     started_at: int = 0
@@ -272,7 +272,7 @@ def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
     return Lineage(nodes, frozenset(turn_ids))
 
 
-def _add_claim(nodes: dict[Identity, Node], session: Identity, claim: Claim) -> None:
+def _add_claim(nodes: dict[Identity, Node], session: Identity, claim: OriginClaim) -> None:
     node = nodes.get(session)
     if node is None:
         nodes[session] = Node(session, claim)

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings, to_environ
-from memorybus.notify.notice import Notice, Sender
+from memorybus.notify.notice import Notice, NoticeSender
 from memorybus.notify.webhook import read_target
 from memorybus.processes.commands import module_command
 from memorybus.processes.fed import FedCommand
@@ -65,6 +65,6 @@ def channels_of(settings: Settings) -> dict[str, Channel]:
     return found
 
 
-def sender_of(settings: Settings) -> Sender:
+def sender_of(settings: Settings) -> NoticeSender:
     """Return the sender of notices: this host."""
-    return Sender(settings.namespace, socket.gethostname(), settings.secrets)
+    return NoticeSender(settings.namespace, socket.gethostname(), settings.secrets)

@@ -54,7 +54,7 @@ class Incident(msgspec.Struct, frozen=True):
 Incidents = tuple[Incident, ...]
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueReport(msgspec.Struct, frozen=True):
     """What to report to a channel now.
 
     Attributes:
@@ -97,7 +97,7 @@ def update_incidents(
     return (*present, *absent)
 
 
-def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
+def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> DueReport:
     """Return what to report to a channel now; `now` is milliseconds since the Unix epoch."""
     began = tuple(one for one in known if _is_news(one, channel, rules, now))
     ended = tuple(one for one in known if channel in one.told and _has_ended(one, rules, now))
@@ -105,10 +105,10 @@ def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> Due:
         one for one in known if channel in one.told and not one.gone and one not in began
     )
     late = rules.again and any(now - one.told[channel].at >= rules.again * 1000 for one in standing)
-    return Due(began, standing if late else (), ended)
+    return DueReport(began, standing if late else (), ended)
 
 
-def confirm_told(known: Incidents, channel: str, reported: Due, now: int) -> Incidents:
+def confirm_told(known: Incidents, channel: str, reported: DueReport, now: int) -> Incidents:
     """Return the incidents after a channel took a report; `now` is milliseconds."""
     severities = {one.id: one.finding.severity for one in (*reported.began, *reported.still)}
     over = {one.id for one in reported.ended}

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from memorybus.health.finding import Finding
-from memorybus.notify.incidents import Due, Incident
+from memorybus.notify.incidents import DueReport, Incident
 from memorybus.text.display import iso, visible
 from memorybus.text.redact import one_line
 
@@ -75,7 +75,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     ended: list[Alarm] = []
 
 
-class Sender(msgspec.Struct, frozen=True):
+class NoticeSender(msgspec.Struct, frozen=True):
     """The sender of notices.
 
     Attributes:
@@ -89,7 +89,7 @@ class Sender(msgspec.Struct, frozen=True):
     secrets: frozenset[str] = frozenset()
 
 
-def build_notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
+def build_notice(due: DueReport, state: str, sender: NoticeSender, now: int) -> Notice:
     """Return the notice for a channel.
 
     Args:
@@ -116,7 +116,7 @@ def build_notice(due: Due, state: str, sender: Sender, now: int) -> Notice:
     )
 
 
-def build_test_notice(sender: Sender, now: int) -> Notice:
+def build_test_notice(sender: NoticeSender, now: int) -> Notice:
     """Return the notice that `memorybus notify test` sends."""
     title = f"memorybus {sender.namespace}: a test, nothing is wrong"
     return Notice(

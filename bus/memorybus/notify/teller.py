@@ -17,7 +17,7 @@ from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding
 from memorybus.notify.channels import Channel
 from memorybus.notify.incidents import (
-    Due,
+    DueReport,
     Incidents,
     confirm_told,
     drop_other_channels,
@@ -25,7 +25,7 @@ from memorybus.notify.incidents import (
     update_incidents,
     worst_state,
 )
-from memorybus.notify.notice import Sender, build_notice
+from memorybus.notify.notice import NoticeSender, build_notice
 from memorybus.processes.fed import FedCommand
 
 _log = logging.getLogger("memorybus")
@@ -71,7 +71,7 @@ class _ChannelQueue:
         self._channel = channel
         self._clock = clock
         self._rng = rng
-        self._sending: tuple[Due, FedCommand] | None = None
+        self._sending: tuple[DueReport, FedCommand] | None = None
         self._failures = 0
         self._next = float("-inf")
 
@@ -85,7 +85,7 @@ class _ChannelQueue:
         """Whether a notice may be sent now."""
         return not self.busy and self._clock.monotonic() >= self._next
 
-    def send(self, due: Due, state: str, sender: Sender) -> None:
+    def send(self, due: DueReport, state: str, sender: NoticeSender) -> None:
         """Begin to send a notice."""
         notice = build_notice(due, state, sender, self._clock.now_ms())
         try:
@@ -93,7 +93,7 @@ class _ChannelQueue:
         except (OSError, ValueError) as error:
             self._note_failure(str(error))
 
-    def take_delivered(self) -> Due | None:
+    def take_delivered(self) -> DueReport | None:
         """Return what the channel has taken since the last call, or None. Never waits."""
         if self._sending is None:
             return None
@@ -146,7 +146,7 @@ class Teller:
         self,
         rules: Notify,
         channels: Mapping[str, Channel],
-        sender: Sender,
+        sender: NoticeSender,
         note: IncidentNote,
         clock: Clock,
         rng: random.Random,

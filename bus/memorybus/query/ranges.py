@@ -7,7 +7,7 @@ import msgspec
 from memorybus.query.query import EVERYTHING, Query
 
 
-class Span(msgspec.Struct, frozen=True, array_like=True):
+class NumberRange(msgspec.Struct, frozen=True, array_like=True):
     """A range of a partition's dense numbers, both ends included; None as `last` means no end."""
 
     first: int = 1
@@ -27,7 +27,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     query: Query = EVERYTHING
-    spans: Mapping[int, tuple[Span, ...]] = {}
+    spans: Mapping[int, tuple[NumberRange, ...]] = {}
     rate: float = 0.0
 
     def takes(self, partition: int, n: int) -> bool:

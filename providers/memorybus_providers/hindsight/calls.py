@@ -20,7 +20,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ProviderError, Transient
 
 from memorybus_providers.hindsight.documents import Document, StoredDocument
-from memorybus_providers.hindsight.options import Options
+from memorybus_providers.hindsight.options import HindsightOptions
 from memorybus_providers.remote import failures, rate_limit
 from memorybus_providers.remote.loop import PrivateLoop
 
@@ -35,10 +35,10 @@ _NOT_FOUND = re.compile(r"(?:Bank|Document) .*not found|Document not found")
 """Hindsight's words for a missing bank or document; a wrong address is answered with others."""
 
 
-class Service:
+class HindsightService:
     """A server. May be used from several threads."""
 
-    def __init__(self, name: str, options: Options, key: str, clock: Clock) -> None:
+    def __init__(self, name: str, options: HindsightOptions, key: str, clock: Clock) -> None:
         """Connect to nothing yet; `name` is the name of the instance."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
@@ -94,9 +94,9 @@ class Service:
 
 
 class Calls:
-    """Requests that share a deadline; each raises what `Service.request` raises."""
+    """Requests that share a deadline; each raises what `HindsightService.request` raises."""
 
-    def __init__(self, service: Service, until: float) -> None:
+    def __init__(self, service: HindsightService, until: float) -> None:
         """Ask nothing yet."""
         self._service, self._until = service, until
 

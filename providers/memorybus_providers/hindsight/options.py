@@ -13,7 +13,9 @@ _BUDGETS: Final = ("low", "mid", "high")
 _MOST_TURNS = 1_000
 
 
-class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HindsightOptions(
+    own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """See `SCHEMA`, which describes each."""
 
     base_url: str = "http://localhost:8888"

@@ -35,7 +35,7 @@ from memorybus_providers.remote.texts import sendable
 if TYPE_CHECKING:  # the client takes half a second to import
     from hindsight_client_api.models.recall_result import RecallResult
 
-    from memorybus_providers.hindsight.calls import Calls, Service
+    from memorybus_providers.hindsight.calls import Calls, HindsightService
 
 _QUERY = 2_000
 """Characters of a question that are sent: Hindsight reads 500 tokens of it."""
@@ -57,7 +57,7 @@ _TRACES = (
 )
 
 
-class HindsightProvider(RemoteProvider["Service"]):
+class HindsightProvider(RemoteProvider["HindsightService"]):
     """Retains events in Hindsight, and recalls the memories that it derives of them.
 
     Delivery is ``keyed``: each event is a document named by the event's id, and a document that
@@ -72,8 +72,8 @@ class HindsightProvider(RemoteProvider["Service"]):
         tools.TOOLS, frozenset({TurnCompleted, MemoryWritten, Delegated})
     )
     package = "hindsight_client"
-    options_type = options.Options
-    _options: options.Options
+    options_type = options.HindsightOptions
+    _options: options.HindsightOptions
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
@@ -100,12 +100,12 @@ class HindsightProvider(RemoteProvider["Service"]):
 
     # -- opening ------------------------------------------------------------------------------
 
-    def connect(self) -> "Service":
+    def connect(self) -> "HindsightService":
         """Make a client; the first call connects to the server."""
-        from memorybus_providers.hindsight.calls import Service
+        from memorybus_providers.hindsight.calls import HindsightService
 
         key = credentials.api_key(self.config)
-        return Service(self.config.name, self._options, key, self.config.clock)
+        return HindsightService(self.config.name, self._options, key, self.config.clock)
 
     def health(self, deadline: float) -> str:
         """Say what does not work with the server's settings; "" if everything works."""

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import Tool, ToolSet
+from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 Query = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\w")]
 
@@ -38,15 +38,15 @@ Call = Recall | Reflect | Retain
 
 TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "hindsight_recall": Tool(
+        "hindsight_recall": RemoteTool(
             Recall, "Search long-term memory for what is known of this person.", reads=True
         ),
-        "hindsight_reflect": Tool(
+        "hindsight_reflect": RemoteTool(
             Reflect,
             "Have long-term memory thought over, and a question answered from it.",
             reads=True,
         ),
-        "hindsight_retain": Tool(
+        "hindsight_retain": RemoteTool(
             Retain, "Store something in long-term memory, to be found in later sessions."
         ),
     }

@@ -99,7 +99,7 @@ def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[Stor
                 yield StoredMemory(text, *owner, *more)
 
 
-class Erasure:
+class SqliteErasure:
     """Erases what is kept of scopes.
 
     Args:

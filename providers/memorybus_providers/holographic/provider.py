@@ -10,7 +10,7 @@ from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.holographic.store import HolographicStore
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
-    from memorybus_providers.holographic.meaning.meaning import Meaning
+    from memorybus_providers.holographic.meaning.meaning import SqliteMeaning
 
 FILE_NAME = "holographic.db"
 
@@ -64,10 +64,10 @@ class HolographicProvider(FactProvider):
         """Return the database and the two files SQLite may keep beside it."""
         return [self.path.with_name(FILE_NAME + end) for end in ("", "-wal", "-shm")]
 
-    def _meaning_of(self, options: MeaningOptions) -> "Meaning":
+    def _meaning_of(self, options: MeaningOptions) -> "SqliteMeaning":
         try:
-            from memorybus_providers.holographic.meaning.meaning import Meaning
+            from memorybus_providers.holographic.meaning.meaning import SqliteMeaning
 
-            return Meaning(self.path, self.config, options)
+            return SqliteMeaning(self.path, self.config, options)
         except ImportError as error:
             raise missing_library(self.config, options, error) from error

@@ -21,14 +21,14 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import digest, schema
-from memorybus_providers.holographic.erasure import Erasure, owners, stored_memories
+from memorybus_providers.holographic.erasure import SqliteErasure, owners, stored_memories
 from memorybus_providers.holographic.finding.source import SqliteFacts
-from memorybus_providers.holographic.writing.corrections import Corrections
+from memorybus_providers.holographic.writing.corrections import SqliteCorrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
-from memorybus_providers.holographic.writing.judgements import Judgements
-from memorybus_providers.holographic.writing.results import Results
+from memorybus_providers.holographic.writing.judgements import SqliteJudgements
+from memorybus_providers.holographic.writing.results import SqliteResults
 from memorybus_providers.holographic.writing.sessions import Sessions
-from memorybus_providers.holographic.writing.utterances import Utterances
+from memorybus_providers.holographic.writing.utterances import SqliteUtterances
 
 _RETRIEVED = """
 update facts set retrieval_count = retrieval_count + 1
@@ -66,11 +66,11 @@ class HolographicStore:
         self._ledger = ledger.Ledger(self.db)
         self._version = 0
         self._places = Sessions(self.db)
-        self.utterances = Utterances(self.db, self._places)
+        self.utterances = SqliteUtterances(self.db, self._places)
         self.notes = KeptFacts(self.db, self._places)
-        self.corrections = Corrections(self.db, self._places)
-        self.judgements = Judgements(self.db, self._places)
-        self.results = Results(self.db)
+        self.corrections = SqliteCorrections(self.db, self._places)
+        self.judgements = SqliteJudgements(self.db, self._places)
+        self.results = SqliteResults(self.db)
         self._search = searching(self.db)
         self.source = self._search.source
 
@@ -96,7 +96,7 @@ class HolographicStore:
             Unavailable: the disk is full, or the file damaged.
         """
         with self.translating_errors():
-            return Erasure(self.db, self.path, self._writing).erase(scope)
+            return SqliteErasure(self.db, self.path, self._writing).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield what is kept of a scope."""

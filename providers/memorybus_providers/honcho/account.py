@@ -21,9 +21,9 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
 from memorybus_providers.honcho.dialectic import Dialectic
-from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.options import HonchoOptions, Level
 from memorybus_providers.honcho.questions import QuestionFile
-from memorybus_providers.honcho.service import Service
+from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
 from memorybus_providers.remote.texts import clean_question
 
@@ -45,10 +45,10 @@ _ALL = 1 << 31
 class Account:
     """The workspaces of one account. May be used from several threads."""
 
-    def __init__(self, config: ProviderConfig, options: Options, key: str) -> None:
+    def __init__(self, config: ProviderConfig, options: HonchoOptions, key: str) -> None:
         """Connect to nothing yet."""
         self._options, self._clock = options, config.clock
-        self._service = Service(options, key, config.clock)
+        self._service = HonchoService(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
         questions = QuestionFile(
             config.home / "asked.db", options.dialectic_per_day, config.clock, config.spend

@@ -33,7 +33,7 @@ def _(call: tools.Profile, tenant: Tenant, ctx: HookContext) -> Answer:
 
 
 @run_tool.register
-def _(call: tools.Search, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.HonchoSearch, tenant: Tenant, ctx: HookContext) -> Answer:
     found = finding.search_messages(tenant, clean_question(call.query), call.limit)
     return {
         "results": [

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from memorybus.errors import ProviderError
 
 from memorybus_providers.adapters.owners import Owner
-from memorybus_providers.honcho.options import Level, Options
+from memorybus_providers.honcho.options import HonchoOptions, Level
 from memorybus_providers.honcho.questions import QuestionFile
 
 _log = logging.getLogger("memorybus")
@@ -27,7 +27,7 @@ Ask = Callable[[str, Level], str]
 class Dialectic:
     """Counts turns by their prompts, and asks the model when a question is due."""
 
-    def __init__(self, options: Options, questions: QuestionFile) -> None:
+    def __init__(self, options: HonchoOptions, questions: QuestionFile) -> None:
         """Ask nothing yet."""
         self._options, self._questions = options, questions
 

@@ -18,7 +18,7 @@ from memorybus_providers.remote.texts import sendable, split_text
 _PAGE = 100
 
 
-class Note(msgspec.Struct, frozen=True):
+class Conclusion(msgspec.Struct, frozen=True):
     """A conclusion that a write has left."""
 
     id: str
@@ -32,7 +32,7 @@ class Changes(msgspec.Struct, frozen=True):
     deleted: list[str]
 
 
-def plan_changes(event: MemoryWritten, held: Sequence[Note]) -> Changes:
+def plan_changes(event: MemoryWritten, held: Sequence[Conclusion]) -> Changes:
     """Return what a write still has to change.
 
     As in the agent's own files, a text is there once. An old text that stands in no entry, or in
@@ -62,10 +62,10 @@ def apply_write(tenant: Tenant, event: MemoryWritten, ctx: HookContext) -> Chang
     return changes
 
 
-def list_notes(tenant: Tenant, store: StoreName) -> list[Note]:
+def list_notes(tenant: Tenant, store: StoreName) -> list[Conclusion]:
     """Return the conclusions that writes have left in a store."""
     listed = tenant.conclusions_of(store).list(session=places.NOTES, size=_PAGE)
-    return [Note(str(one.id), str(one.content)) for one in listed]
+    return [Conclusion(str(one.id), str(one.content)) for one in listed]
 
 
 def mark_applied(tenant: Tenant, what: str, ctx: HookContext) -> None:

@@ -9,7 +9,9 @@ Level = Literal["minimal", "low", "medium", "high", "max"]
 """How hard Honcho thinks about a question (``reasoning_level``)."""
 
 
-class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HonchoOptions(
+    own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """See `SCHEMA`, which describes each."""
 
     base_url: str = "https://api.honcho.dev"

@@ -44,8 +44,8 @@ class HonchoProvider(RemoteProvider["Account"]):
         retracts=False,
     )
     package = "honcho"
-    options_type = options.Options
-    _options: options.Options
+    options_type = options.HonchoOptions
+    _options: options.HonchoOptions
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(

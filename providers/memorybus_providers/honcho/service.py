@@ -16,16 +16,16 @@ from honcho.http.exceptions import HonchoError, RateLimitError
 from memorybus.clock import Clock
 from memorybus.errors import ProviderError
 
-from memorybus_providers.honcho.options import Options
+from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.remote import failures
 from memorybus_providers.remote.deadline import SharedDeadline
 from memorybus_providers.remote.rate_limit import RateLimit
 
 
-class Service:
+class HonchoService:
     """A server and its account. May be used from several threads."""
 
-    def __init__(self, options: Options, key: str, clock: Clock) -> None:
+    def __init__(self, options: HonchoOptions, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
         self._options, self._key = options, key
         self._rate_limit = RateLimit(clock)

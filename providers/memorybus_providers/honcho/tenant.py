@@ -15,8 +15,8 @@ from memorybus.events import StoreName
 from memorybus_providers.adapters.owners import MOST, Owner, single_owner
 from memorybus_providers.base import RecallScope
 from memorybus_providers.honcho import outgoing, places
-from memorybus_providers.honcho.options import Options
-from memorybus_providers.honcho.service import Service
+from memorybus_providers.honcho.options import HonchoOptions
+from memorybus_providers.honcho.service import HonchoService
 
 _KEPT = 512
 """Workspaces, and sessions of each, that are known to exist; the least used go (G10)."""
@@ -25,7 +25,7 @@ _PAGE = 100
 
 
 class Tenant:
-    """An owner's workspace. Its requests must be made within `Service.requests_within`.
+    """An owner's workspace. Its requests must be made within `HonchoService.requests_within`.
 
     Attributes:
         owner: the owner.
@@ -35,7 +35,7 @@ class Tenant:
         is_there: whether the workspace is known to exist.
     """
 
-    def __init__(self, honcho: Honcho, owner: Owner, options: Options) -> None:
+    def __init__(self, honcho: Honcho, owner: Owner, options: HonchoOptions) -> None:
         """Ask nothing yet."""
         self.owner, self.honcho = owner, honcho
         self.agent = Peer(places.agent_of(owner), honcho)
@@ -161,7 +161,7 @@ class Tenant:
 class Tenants:
     """The workspaces of an account whose names begin with a prefix. Safe from several threads."""
 
-    def __init__(self, service: Service, options: Options) -> None:
+    def __init__(self, service: HonchoService, options: HonchoOptions) -> None:
         """Know none yet."""
         self._service, self._options = service, options
         self._lock = threading.Lock()

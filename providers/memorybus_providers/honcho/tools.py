@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import Tool, ToolSet
+from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 Peer = Annotated[
     Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")
@@ -21,7 +21,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer: Peer = "user"
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HonchoSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``honcho_search``."""
 
     query: Question
@@ -76,40 +76,40 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer: Peer = "user"
 
 
-Call = Profile | Search | Context | Reasoning | Conclude | Card
+Call = Profile | HonchoSearch | Context | Reasoning | Conclude | Card
 
 TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "honcho_profile": Tool(
+        "honcho_profile": RemoteTool(
             Profile,
             "The card of the user (or of you): the key facts that Honcho keeps. "
             "Quick. Use it to see whom you are talking to.",
             reads=True,
         ),
-        "honcho_search": Tool(
-            Search,
+        "honcho_search": RemoteTool(
+            HonchoSearch,
             "Search what was said in all conversations with this user. Returns "
             "messages word for word, each with who said it and when.",
             reads=True,
         ),
-        "honcho_context": Tool(
+        "honcho_context": RemoteTool(
             Context,
             "What Honcho holds of the user (or of you): the card and conclusions "
             "from all conversations, those near a query first. Quick, no model is asked.",
             reads=True,
         ),
-        "honcho_reasoning": Tool(
+        "honcho_reasoning": RemoteTool(
             Reasoning,
             "Put a question about the user (or you) to Honcho's own model, which thinks about all "
             "that was said. Slow and costly: use it when a search does not answer.",
             reads=True,
         ),
-        "honcho_conclude": Tool(
+        "honcho_conclude": RemoteTool(
             Conclude,
             "Keep one fact of the user (or of you) for later sessions, or remove "
             "one. What is said in the conversation is remembered anyway.",
         ),
-        "honcho_card": Tool(
+        "honcho_card": RemoteTool(
             Card,
             "Replace the card of the user (or of you) by these facts. Read it with "
             "honcho_profile first: what is left out goes.",

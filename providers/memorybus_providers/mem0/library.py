@@ -14,7 +14,7 @@ import msgspec
 from memorybus.errors import ConfigError, Permanent, ProviderError
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
+from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, OwnerIds
 from memorybus_providers.mem0.options import LibraryOptions
 from memorybus_providers.remote import failures, private_file
 
@@ -56,11 +56,13 @@ class LibraryStore:
         with _translate_errors():
             self._memory.add(messages, **ids, run_id=run, metadata=metadata, infer=infer)
 
-    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Mem0Memory]:
         """Return the memories of a run."""
         return list(self.list_rows({**msgspec.structs.asdict(owner), "run_id": run}, deadline))
 
-    def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
+    def search(
+        self, query: str, filters: Filters, most: int, deadline: float
+    ) -> Sequence[Mem0Memory]:
         """Return memories with these ids and metadata, best first."""
         with _translate_errors():
             found = self._memory.search(
@@ -68,11 +70,11 @@ class LibraryStore:
             )
         return _rows(found)
 
-    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
         """Return memories with these ids and metadata that contain a text."""
         return [row for row in self.list_rows(filters, deadline) if text in row.memory]
 
-    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
         """Yield all memories with these ids and metadata."""
         with _translate_errors():
             found = self._memory.get_all(filters=dict(filters), top_k=_MOST)
@@ -181,8 +183,8 @@ def _is_embedded(store: Any) -> bool:
     return provider in {"qdrant", "chroma"} and not remote
 
 
-def _rows(found: Mapping[str, Any]) -> list[Row]:
-    return msgspec.convert(found["results"], list[Row])
+def _rows(found: Mapping[str, Any]) -> list[Mem0Memory]:
+    return msgspec.convert(found["results"], list[Mem0Memory])
 
 
 @contextmanager

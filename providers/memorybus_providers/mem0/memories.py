@@ -23,7 +23,7 @@ STORES = frozenset({"memory", "user"})
 """The kinds of memories that are entries of the agent's own stores."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class Mem0Memory(msgspec.Struct, frozen=True):
     """A memory as Mem0 returns it."""
 
     id: str
@@ -104,7 +104,7 @@ def metadata_of(prefix: str, kind: str, ctx: HookContext) -> dict[str, str]:
     }
 
 
-def to_recollection(row: Row) -> Recollection:
+def to_recollection(row: Mem0Memory) -> Recollection:
     """Return a memory as the result of a recall."""
     return Recollection(
         text=row.memory,
@@ -116,7 +116,7 @@ def to_recollection(row: Row) -> Recollection:
     )
 
 
-def to_stored_memory(row: Row) -> StoredMemory:
+def to_stored_memory(row: Mem0Memory) -> StoredMemory:
     """Return a memory for an export."""
     return StoredMemory(
         text=row.memory,
@@ -134,7 +134,7 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: utterances.Utterance) -> dict[str, str]:
+def _message(one: utterances.RemoteUtterance) -> dict[str, str]:
     role = "user" if one.by_person else "assistant"
     return {"role": role, "name": one.who, "content": one.text}
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from memorybus_providers.remote import credentials, own_options
 
 
-class Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Mem0Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that library and server share; see `COMMON`."""
 
     infer: bool = True
@@ -19,13 +19,13 @@ class Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unkno
         return {**known, "results must be 1 to 100": 1 <= self.results <= 100}
 
 
-class LibraryOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LibraryOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See `LIBRARY`."""
 
     config_file: str
 
 
-class ServerOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Mem0ServerOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See `SERVER`."""
 
     base_url: str = "http://localhost:8888"
@@ -34,7 +34,7 @@ class ServerOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def rules(self) -> dict[str, bool]:
         """Return what must hold, each rule with whether it does."""
-        return {**own_options.address_rule(self.base_url), **Options.rules(self)}
+        return {**own_options.address_rule(self.base_url), **Mem0Options.rules(self)}
 
 
 COMMON: Final[tuple[Mapping[str, Any], ...]] = (

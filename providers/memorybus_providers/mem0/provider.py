@@ -15,9 +15,9 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.mem0 import memories, options, tools
-from memorybus_providers.mem0.memories import STORES, Messages, Row
-from memorybus_providers.mem0.options import LibraryOptions, Options, ServerOptions
-from memorybus_providers.mem0.stores import Store
+from memorybus_providers.mem0.memories import STORES, Mem0Memory, Messages
+from memorybus_providers.mem0.options import LibraryOptions, Mem0Options, Mem0ServerOptions
+from memorybus_providers.mem0.stores import Mem0Store
 from memorybus_providers.remote import credentials
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.replacement import old_text, replaced_entries
@@ -30,7 +30,7 @@ _ERASING = 120.0
 """Seconds for one call of an erasure or an export."""
 
 
-class _Mem0(RemoteProvider[Store]):
+class _Mem0(RemoteProvider[Mem0Store]):
     """What library and server have in common.
 
     Delivery is ``lookup``: each event is a run, by which an event in doubt is looked up. If Mem0's
@@ -43,7 +43,7 @@ class _Mem0(RemoteProvider[Store]):
     )
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results", "timeout"})
-    _options: Options
+    _options: Mem0Options
 
     def __init__(self, config: ProviderConfig) -> None:
         """Read the options; nothing is sent to Mem0.
@@ -119,7 +119,7 @@ class _Mem0(RemoteProvider[Store]):
             deadline=ctx.deadline,
         )
 
-    def _delete(self, rows: Sequence[Row], deadline: float) -> None:
+    def _delete(self, rows: Sequence[Mem0Memory], deadline: float) -> None:
         for row in rows:
             self.client.delete(row.id, deadline)
 
@@ -153,16 +153,18 @@ class _Mem0(RemoteProvider[Store]):
     def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         match call:
-            case tools.Search():
+            case tools.Mem0Search():
                 scope = RecallScope.own(ctx.scope)
                 found = self._search(call.query, scope, call.top_k, ctx.deadline)
                 return {"results": [{"text": row.memory, "score": row.score} for row in found]}
-            case tools.Add():
+            case tools.Mem0Add():
                 self._add("note", [{"role": "user", "content": sendable(call.content)}], ctx,
                           infer=False)  # fmt: skip
                 return {"ok": True}
 
-    def _search(self, query: str, scope: RecallScope, most: int, deadline: float) -> Sequence[Row]:
+    def _search(
+        self, query: str, scope: RecallScope, most: int, deadline: float
+    ) -> Sequence[Mem0Memory]:
         asked = sendable(query)[:_QUERY]
         if not asked.strip():
             return ()
@@ -179,7 +181,7 @@ class Mem0Provider(_Mem0):
     _options: LibraryOptions
     schema = options.LIBRARY
 
-    def connect(self) -> Store:
+    def connect(self) -> Mem0Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0 import library
 
@@ -191,11 +193,11 @@ class Mem0ServerProvider(_Mem0):
 
     kind = "mem0-server"
     package = "urllib3"
-    options_type = ServerOptions
-    _options: ServerOptions
+    options_type = Mem0ServerOptions
+    _options: Mem0ServerOptions
     schema = options.SERVER
 
-    def connect(self) -> Store:
+    def connect(self) -> Mem0Store:
         """Return a store that is ready."""
         from memorybus_providers.mem0.server import ServerStore
 

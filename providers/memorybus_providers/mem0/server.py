@@ -13,8 +13,8 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
-from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
-from memorybus_providers.mem0.options import ServerOptions
+from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, OwnerIds
+from memorybus_providers.mem0.options import Mem0ServerOptions
 from memorybus_providers.remote.http import HttpService
 
 _SHARE = 0.9
@@ -30,13 +30,13 @@ _ENTRIES = 100
 
 
 class _RowList(msgspec.Struct, frozen=True):
-    results: list[Row]
+    results: list[Mem0Memory]
 
 
 class ServerStore:
     """A server. May be used from several threads."""
 
-    def __init__(self, options: ServerOptions, key: str, clock: Clock) -> None:
+    def __init__(self, options: Mem0ServerOptions, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
         self._http = _Http(options.base_url, {"X-API-Key": key} if key else {}, key, clock)
 
@@ -65,21 +65,23 @@ class ServerStore:
         }
         self._request("POST", "/memories", deadline, body=body)
 
-    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Mem0Memory]:
         """Return the memories of a run."""
         return self._by_ids({**msgspec.structs.asdict(owner), "run_id": run}, deadline)
 
-    def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
+    def search(
+        self, query: str, filters: Filters, most: int, deadline: float
+    ) -> Sequence[Mem0Memory]:
         """Return memories with these ids and metadata, best first."""
         body = {"query": query, "filters": dict(filters), "top_k": most}
         return self._rows("POST", "/search", deadline, body=body)
 
-    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
         """Return memories that contain a text, among those that are nearest to it."""
         found = self.search(text, filters, _ENTRIES, deadline)
         return [row for row in found if text in row.memory]
 
-    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
         """Yield all memories with these ids and metadata.
 
         Raises:
@@ -107,11 +109,13 @@ class ServerStore:
         """Return what a deletion leaves on the server."""
         return (_HISTORY,)
 
-    def _by_ids(self, ids: Mapping[str, str], deadline: float) -> list[Row]:
+    def _by_ids(self, ids: Mapping[str, str], deadline: float) -> list[Mem0Memory]:
         query = urlencode({**ids, "top_k": _MOST})
         return self._rows("GET", f"/memories?{query}", deadline)
 
-    def _rows(self, method: str, path: str, deadline: float, *, body: Any = None) -> list[Row]:
+    def _rows(
+        self, method: str, path: str, deadline: float, *, body: Any = None
+    ) -> list[Mem0Memory]:
         return self._http.request_json(_RowList, method, path, _SHARE * deadline, body).results
 
     def _request(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:

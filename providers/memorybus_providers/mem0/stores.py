@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from memorybus_providers.mem0.memories import Filters, Messages, OwnerIds, Row
+from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, OwnerIds
 
 
-class Store(Protocol):
+class Mem0Store(Protocol):
     """Memories of all owners. May be used from several threads.
 
     Every method raises `Unavailable`, `Transient` or `Permanent`, and has a deadline in seconds.
@@ -25,19 +25,21 @@ class Store(Protocol):
         """Store what was said in a run."""
         ...
 
-    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Row]:
+    def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Mem0Memory]:
         """Return the memories of a run."""
         ...
 
-    def search(self, query: str, filters: Filters, most: int, deadline: float) -> Sequence[Row]:
+    def search(
+        self, query: str, filters: Filters, most: int, deadline: float
+    ) -> Sequence[Mem0Memory]:
         """Return memories with these ids and metadata, best first."""
         ...
 
-    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Row]:
+    def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
         """Return memories with these ids and metadata that contain a text."""
         ...
 
-    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Row]:
+    def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
         """Yield all memories with these ids and metadata."""
         ...
 

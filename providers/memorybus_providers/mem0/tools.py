@@ -5,10 +5,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import Tool, ToolSet
+from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Mem0Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``mem0_search``."""
 
     query: Annotated[
@@ -23,7 +23,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     top_k: Annotated[int, Meta(ge=1, le=50, description="How many results at most.")] = 10
 
 
-class Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Mem0Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``mem0_add``."""
 
     content: Annotated[
@@ -32,13 +32,13 @@ class Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-Call = Search | Add
+Call = Mem0Search | Mem0Add
 
 TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "mem0_search": Tool(
-            Search, "Search long-term memory for what is known of this person.", reads=True
+        "mem0_search": RemoteTool(
+            Mem0Search, "Search long-term memory for what is known of this person.", reads=True
         ),
-        "mem0_add": Tool(Add, "Store a fact in long-term memory, word for word."),
+        "mem0_add": RemoteTool(Mem0Add, "Store a fact in long-term memory, word for word."),
     }
 )

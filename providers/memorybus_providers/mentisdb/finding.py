@@ -11,10 +11,10 @@ from memorybus_providers.mentisdb.thoughts import Thought
 from memorybus_providers.remote.texts import clean_question, parse_milliseconds
 
 if TYPE_CHECKING:
-    from memorybus_providers.mentisdb.store import Store
+    from memorybus_providers.mentisdb.store import MentisStore
 
 
-def find_near(store: Store, scope: RecallScope, query: str, most: int) -> list[Recollection]:
+def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> list[Recollection]:
     """Return thoughts near a question, best first; without a question the newest entries.
 
     Args:
@@ -30,7 +30,7 @@ def find_near(store: Store, scope: RecallScope, query: str, most: int) -> list[R
     return sorted((one for some in found for one in some), key=lambda one: -one.score)
 
 
-def _search_ranked(store: Store, own: str, text: str, most: int) -> list[Recollection]:
+def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[Recollection]:
     """Return the thoughts near a text in an owner's chain and its branches."""
     ledgers = store.ledgers(own)
     hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some do not count any more
@@ -40,7 +40,7 @@ def _search_ranked(store: Store, own: str, text: str, most: int) -> list[Recolle
     return [_to_recollection(one.thought, one.score.total) for one in current[:most]]
 
 
-def _newest_entries(store: Store, own: str, _: str, most: int) -> list[Recollection]:
+def _newest_entries(store: MentisStore, own: str, _: str, most: int) -> list[Recollection]:
     """Return the newest entries of the stores."""
     entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
     newest = store.ledger(own).current_thoughts(entries)[-most:]

@@ -11,16 +11,16 @@ from memorybus_providers.mentisdb.thoughts import Thought
 from memorybus_providers.remote.texts import parse_milliseconds
 
 if TYPE_CHECKING:
-    from memorybus_providers.mentisdb.store import Store
+    from memorybus_providers.mentisdb.store import MentisStore
 
 
-def export_chain(store: Store, chain: str) -> Iterator[StoredMemory]:
+def export_chain(store: MentisStore, chain: str) -> Iterator[StoredMemory]:
     """Yield the memories of a chain from the first one on, retracted ones too."""
     kept = filter(store.ledger(chain).is_kept, store.all_thoughts(chain))
     yield from (_stored(one, chain) for one in kept)
 
 
-def forget_chain(store: Store, chain: str) -> int:
+def forget_chain(store: MentisStore, chain: str) -> int:
     """Mark all memories of a chain as forgotten; return how many thoughts are still in it."""
     marks = store.ledger(chain)
     held = kept = 0

@@ -22,7 +22,7 @@ def is_memory(thought: Thought) -> bool:
     return MARK not in thought.tags and not began
 
 
-class Ledger(msgspec.Struct, frozen=True):
+class MentisLedger(msgspec.Struct, frozen=True):
     """The marks of a chain, read.
 
     Attributes:
@@ -48,10 +48,10 @@ class Ledger(msgspec.Struct, frozen=True):
         return [one for one in thoughts if self.is_current(one)]
 
 
-def read_marks(marks: Sequence[Thought]) -> Ledger:
+def read_marks(marks: Sequence[Thought]) -> MentisLedger:
     """Return the ledger that marks make up."""
     taken = (edge for one in marks if GONE in one.tags for edge in one.relations)
-    return Ledger(
+    return MentisLedger(
         frozenset(edge.target_id for edge in taken if edge.kind in _TAKE_BACK),
         max((one.index for one in marks if FORGOTTEN in one.tags), default=-1),
         tuple(dict.fromkeys(one.content for one in marks if BRANCH in one.tags)),

@@ -6,7 +6,9 @@ from typing import Any, Final
 from memorybus_providers.remote import credentials, own_options
 
 
-class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MentisOptions(
+    own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """See `SCHEMA`, which describes each."""
 
     base_url: str = "http://127.0.0.1:9472"

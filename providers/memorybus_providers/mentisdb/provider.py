@@ -33,8 +33,8 @@ from memorybus_providers.remote.replacement import replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 if TYPE_CHECKING:
-    from memorybus_providers.mentisdb.service import Service
-    from memorybus_providers.mentisdb.store import Store
+    from memorybus_providers.mentisdb.service import MentisService
+    from memorybus_providers.mentisdb.store import MentisStore
 
 _LONG = 3_600.0
 """Seconds that an erasure or an export may take."""
@@ -45,8 +45,8 @@ _EVERYTHING = RecallScope(None, None, None)
 class _Open(NamedTuple):
     """An open instance."""
 
-    service: Service
-    store: Store
+    service: MentisService
+    store: MentisStore
 
     def close(self) -> None:
         """Close the connections."""
@@ -63,8 +63,8 @@ class MentisDbProvider(RemoteProvider[_Open]):
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
     )
     package = "urllib3"
-    options_type = options.Options
-    _options: options.Options
+    options_type = options.MentisOptions
+    _options: options.MentisOptions
     schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results"})
@@ -73,11 +73,11 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     def connect(self) -> _Open:
         """Read the key; the connection is made by the first request."""
-        from memorybus_providers.mentisdb.service import Service
-        from memorybus_providers.mentisdb.store import Store
+        from memorybus_providers.mentisdb.service import MentisService
+        from memorybus_providers.mentisdb.store import MentisStore
 
-        service = Service(self._options, credentials.api_key(self.config), self.config.clock)
-        return _Open(service, Store(service, self._options.prefix))
+        service = MentisService(self._options, credentials.api_key(self.config), self.config.clock)
+        return _Open(service, MentisStore(service, self._options.prefix))
 
     def health(self, deadline: float) -> str:
         """Ask the server, which proves that address and key are right."""
@@ -86,13 +86,13 @@ class MentisDbProvider(RemoteProvider[_Open]):
         return ""
 
     @contextmanager
-    def _within(self, deadline: float) -> Iterator[Store]:
+    def _within(self, deadline: float) -> Iterator[MentisStore]:
         """Yield the store, whose requests share a deadline."""
         with self.client.service.within(deadline):
             yield self.client.store
 
     @contextmanager
-    def _writing(self, ctx: HookContext) -> Iterator[Store]:
+    def _writing(self, ctx: HookContext) -> Iterator[MentisStore]:
         """Yield the store for a hook; after a failure, forget what is known of its session."""
         with self._within(ctx.deadline) as store:
             try:
@@ -169,7 +169,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
-        if isinstance(call, tools.Search):
+        if isinstance(call, tools.MentisSearch):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
             found = self.prefetch(call.text, asked)[: call.limit]
             return {

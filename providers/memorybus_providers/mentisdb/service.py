@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 
 from memorybus.clock import Clock
 
-from memorybus_providers.mentisdb.options import Options
+from memorybus_providers.mentisdb.options import MentisOptions
 from memorybus_providers.remote.deadline import SharedDeadline
 from memorybus_providers.remote.http import HttpService
 
 T = TypeVar("T")
 
 
-class Service(HttpService):
+class MentisService(HttpService):
     """A server. May be used from several threads."""
 
     name = "MentisDB"
 
-    def __init__(self, options: Options, key: str, clock: Clock) -> None:
+    def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
         """Connect to nothing yet."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         super().__init__(options.base_url, headers, key, clock)

@@ -11,8 +11,8 @@ from memorybus.events import Reason, Scope
 from memorybus_providers.adapters.owners import Owner, owner_of
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.mentisdb import chains, ledger, thoughts
-from memorybus_providers.mentisdb.ledger import Ledger
-from memorybus_providers.mentisdb.service import Service
+from memorybus_providers.mentisdb.ledger import MentisLedger
+from memorybus_providers.mentisdb.service import MentisService
 from memorybus_providers.mentisdb.thoughts import Draft, Relation, Thought
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable
@@ -74,10 +74,10 @@ class ChainList(msgspec.Struct, frozen=True):
     chain_keys: list[str]
 
 
-class Store:
+class MentisStore:
     """The chains of a server whose names begin with a prefix. May be used from several threads."""
 
-    def __init__(self, service: Service, prefix: str) -> None:
+    def __init__(self, service: MentisService, prefix: str) -> None:
         """Know no chain yet."""
         self._service, self._prefix = service, prefix
         self._lock = threading.Lock()
@@ -212,11 +212,11 @@ class Store:
         body = {"chain_key": chain, "tags_any": tags, "limit": most}
         return self._service.post("/v1/search", body, ThoughtPage).thoughts
 
-    def ledger(self, chain: str) -> Ledger:
+    def ledger(self, chain: str) -> MentisLedger:
         """Return the ledger of a chain."""
         return ledger.read_marks(self.search(chain, ledger.TAGS, MOST_MARKS))
 
-    def ledgers(self, chain: str) -> dict[str, Ledger]:
+    def ledgers(self, chain: str) -> dict[str, MentisLedger]:
         """Return the ledgers of an owner's chain and its branches, by chain."""
         own = self.ledger(chain)
         branches = own.branches[-(MOST_CHAINS - 1) :]

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import Tool, ToolSet
+from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 Kind = Literal[
     "PreferenceUpdate",
@@ -38,7 +38,7 @@ Kind = Literal[
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MentisSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``mentisdb_ranked_search``."""
 
     text: Annotated[
@@ -69,17 +69,17 @@ class Append(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = msgspec.field(default_factory=list)
 
 
-Call = Search | Append
+Call = MentisSearch | Append
 
 TOOLS: Final[ToolSet[Call]] = ToolSet(
     {
-        "mentisdb_ranked_search": Tool(
-            Search,
+        "mentisdb_ranked_search": RemoteTool(
+            MentisSearch,
             "Search the thoughts of all conversations with this user, best first, each with its "
             "type and date. Use it before you decide or ask anew.",
             reads=True,
         ),
-        "mentisdb_append": Tool(
+        "mentisdb_append": RemoteTool(
             Append,
             "Keep one thought for later sessions: a decision, a lesson, a constraint, a fact. What "
             "is said in the conversation is remembered anyway.",

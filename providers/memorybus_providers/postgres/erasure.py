@@ -116,7 +116,7 @@ def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> St
     return StoredMemory(*said)
 
 
-class Erasure:
+class PostgresErasure:
     """Erases what is kept of scopes, by transactions of its own."""
 
     def __init__(self, link: Link, schema: str) -> None:

@@ -52,7 +52,7 @@ class LaneTransaction(TransactionIds):
             self._db.execute(_RECORD, (self._lane, progress.epoch, progress.entry, progress.n))
 
 
-class Ledger:
+class PostgresLedger:
     """The lanes that were worked on here, and their latest event ids. For one thread."""
 
     def __init__(self) -> None:

@@ -17,17 +17,17 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres import digest, ledger, memory_rows
-from memorybus_providers.postgres.erasure import Erasure, owners, stored_memories
+from memorybus_providers.postgres.erasure import PostgresErasure, owners, stored_memories
 from memorybus_providers.postgres.finding.source import PostgresFacts
-from memorybus_providers.postgres.ledger import Ledger
+from memorybus_providers.postgres.ledger import PostgresLedger
 from memorybus_providers.postgres.link import SECONDS, Connection, Link, confine
 from memorybus_providers.postgres.options import Where
-from memorybus_providers.postgres.writing.corrections import Corrections
-from memorybus_providers.postgres.writing.judgements import Judgements
+from memorybus_providers.postgres.writing.corrections import PostgresCorrections
+from memorybus_providers.postgres.writing.judgements import PostgresJudgements
 from memorybus_providers.postgres.writing.notes import Notes
 from memorybus_providers.postgres.writing.places import Places
-from memorybus_providers.postgres.writing.results import Results
-from memorybus_providers.postgres.writing.utterances import Utterances
+from memorybus_providers.postgres.writing.results import PostgresResults
+from memorybus_providers.postgres.writing.utterances import PostgresUtterances
 
 _HINT_SECONDS = 0.1
 _LONG_SECONDS = 600.0
@@ -50,11 +50,11 @@ class OpenTransaction:
 
     def __init__(self, db: Connection, places: Places) -> None:
         """Write through `db`."""
-        self.utterances = Utterances(db, places)
+        self.utterances = PostgresUtterances(db, places)
         self.notes = Notes(db, places)
-        self.corrections = Corrections(db, places)
-        self.judgements = Judgements(db, places)
-        self.results = Results(db)
+        self.corrections = PostgresCorrections(db, places)
+        self.judgements = PostgresJudgements(db, places)
+        self.results = PostgresResults(db)
         self.db = db
 
     @property
@@ -73,7 +73,7 @@ class PostgresStore:
         self._link = Link(where)
         self._readers = Link(where)
         self._places = Places()
-        self._ledger = Ledger()
+        self._ledger = PostgresLedger()
         self._open: OpenTransaction | None = None
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class PostgresStore:
 
     def erase(self, scope: RecallScope) -> Residue:
         """Erase what is kept of a scope."""
-        return Erasure(self._readers, self._where.schema).erase(scope)
+        return PostgresErasure(self._readers, self._where.schema).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield what `erase` would erase, from one snapshot."""

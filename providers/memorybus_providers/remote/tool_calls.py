@@ -9,7 +9,7 @@ import msgspec
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Tool(NamedTuple, Generic[T]):
+class RemoteTool(NamedTuple, Generic[T]):
     """A tool of a service.
 
     Attributes:
@@ -30,7 +30,7 @@ class ToolSet(Generic[T]):
         reading: the names of those that only read.
     """
 
-    def __init__(self, tools: Mapping[str, Tool[T]]) -> None:
+    def __init__(self, tools: Mapping[str, RemoteTool[T]]) -> None:
         """Keep them in this order."""
         self._tools = MappingProxyType(dict(tools))
         self.reading = frozenset(name for name, tool in tools.items() if tool.reads)

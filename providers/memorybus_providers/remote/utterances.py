@@ -7,7 +7,7 @@ from memorybus.events import Delegated, TurnCompleted
 from memorybus_providers.remote.texts import sendable
 
 
-class Utterance(NamedTuple):
+class RemoteUtterance(NamedTuple):
     """What one side said.
 
     Attributes:
@@ -23,7 +23,7 @@ class Utterance(NamedTuple):
 
 def from_turn(
     event: TurnCompleted, person: str = "User", agent: str = "Assistant"
-) -> list[Utterance]:
+) -> list[RemoteUtterance]:
     """Return who said what in a turn; a prompt that the host made up is left out.
 
     Args:
@@ -32,22 +32,22 @@ def from_turn(
         agent: stands for the agent if the event has no name of its.
     """
     both = (
-        Utterance(True, event.user_name or person, "" if event.synthetic else event.user),
-        Utterance(False, event.assistant_name or agent, event.assistant),
+        RemoteUtterance(True, event.user_name or person, "" if event.synthetic else event.user),
+        RemoteUtterance(False, event.assistant_name or agent, event.assistant),
     )
-    sent = (Utterance(one.by_person, sendable(one.who), sendable(one.text)) for one in both)
+    sent = (RemoteUtterance(one.by_person, sendable(one.who), sendable(one.text)) for one in both)
     return [one for one in sent if one.text.strip()]
 
 
-def from_delegation(event: Delegated) -> list[Utterance]:
+def from_delegation(event: Delegated) -> list[RemoteUtterance]:
     """Return what a sub-agent was asked (``Task``) and what it answered (``Result``)."""
     both = (
-        Utterance(False, "Task", sendable(event.task)),
-        Utterance(False, "Result", sendable(event.result)),
+        RemoteUtterance(False, "Task", sendable(event.task)),
+        RemoteUtterance(False, "Result", sendable(event.result)),
     )
     return [one for one in both if one.text.strip()]
 
 
-def join_lines(utterances: list[Utterance]) -> str:
+def join_lines(utterances: list[RemoteUtterance]) -> str:
     """Return utterances as a text: a line for each, which begins with the speaker's name."""
     return "\n".join(f"{one.who}: {one.text}" for one in utterances)

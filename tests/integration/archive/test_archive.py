@@ -14,7 +14,7 @@ from memorybus.errors import ArchiveTaken, ArchiveUnavailable, ConfigError
 from memorybus.events import MemoryWritten, Omitted, TurnStarted
 from memorybus.log.entry import OMITTED
 from memorybus.query.query import Query, row_of
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.testing import FakeClock
 
 
@@ -106,7 +106,7 @@ def test_a_query_selects_by_columns_what_it_would_by_events(tmp_path: Path, quer
 def test_spans_and_times_select_too(tmp_path: Path) -> None:
     """A plan takes numbers from its spans; a scan takes events of a time."""
     known, archive = sealed(tmp_path, 4), archive_in(tmp_path)
-    plan = Plan(spans={0: (Span(3, 5), Span(61))})
+    plan = Plan(spans={0: (NumberRange(3, 5), NumberRange(61))})
     assert list(archive.scan(0, plan)) == known[2:5] + known[60:]
     kept = [x for x in archive.read(0, plan=plan) if not isinstance(x.envelope.event, Omitted)]
     assert kept == known[2:5] + known[60:]

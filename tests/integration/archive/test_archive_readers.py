@@ -13,11 +13,11 @@ from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.read_ahead import PendingGroup
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 
 SIZE, SEGMENTS = 20, 4
 SESSION = Plan(query=Query(sessions=("s-3",)))
-SPAN = Plan(spans={0: (Span(5, 75),)})
+SPAN = Plan(spans={0: (NumberRange(5, 75),)})
 
 
 def joined(directory: Path) -> Path:

@@ -17,7 +17,7 @@ from memorybus.history.log_reader import filter_event
 from memorybus.log.entry import OMITTED, LoggedEvent, Place
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
-from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.registry.homes import Home, Homes
 
 EXAMPLES = example_settings(
@@ -80,7 +80,7 @@ def test_a_plan_leaves_out_the_same_on_both_sides_of_the_seam(
                 )
             )
         ),
-        spans=data.draw(st.sampled_from(({}, {PARTITION: (Span(3, 9), Span(12))}))),
+        spans=data.draw(st.sampled_from(({}, {PARTITION: (NumberRange(3, 9), NumberRange(12))}))),
     )
     tombs = data.draw(st.sampled_from(((), (Query(users=("bob",), types=("TurnCompleted",)),))))
     with new_past() as past:

@@ -18,7 +18,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.history.history import History
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
@@ -105,7 +105,7 @@ def test_an_instance_stops_where_its_plan_ends(
     monkeypatch.setattr(lane, "LEAP", leap)
     settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
     filled(settings)
-    plan = Plan(spans={0: (Span(4, 6), Span(20, 25)), 1: ()})
+    plan = Plan(spans={0: (NumberRange(4, 6), NumberRange(20, 25)), 1: ()})
     with lanes_of(settings, plan) as turns:
         wait_until(lambda: turns(5) or done(settings) == [25, 0], "the lanes are at their ends")
         turns(20)

@@ -19,7 +19,7 @@ from memorybus.errors import ConfigError, Unavailable
 from memorybus.operations.rebuild.plan import RebuildPlan, RebuildRequest, plan_rebuild
 from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
-from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.recall.model import RecallRequest
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -77,7 +77,7 @@ def test_all_of_a_plan_is_kept_unless_told(
     """G8: a gap, people and options of the live one are taken over; each may be told otherwise."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     fill(settings, "a", 5)
-    gap, two = Plan(query=MALLORY, spans={0: (Span(1, 2), Span(4))}), {"model": "two"}
+    gap, two = Plan(query=MALLORY, spans={0: (NumberRange(1, 2), NumberRange(4))}), {"model": "two"}
     serves = Instance(name=NEXT, provider=NAME, purpose="rebuild", plan=gap, options=two)
     with Stores(settings) as stores:
         stores.instances.add(serves)
@@ -90,7 +90,9 @@ def test_all_of_a_plan_is_kept_unless_told(
         assert whole.instance.plan == Plan(query=Query(except_users=("eve",)))
         assert (whole.instance.options, whole.kept) == (two, ("options",))
         earlier = prepared(stores, until="p00:3", options={"model": "three", "size": 1})
-        assert earlier.instance.plan == Plan(query=MALLORY, spans={0: (Span(1, 2), Span(head + 1))})
+        assert earlier.instance.plan == Plan(
+            query=MALLORY, spans={0: (NumberRange(1, 2), NumberRange(head + 1))}
+        )
         assert earlier.instance.options == {"model": "three", "size": 1}
         assert (earlier.kept, earlier.compared) == (("history",), False)
 
@@ -101,7 +103,7 @@ def test_who_came_late_is_rebuilt_from_where_it_began(
     """G8: a rebuild of what was added later takes what that took, and no more unless told."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     fill(settings, "a", 5)
-    late = Plan(spans={0: (Span(4),)})
+    late = Plan(spans={0: (NumberRange(4),)})
     with Stores(settings) as stores:
         stores.instances.add(Instance(name=NAME, provider=NAME, purpose="added", plan=late))
         plain = prepared(stores)

@@ -23,7 +23,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.health.monitor import read_status
 from memorybus.operations.stores import Stores
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, delete_state
 from memorybus.registry.instances import Instance, Live
@@ -127,7 +127,7 @@ def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: Ma
     """G8: a copy whose end is moved goes on from there; none of its events comes twice."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     publish(settings, "one", "two", "three")
-    made = generation(settings, spans={0: (Span(1, 2),)})
+    made = generation(settings, spans={0: (NumberRange(1, 2),)})
     with thread_worker(settings), Stores(settings) as stores:
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "it is at its end")
         wait_until(lambda: leases(redis_client, settings, GENERATION) == 0, "and rests")
@@ -248,7 +248,7 @@ def test_a_late_one_begins_where_it_is_told(
     settings = make_settings(partitions=1, **recorded("Transactional"))
     publish(settings, "one", "two", "three")
     with Stores(settings) as stores:
-        plan = Plan(spans={0: (Span(3),)})
+        plan = Plan(spans={0: (NumberRange(3),)})
         stores.instances.add(Instance(name=NAME, provider=NAME, plan=plan, purpose="added"))
     with thread_worker(settings):
         wait_applied(redis_client, settings)

@@ -10,7 +10,7 @@ from memorybus.operations import known_providers
 from memorybus.operations.copies.counting import ExclusionOptions
 from memorybus.operations.moments import moment_of, moment_text
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.surfaces.cli.progress import LINE_INTERVAL, LineSchedule, note_on_interrupt
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.plan import time_text
@@ -53,7 +53,7 @@ def test_what_is_left_out_is_told_by_its_option() -> None:
     """Every event that a plan leaves out has one option, the first that does so; others none."""
     plan = Plan(
         query=Query(except_sessions=("s-1",), except_users=("u-2",), except_origins=("cli-2",)),
-        spans={0: (Span(1, 4), Span(7))},
+        spans={0: (NumberRange(1, 4), NumberRange(7))},
     )
     excepting = ExclusionOptions(plan)
     assert excepting.options == ("until", "except_session", "except_user", "except_origin")

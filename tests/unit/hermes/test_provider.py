@@ -310,9 +310,7 @@ def test_a_new_session_that_comes_before_its_switch(host: Host) -> None:
     assert {(ref.root, ref.epoch) for ref in fresh} == {("new", 0)}
 
 
-def test_a_system_prompt_is_its_own_session_s(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_system_prompt_is_its_own_session_s(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes asks before the turn and the switch; a compression's thread may have an old hint."""
     monkeypatch.setattr(Session, "system_prompt", lambda session, **_: f"of {session.id}")
     memory = host.instance("old")

@@ -8,7 +8,7 @@ from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import ProviderConfig, RecallScope
 from memorybus_providers.contract.samples import SampleStep, feed, recall_context
 from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.erasure import Erasure
+from memorybus_providers.holographic.erasure import SqliteErasure
 from memorybus_providers.holographic.provider import HolographicProvider
 from memorybus_providers.holographic.store import HolographicStore
 
@@ -108,15 +108,15 @@ def test_an_erasure_that_was_cut_short_goes_on(
     """What a killed call had erased stays gone, and the next one erases the rest."""
     provider = opened(tmp_path)
     feed(provider, turns(ANN, "quince"))
-    cut, erase_slice = iter([True, False]), Erasure._erase_slice
+    cut, erase_slice = iter([True, False]), SqliteErasure._erase_slice
 
-    def dying(self: Erasure, row: int) -> int:
+    def dying(self: SqliteErasure, row: int) -> int:
         if not next(cut, False):
             raise KeyboardInterrupt
         return erase_slice(self, row)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Erasure, "_erase_slice", dying)
+        patch.setattr(SqliteErasure, "_erase_slice", dying)
         with pytest.raises(KeyboardInterrupt):
             provider.forget(OF_ANN)
     left = rows(tmp_path)["facts"]

@@ -21,7 +21,7 @@ from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
 from memorybus_providers.embedding.vectors import HIGHEST, NEAREST, Model
 from memorybus_providers.holographic.meaning import nearest
 from memorybus_providers.holographic.meaning.nearest import Nearest
-from memorybus_providers.holographic.meaning.tables import STORED, VectorTables
+from memorybus_providers.holographic.meaning.tables import STORED, SqliteVectorTables
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
@@ -33,7 +33,7 @@ def db() -> Iterator[sqlite3.Connection]:
     """Return a database with facts of nobody, and the tables of vectors."""
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute("create table facts(id integer primary key, scope integer, content text)")
-    VectorTables(db).prepare()
+    SqliteVectorTables(db).prepare()
     yield db
     db.close()
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 from memorybus.health.finding import Finding
-from memorybus.notify.incidents import Due, Incident
-from memorybus.notify.notice import Notice, Sender, build_notice, build_test_notice
+from memorybus.notify.incidents import DueReport, Incident
+from memorybus.notify.notice import Notice, NoticeSender, build_notice, build_test_notice
 
 NOW = 1_700_000_000_000
-SENDER = Sender("mb", "host1", frozenset(["hunter2hunter2"]))
+SENDER = NoticeSender("mb", "host1", frozenset(["hunter2hunter2"]))
 PAGE = Path(__file__).parents[3] / "docs/notify.md"
 
 
@@ -22,7 +22,7 @@ def incident(text: str, **changed: object) -> Incident:
 def test_one_notice_tells_all_that_is_new() -> None:
     """G10: lists for programs, and one text for people with what to do."""
     over = incident("q waited", gone=NOW - 1)
-    told = build_notice(Due((incident("p waits"),), (), (over,)), "CRITICAL", SENDER, NOW)
+    told = build_notice(DueReport((incident("p waits"),), (), (over,)), "CRITICAL", SENDER, NOW)
     assert told.title == "memorybus mb: 1 new, 1 over"
     assert told.text.splitlines() == [
         "memorybus mb: 1 new, 1 over (host1)",
@@ -37,7 +37,7 @@ def test_one_notice_tells_all_that_is_new() -> None:
 def test_hostile_text_rings_no_phone_and_holds_no_secret() -> None:
     """G9: what a backend says is neither mark-up nor a call to everyone, and secrets are masked."""
     hostile = "<!channel> @everyone \x1b[2J\nOVER all is well hunter2hunter2 redis://u:secret@h"
-    told = build_notice(Due((incident(hostile),)), "CRITICAL", SENDER, NOW)
+    told = build_notice(DueReport((incident(hostile),)), "CRITICAL", SENDER, NOW)
     assert "<" not in told.text
     assert "@" not in told.text
     assert len(told.text.splitlines()) == 2
@@ -51,7 +51,7 @@ def test_hostile_text_rings_no_phone_and_holds_no_secret() -> None:
 def test_a_notice_is_bounded() -> None:
     """G10: however much is wrong, the text is readable, and says how much it leaves out."""
     many = tuple(incident("x" * 10_000) for _ in range(50))
-    told = build_notice(Due(many), "CRITICAL", SENDER, NOW)
+    told = build_notice(DueReport(many), "CRITICAL", SENDER, NOW)
     assert told.text.endswith("and 30 more")
     assert len(told.text) < 12_000
     assert len(told.began) == 50

@@ -37,7 +37,7 @@ from memorybus.operations.rebuild.comparison import (
     summarize,
 )
 from memorybus.query.query import EVERYTHING, Query
-from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,
@@ -147,7 +147,7 @@ def test_another_plan_does_not_go_on_with_it() -> None:
     """G8: the same words go on, whatever came of them; for others it is told how to drop it."""
     words = CopyRequest(query=Query(except_users=("m",)), live="p")
     begun = copy("p@1", asked=words)
-    grown = Plan(spans={0: (Span(5),)})
+    grown = Plan(spans={0: (NumberRange(5),)})
     check_same_request(begun, copy("p@2", asked=words, plan=grown), "drop it")
     others = (None, CopyRequest(live="p"), CopyRequest(query=words.query, live="p@1"))
     for other in (copy("p@2", asked=asked) for asked in others):
@@ -211,9 +211,9 @@ def test_a_moment_leaves_out_what_came_between() -> None:
     """G8: up to then, and from the rebuild on; a moment ahead of the log leaves nothing out."""
     found = plan_without_interval(WHOLE, {0: 3, 1: 99}, {0: 9, 1: 5}, 3)
     assert found.spans == {
-        0: (Span(1, 3), Span(10)),
-        1: (Span(1, 5), Span(6)),
-        2: (Span(1, 0), Span(1)),
+        0: (NumberRange(1, 3), NumberRange(10)),
+        1: (NumberRange(1, 5), NumberRange(6)),
+        2: (NumberRange(1, 0), NumberRange(1)),
     }
 
 

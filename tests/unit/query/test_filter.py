@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.query.filter import EventFilter, Matcher
 from memorybus.query.query import EventRow, Query
-from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
 
 WORDS = st.sampled_from(("", "a", "b", "c"))
 SOME = st.lists(WORDS, max_size=2).map(tuple)
@@ -38,15 +38,17 @@ def test_a_tombstone_comes_before_the_plan() -> None:
     [
         (None, 7, 7),
         ((), 7, None),
-        ((Span(10, 20),), 7, 10),
-        ((Span(10, 20),), 15, 15),
-        ((Span(10, 20),), 21, None),
-        ((Span(1, 5), Span(30)), 6, 30),
-        ((Span(1, 5), Span(30)), 99, 99),
-        ((Span(5, 3),), 1, None),
+        ((NumberRange(10, 20),), 7, 10),
+        ((NumberRange(10, 20),), 15, 15),
+        ((NumberRange(10, 20),), 21, None),
+        ((NumberRange(1, 5), NumberRange(30)), 6, 30),
+        ((NumberRange(1, 5), NumberRange(30)), 99, 99),
+        ((NumberRange(5, 3),), 1, None),
     ],
 )
-def test_what_a_plan_takes_next(spans: tuple[Span, ...] | None, n: int, found: int | None) -> None:
+def test_what_a_plan_takes_next(
+    spans: tuple[NumberRange, ...] | None, n: int, found: int | None
+) -> None:
     """The next number that is taken, from one on; None behind the last."""
     plan = Plan(spans={} if spans is None else {0: spans})
     assert plan.next(0, n) == found

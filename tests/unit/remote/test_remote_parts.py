@@ -14,7 +14,7 @@ from memorybus_providers.remote import own_options, private_file, replacement, u
 from memorybus_providers.remote.deadline import SHARE, SharedDeadline
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import parse_milliseconds
-from memorybus_providers.remote.tool_calls import Tool, ToolSet
+from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 
 class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 TOOLS: ToolSet[Look] = ToolSet(
-    {"look": Tool(Look, "Look.", reads=True), "keep": Tool(Look, "Keep.")}
+    {"look": RemoteTool(Look, "Look.", reads=True), "keep": RemoteTool(Look, "Keep.")}
 )
 
 
@@ -153,7 +153,7 @@ def test_requests_of_a_hook_share_its_deadline() -> None:
 def test_words_have_a_side_and_a_name() -> None:
     """Nobody said what the host wrote; a blank side said nothing."""
     turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
-    assert utterances.from_turn(turn) == [utterances.Utterance(True, "Ada", "Hello.")]
+    assert utterances.from_turn(turn) == [utterances.RemoteUtterance(True, "Ada", "Hello.")]
     assert utterances.from_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
     told = utterances.from_delegation(Delegated(task="count", result="nine"))
     assert utterances.join_lines(told) == "Task: count\nResult: nine"

@@ -27,7 +27,7 @@ Entry = tuple[str, Sequence[bytes]]
 """An entry of a stream: its id, and the names and values of its fields in turn."""
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueArchiving(msgspec.Struct, frozen=True):
     """What there is to be done about a partition.
 
     Attributes:
@@ -47,7 +47,7 @@ class NumbersGivenTwice(MemoryBusError):
     """A partition's numbers go back: they were given twice, and cannot be put in one order."""
 
 
-def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Due:
+def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> DueArchiving:
     """Say what there is to be done.
 
     Args:
@@ -58,12 +58,12 @@ def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) 
     """
     first = sight.view.unsealed
     if first is None:
-        return Due(seal=_is_hidden(sight), trim=_is_trimmable(sight, settings))
+        return DueArchiving(seal=_is_hidden(sight), trim=_is_trimmable(sight, settings))
     age = (sight.now_ms - moment_of(first.entry)) / 1000
     ripe = age >= settings.seal_after
     full = count_ripe_events(sight) >= settings.segment_events
     old = age >= settings.segment_age
-    return Due(seal=ripe and (force or full or old), trim=_is_trimmable(sight, settings))
+    return DueArchiving(seal=ripe and (force or full or old), trim=_is_trimmable(sight, settings))
 
 
 def _is_hidden(sight: PartitionSight) -> bool:

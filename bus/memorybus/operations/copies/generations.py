@@ -13,7 +13,7 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.query.query import EVERYTHING, Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,
@@ -184,7 +184,10 @@ def plan_without_interval(
 ) -> Plan:
     """Return a plan without the events between a moment and now."""
     spans = {
-        p: (*_spans_up_to(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
+        p: (
+            *_spans_up_to(plan, p, min(then.get(p, 0), heads.get(p, 0))),
+            NumberRange(heads.get(p, 0) + 1),
+        )
         for p in range(partitions)
     }
     return msgspec.structs.replace(plan, spans=spans)
@@ -196,11 +199,11 @@ def plan_up_to(plan: Plan, then: PartitionNumbers, partitions: int) -> Plan:
     return msgspec.structs.replace(plan, spans=spans)
 
 
-def _spans_up_to(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
+def _spans_up_to(plan: Plan, partition: int, n: int) -> tuple[NumberRange, ...]:
     """Return what a plan takes of a partition up to a number, as at least one span."""
     taken = [span for span in _spans(plan, partition) if span.first <= n]
-    cut = (Span(s.first, n if s.last is None else min(s.last, n)) for s in taken)
-    return tuple(cut) or (Span(1, 0),)
+    cut = (NumberRange(s.first, n if s.last is None else min(s.last, n)) for s in taken)
+    return tuple(cut) or (NumberRange(1, 0),)
 
 
 def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
@@ -215,15 +218,15 @@ def plan_without_end(plan: Plan) -> Plan:
         p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
         for p, found in plan.spans.items()
     }
-    whole = all(found == (Span(),) for found in spans.values())
+    whole = all(found == (NumberRange(),) for found in spans.values())
     return msgspec.structs.replace(plan, spans={} if whole else spans)
 
 
-def _spans(plan: Plan, partition: int) -> Sequence[Span]:
-    return plan.spans.get(partition) or (Span(),)
+def _spans(plan: Plan, partition: int) -> Sequence[NumberRange]:
+    return plan.spans.get(partition) or (NumberRange(),)
 
 
-def _last_span(plan: Plan, partition: int, n: int) -> Span:
+def _last_span(plan: Plan, partition: int, n: int) -> NumberRange:
     return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
 
 

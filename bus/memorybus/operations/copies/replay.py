@@ -27,7 +27,7 @@ from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.description import InstanceDescription
 from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 from memorybus.registry.instances import CopyRequest, Instance, normalise_options
@@ -232,7 +232,7 @@ def _recorded_moment(moment: str) -> str:
 
 def spans_between(
     settings: Settings, history: History, since: str, until: str
-) -> dict[int, tuple[Span, ...]]:
+) -> dict[int, tuple[NumberRange, ...]]:
     """Return the numbers of every partition between two moments; "" stands for either end.
 
     Raises:
@@ -242,7 +242,7 @@ def spans_between(
     first = numbers_before(history, since) if since else {}
     last = numbers_upto(history, until) if until else heads
     return {
-        p: (Span(first.get(p, 0) + 1, min(last.get(p, 0), heads.get(p, 0))),)
+        p: (NumberRange(first.get(p, 0) + 1, min(last.get(p, 0), heads.get(p, 0))),)
         for p in range(settings.partitions)
     }
 

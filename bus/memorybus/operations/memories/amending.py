@@ -103,7 +103,7 @@ class DraftEvent(msgspec.Struct, frozen=True):
     session: SessionRef
 
 
-class Amendment(msgspec.Struct, frozen=True):
+class MemoryAmendment(msgspec.Struct, frozen=True):
     """What would be done to a memory.
 
     Attributes:
@@ -252,7 +252,7 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
 
 def plan_amendment(
     settings: Settings, action: Action, memory: KeptMemory, content: str = ""
-) -> Amendment:
+) -> MemoryAmendment:
     """Return what would be done to a memory; nothing is changed.
 
     Args:
@@ -277,7 +277,9 @@ def plan_amendment(
         name: _describe_effect(action, name, one, correcting, is_entry)
         for name, one in known.items()
     }
-    return Amendment(action, memory, content, brought, drafts, effects, _describe_remains(is_entry))
+    return MemoryAmendment(
+        action, memory, content, brought, drafts, effects, _describe_remains(is_entry)
+    )
 
 
 def has_correction_tool(declared: DeclaredTools) -> bool:
@@ -409,7 +411,7 @@ def _describe_remains(is_entry: bool) -> tuple[str, ...]:
 
 
 def carry_out(
-    settings: Settings, plan: Amendment, *, wait: float = 5.0, clock: Clock = SYSTEM
+    settings: Settings, plan: MemoryAmendment, *, wait: float = 5.0, clock: Clock = SYSTEM
 ) -> AmendmentResult:
     """Publish the events of a plan, and wait until providers have applied them.
 

@@ -17,7 +17,7 @@ from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
 
@@ -174,7 +174,7 @@ def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -
     found = spans_between(stores.settings, stores.history, since, "")
     heads = {p: one[0].last or 0 for p, one in found.items()}
     first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
-    plan = Plan(spans={p: (Span(n),) for p, n in first.items()})
+    plan = Plan(spans={p: (NumberRange(n),) for p, n in first.items()})
     _check_free(stores, what.name)
     stores.instances.remove(what.name)
     stores.add_instance(

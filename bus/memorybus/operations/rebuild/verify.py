@@ -22,7 +22,7 @@ from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.instances import Instance, live_name
 
 PAGE = 500
@@ -250,7 +250,7 @@ def _discarded_ids(stores: Stores, live: str) -> set[str]:
 def _select_events(
     stores: Stores, plan: Plan, upto: dict[int, int], stride: int
 ) -> Iterator[SentEvent]:
-    spans = {p: (Span(1, n),) for p, n in upto.items()}
+    spans = {p: (NumberRange(1, n),) for p, n in upto.items()}
     number = 0
     for event in stores.history.scan(plan.query, plan=Plan(spans=spans)):
         where = event.position

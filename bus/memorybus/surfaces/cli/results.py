@@ -187,7 +187,7 @@ class Examined(TypedDict):
     checks: list[Check]
 
 
-class Event(TypedDict):
+class PlacedEvent(TypedDict):
     """An event with its position; `event` has the fields of its type."""
 
     position: Position
@@ -200,7 +200,7 @@ class Event(TypedDict):
     event: dict[str, Any]
 
 
-class EventWhole(Event):
+class EventWhole(PlacedEvent):
     """An event, where it is stored, and its outcome at each instance."""
 
     lies: Whereabouts
@@ -210,7 +210,7 @@ class EventWhole(Event):
 class EventsFound(TypedDict):
     """A page of a search; `next` is the value of --before for the next page."""
 
-    events: list[Event]
+    events: list[PlacedEvent]
     next: str | None
     looked: int
     back_to: str | None
@@ -297,7 +297,7 @@ class Letter(TypedDict):
     at: str | None
     worker: str
     traceback: str
-    published: Event | None
+    published: PlacedEvent | None
     missing: str | None
 
 
@@ -315,7 +315,7 @@ class LettersActed(TypedDict):
     refused: NotRequired[list[str]]
 
 
-class Tool(TypedDict):
+class OfferedTool(TypedDict):
     """A tool as a model is offered it; `parameters` is a JSON schema."""
 
     name: str
@@ -484,9 +484,9 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "dlq show": Result((Letter,)),
         "doctor": Result((Examined,)),
         "events get": Result((EventWhole,)),
-        "events ls": Result((list[Event],)),
+        "events ls": Result((list[PlacedEvent],)),
         "events search": Result((EventsFound,)),
-        "events tail": Result((Event,), lines=True),
+        "events tail": Result((PlacedEvent,), lines=True),
         "export": Result((ExportResult,)),
         "forget": Result((ErasurePlanned, Erased)),
         "hermes install": Result((HermesInstalled,)),
@@ -518,7 +518,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "sessions tree": Result((list[SessionRow],)),
         "status": Result((Status,)),
         "tools call": Result((dict[str, Any],)),
-        "tools ls": Result((list[Tool],)),
+        "tools ls": Result((list[OfferedTool],)),
         "up": Result((Ready,), lines=True),
         "verify": Result((VerifyResult,)),
         "worker": Result((WorkersReady,), lines=True),

@@ -41,7 +41,7 @@ class LettersAct(msgspec.Struct, frozen=True):
 Act = PauseAct | LettersAct
 
 
-class Question(msgspec.Struct, frozen=True):
+class ActQuestion(msgspec.Struct, frozen=True):
     """What the operator is asked before an action.
 
     Attributes:
@@ -72,7 +72,7 @@ class Acts:
         self._operator = operator
         self._clock = clock
 
-    def question(self, act: Act) -> Question:
+    def question(self, act: Act) -> ActQuestion:
         """Return what to ask before an action; change nothing.
 
         Raises:
@@ -81,9 +81,11 @@ class Acts:
         match act:
             case PauseAct(name=name, paused=True):
                 plan = "Its lanes stop, recalls go on; no event is lost."
-                return Question(act, f"Pause {name}?", plan)
+                return ActQuestion(act, f"Pause {name}?", plan)
             case PauseAct(name=name):
-                return Question(act, f"Resume {name}?", "Its lanes go on and catch up.", why=False)
+                return ActQuestion(
+                    act, f"Resume {name}?", "Its lanes go on and catch up.", why=False
+                )
             case LettersAct():
                 return self._letters_question(act)
 
@@ -99,7 +101,7 @@ class Acts:
             case LettersAct():
                 return self._settle_letters(act, reason)
 
-    def _letters_question(self, act: LettersAct) -> Question:
+    def _letters_question(self, act: LettersAct) -> ActQuestion:
         with closing(open_dead_letters(self._settings)) as desk:
             planned = plan_action(desk, act.action, act.wanted)
         more = planned.total - planned.events
@@ -108,7 +110,7 @@ class Acts:
         events = count_text(planned.events, "event")
         title = f"{act.action.capitalize()} {events} of {count_text(len(planned.steps), 'key')}?"
         steps = f"{then}{warned}" or "They are applied in order, until one is refused again."
-        return Question(act, title, steps)
+        return ActQuestion(act, title, steps)
 
     def _pause_or_resume(self, act: PauseAct, reason: str) -> str:
         with Stores(self._settings) as stores:

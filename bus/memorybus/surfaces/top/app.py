@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.operations.dead_letters.selection import Action, LetterSelection
 from memorybus.surfaces.top import rows
-from memorybus.surfaces.top.acts import Act, Acts, LettersAct, PauseAct, Question
+from memorybus.surfaces.top.acts import Act, ActQuestion, Acts, LettersAct, PauseAct
 from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
 from memorybus.surfaces.top.grid import LiveTable
 from memorybus.surfaces.top.head import head_line
@@ -88,7 +88,7 @@ class TopApp(App[None]):
     class ActPlanned(Message):
         """It is known what an action would do."""
 
-        def __init__(self, question: Question) -> None:
+        def __init__(self, question: ActQuestion) -> None:
             """Carry the question to the operator."""
             super().__init__()
             self.question = question
@@ -206,7 +206,7 @@ class TopApp(App[None]):
         if self.view == "letters":
             self._show_detail()
 
-    def _rows(self, snapshot: Snapshot) -> Sequence[rows.Row]:
+    def _rows(self, snapshot: Snapshot) -> Sequence[rows.TableRow]:
         match self.view:
             case "overview":
                 return rows.provider_rows(snapshot.look)

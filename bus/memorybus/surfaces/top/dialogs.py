@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from memorybus.surfaces.top.acts import Question
+from memorybus.surfaces.top.acts import ActQuestion
 from memorybus.surfaces.views.render import line
 
 KEYS: Final = """\
@@ -37,7 +37,7 @@ class ReasonDialog(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ActQuestion) -> None:
         """Remember the question."""
         super().__init__()
         self._question = question

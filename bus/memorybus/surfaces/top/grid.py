@@ -6,7 +6,7 @@ from typing import Final
 from rich.text import Text
 from textual.widgets import DataTable
 
-from memorybus.surfaces.top.rows import Row
+from memorybus.surfaces.top.rows import TableRow
 
 _WORDS: Final = ("provider", "state", "lane", "group", "type", "reason", "key")
 _EVENTS: Final = ("time", "session", "what")
@@ -28,7 +28,7 @@ class LiveTable(DataTable[Text]):
         """Show nothing yet."""
         super().__init__(id=name, cursor_type="row")
         self._heads = tuple(columns)
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[TableRow, ...] = ()
 
     def on_mount(self) -> None:
         """Create the columns."""
@@ -38,11 +38,11 @@ class LiveTable(DataTable[Text]):
             self.add_column(label, key=head, width=label.cell_len)
 
     @property
-    def current(self) -> Row | None:
+    def current(self) -> TableRow | None:
         """The row under the cursor; None if there is none."""
         return self._rows[self.cursor_row] if self.cursor_row < len(self._rows) else None
 
-    def show(self, rows: Sequence[Row]) -> None:
+    def show(self, rows: Sequence[TableRow]) -> None:
         """Replace the rows by these, or by the first `MOST` of them.
 
         All rows are created again, because a change of a single cell measures its whole column. The

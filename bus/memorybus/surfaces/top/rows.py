@@ -37,7 +37,7 @@ _NAME, _SESSION, _TYPE, _TEXT = 16, 14, 16, 200
 """Characters of each column; the commands show the whole text."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class TableRow(msgspec.Struct, frozen=True):
     """One line of a table.
 
     Attributes:
@@ -53,13 +53,13 @@ class Row(msgspec.Struct, frozen=True):
         return words.lower() in " ".join(one.plain for one in self.cells).lower()
 
 
-def provider_rows(look: Look) -> list[Row]:
+def provider_rows(look: Look) -> list[TableRow]:
     """Return a row for each provider."""
     found = look.status.providers if look.status else []
-    return [Row(one.name, _provider(one, look.at_ms)) for one in found]
+    return [TableRow(one.name, _provider(one, look.at_ms)) for one in found]
 
 
-def lane_rows(look: Look, only: str = "") -> list[Row]:
+def lane_rows(look: Look, only: str = "") -> list[TableRow]:
     """Return a row for each lane of the serving instances, or of one provider's.
 
     The lanes with the largest backlog come first.
@@ -72,13 +72,13 @@ def lane_rows(look: Look, only: str = "") -> list[Row]:
         for partition, lane in enumerate(look.lanes.get(one.live or one.name, ()))
     ]
     rows.sort(key=lambda row: -row[0].backlog)
-    return [Row(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
+    return [TableRow(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
 
 
-def letter_rows(letters: Sequence[LocatedLetter]) -> list[Row]:
+def letter_rows(letters: Sequence[LocatedLetter]) -> list[TableRow]:
     """Return a row for each key that waits behind a dead letter."""
     return [
-        Row(
+        TableRow(
             f"{one['provider']}\0{one['key']}",
             (
                 _short(one["provider"], _NAME),
@@ -94,10 +94,10 @@ def letter_rows(letters: Sequence[LocatedLetter]) -> list[Row]:
     ]
 
 
-def error_rows(letters: Sequence[LocatedLetter]) -> list[Row]:
+def error_rows(letters: Sequence[LocatedLetter]) -> list[TableRow]:
     """Return a row for each kind of refusal."""
     return [
-        Row(
+        TableRow(
             f"{one['provider']}\0{one['error']}",
             (
                 _short(one["provider"], _NAME),
@@ -111,7 +111,7 @@ def error_rows(letters: Sequence[LocatedLetter]) -> list[Row]:
     ]
 
 
-def event_rows(events: Iterable[LoggedEvent]) -> list[Row]:
+def event_rows(events: Iterable[LoggedEvent]) -> list[TableRow]:
     """Return a row for each event, the newest first."""
     return [_event(one) for one in reversed(list(events))]
 
@@ -162,10 +162,10 @@ def _lane_state(lane: LaneFigures) -> Text:
     return Text("owned", "green") if lane.owned else Text("no owner", "yellow")
 
 
-def _event(event: LoggedEvent) -> Row:
+def _event(event: LoggedEvent) -> TableRow:
     envelope = event.envelope
     at = (iso(envelope.at) or "-")[11:19]
-    return Row(
+    return TableRow(
         envelope.id,
         (
             Text(at, "dim"),

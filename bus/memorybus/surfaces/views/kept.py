@@ -7,7 +7,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.operations.memories.amending import Amendment
+from memorybus.operations.memories.amending import MemoryAmendment
 from memorybus.operations.memories.browsing import KeptMemory, Person
 from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.views.render import add_row, grid, line
@@ -40,7 +40,7 @@ def kept_table(memories: Iterable[KeptMemory]) -> Table:
     return table
 
 
-def plan_text(plan: Amendment) -> Text:
+def plan_text(plan: MemoryAmendment) -> Text:
     """Return what would be done to a memory, and its effect at each provider."""
     rows = [(plan.memory.kind or "memory", _text(plan.memory))]
     if plan.content:
@@ -60,7 +60,7 @@ def plan_text(plan: Amendment) -> Text:
     return text
 
 
-def plan_json(plan: Amendment) -> dict[str, Any]:
+def plan_json(plan: MemoryAmendment) -> dict[str, Any]:
     """Return an amendment's plan as ``--json`` shows it."""
     return {
         "memory": msgspec.to_builtins(plan.memory),

@@ -34,7 +34,7 @@ _NAME_LENGTH = 100
 """The most characters of a person's name."""
 
 
-class Person(msgspec.Struct, frozen=True):
+class Operator(msgspec.Struct, frozen=True):
     """A person who may act.
 
     Attributes:
@@ -87,7 +87,7 @@ class Access:
         """Whether people have to be identified."""
         return self.uses_token or bool(self._settings.page_proxy_header)
 
-    def person(self, request: Request) -> Person | None:
+    def person(self, request: Request) -> Operator | None:
         """Return the person who sends a request; None if that is unknown."""
         return (
             self._named_by_proxy(request)
@@ -126,23 +126,23 @@ class Access:
             _drop_oldest(self._signed_in, _MOST_KEPT)
         return session
 
-    def sign_out(self, person: Person) -> None:
+    def sign_out(self, person: Operator) -> None:
         """Forget a session."""
         with self._lock:
             self._signed_in.pop(person.session, None)
 
-    def keep_message(self, person: Person, text: str) -> None:
+    def keep_message(self, person: Operator, text: str) -> None:
         """Keep a message that a person sees on their next page."""
         with self._lock:
             self._said[person.proof] = text
             _drop_oldest(self._said, _MOST_KEPT)
 
-    def take_message(self, person: Person | None) -> str:
+    def take_message(self, person: Operator | None) -> str:
         """Return the message that was kept for a person, and forget it; "" if there is none."""
         with self._lock:
             return self._said.pop(person.proof, "") if person else ""
 
-    def is_own_form(self, request: Request, person: Person, proof: str) -> bool:
+    def is_own_form(self, request: Request, person: Operator, proof: str) -> bool:
         """Say whether a POST came from one of our forms, made for this person."""
         return is_own_origin(request) and hmac.compare_digest(person.proof, proof)
 
@@ -150,20 +150,20 @@ class Access:
         peer = request.client.host if request.client else ""
         return bool(self._settings.page_proxy_header) and peer in self._settings.page_proxies
 
-    def _named_by_proxy(self, request: Request) -> Person | None:
+    def _named_by_proxy(self, request: Request) -> Operator | None:
         header = self._settings.page_proxy_header
         name = request.headers.get(header, "")[:_NAME_LENGTH] if self._trusts(request) else ""
-        return Person(name, self._proof(f"proxy:{name}")) if name else None
+        return Operator(name, self._proof(f"proxy:{name}")) if name else None
 
-    def _signed_in_person(self, request: Request) -> Person | None:
+    def _signed_in_person(self, request: Request) -> Operator | None:
         session = request.cookies.get(self.cookie_name(request), "")
         with self._lock:
             name, until = self._signed_in.get(session, ("", 0.0))
         if self._clock.monotonic() >= until:
             return None
-        return Person(name, self._proof(session), session)
+        return Operator(name, self._proof(session), session)
 
-    def _bearer_person(self, request: Request) -> Person | None:
+    def _bearer_person(self, request: Request) -> Operator | None:
         """Return the person "bearer" for a program that sends the token, as Prometheus does."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token or not self.uses_token:
@@ -173,7 +173,7 @@ class Access:
             right = self._is_right(token, address)
         except TooManyTries:
             return None
-        return Person("bearer", self._proof(token)) if right else None
+        return Operator("bearer", self._proof(token)) if right else None
 
     def _proof(self, whose: str) -> str:
         return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()

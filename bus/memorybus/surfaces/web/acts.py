@@ -6,7 +6,7 @@ from starlette.requests import Request
 from memorybus.errors import MemoryBusError
 from memorybus.events import OperatorActed
 from memorybus.operations import audit
-from memorybus.surfaces.web.access import Person
+from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.page import Act, ActResult, PageRequest
 from memorybus.surfaces.web.site import Site
 from memorybus.text.redact import masked
@@ -15,7 +15,7 @@ _LONGEST = 1_000
 """The most characters of a reason, or of another field, that the log records."""
 
 
-def why_refused(site: Site, request: Request, who: Person | None, form: dict[str, str]) -> str:
+def why_refused(site: Site, request: Request, who: Operator | None, form: dict[str, str]) -> str:
     """Return why a person may not act now; "" if they may."""
     if not site.access.is_guarded:
         return (
@@ -31,7 +31,7 @@ def why_refused(site: Site, request: Request, who: Person | None, form: dict[str
     return ""
 
 
-def carry_out(act: Act, page_request: PageRequest, who: Person) -> ActResult:
+def carry_out(act: Act, page_request: PageRequest, who: Operator) -> ActResult:
     """Record in the log what is about to be done, and do it; record also if that fails.
 
     Raises:
@@ -51,7 +51,7 @@ def carry_out(act: Act, page_request: PageRequest, who: Person) -> ActResult:
     return done
 
 
-def _recorded_act(act: Act, page_request: PageRequest, who: Person) -> OperatorActed:
+def _recorded_act(act: Act, page_request: PageRequest, who: Operator) -> OperatorActed:
     about = {name: str(value) for name, value in page_request.path.items()}
     about |= {name: page_request.form[name] for name in act.recorded if page_request.form.get(name)}
     return OperatorActed(

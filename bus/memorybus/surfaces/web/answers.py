@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent, NoWorker
 from memorybus.surfaces.views import figures
-from memorybus.surfaces.web.access import Person
+from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.site import Site
 from memorybus.text.display import visible
@@ -75,7 +75,7 @@ def render_live(page_request: PageRequest, page: Page, data: Mapping[str, Any]) 
 
 
 def base_context(
-    site: Site, request: Request, who: Person | None, pages: tuple[Page, ...]
+    site: Site, request: Request, who: Operator | None, pages: tuple[Page, ...]
 ) -> dict[str, Any]:
     """Return the values that every template may use."""
     return {
@@ -92,7 +92,11 @@ def base_context(
 
 
 def error_page(
-    site: Site, request: Request, who: Person | None, pages: tuple[Page, ...], error: MemoryBusError
+    site: Site,
+    request: Request,
+    who: Operator | None,
+    pages: tuple[Page, ...],
+    error: MemoryBusError,
 ) -> Response:
     """Return a page that says why something cannot be shown or done."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
@@ -103,7 +107,7 @@ def error_page(
 def message_page(
     site: Site,
     request: Request,
-    who: Person | None,
+    who: Operator | None,
     pages: tuple[Page, ...],
     said: str,
     status: int,

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from memorybus.errors import MemoryBusError
 from memorybus.surfaces.web import acts, answers, forms, health, live, signing
-from memorybus.surfaces.web.access import Person
+from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.guard import Guard
 from memorybus.surfaces.web.page import Act, Page, PageRequest, Part
 from memorybus.surfaces.web.past import EVERY
@@ -149,6 +149,6 @@ class Endpoints:
         return endpoint
 
     def _message_page(
-        self, request: Request, who: Person | None, said: str, status: int
+        self, request: Request, who: Operator | None, said: str, status: int
     ) -> Response:
         return answers.message_page(self._site, request, who, self._pages, said, status)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memorybus.config.settings import Settings
 from memorybus.health.looks import Look
-from memorybus.surfaces.web.access import Person
+from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.site import Site
 
 
@@ -26,7 +26,7 @@ class PageRequest:
 
     site: Site
     http: Request
-    who: Person | None = None
+    who: Operator | None = None
     form: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -18,12 +18,12 @@ from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.meaning.nearby import NearbyFacts
-from memorybus_providers.holographic.meaning.tables import VectorTables
+from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
 
 LOCK: Final = "meaning.lock"
 
 
-class Meaning(FilledMeaning):
+class SqliteMeaning(FilledMeaning):
     """What an instance with an embedder has beside its store.
 
     Args:
@@ -50,7 +50,7 @@ class Meaning(FilledMeaning):
 
 
 @contextmanager
-def _open_exclusively(path: Path, clock: Clock) -> Iterator[VectorTables | None]:
+def _open_exclusively(path: Path, clock: Clock) -> Iterator[SqliteVectorTables | None]:
     """Open the vectors of a file, unless another process fills them: who holds a lock."""
     lock = FileLock(path.with_name(LOCK), mode=private.FILE)
     try:
@@ -60,7 +60,7 @@ def _open_exclusively(path: Path, clock: Clock) -> Iterator[VectorTables | None]
         return
     try:
         with closing(schema.connect(path, clock)) as db:
-            yield VectorTables(db)
+            yield SqliteVectorTables(db)
     except sqlite3.Error as error:
         raise Transient(f"{path}: {error}") from error
     finally:

@@ -13,7 +13,7 @@ from memorybus_providers.embedding.vectors import Model
 from memorybus_providers.finding.compared import Compared, Uncompared
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.meaning.nearest import Nearest
-from memorybus_providers.holographic.meaning.tables import VectorTables
+from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
 
 
 class NearbyFacts:
@@ -42,7 +42,7 @@ class NearbyFacts:
         self._prefix = options.embedder_question
         self._wait = options.embedder_wait
         self._questions = QuestionVectors(self._embed_question, clock)
-        self._tables = VectorTables(db)
+        self._tables = SqliteVectorTables(db)
         self._nearest = Nearest(db)
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class _Scope(msgspec.Struct):
         return sum(block.vectors.nbytes for block in self.blocks)
 
 
-class Comparison:
+class SqliteComparison:
     """Facts and their cosines with what is asked; see `Compared`.
 
     Args:
@@ -90,7 +90,7 @@ class Nearest:
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
-    def compare(self, scopes: Iterable[int], vector: Vector, model: Model) -> Comparison:
+    def compare(self, scopes: Iterable[int], vector: Vector, model: Model) -> SqliteComparison:
         """Compare the facts of some scopes with a vector.
 
         Args:
@@ -101,7 +101,7 @@ class Nearest:
         blocks = [block for scope in scopes for block in self._read(scope)]
         facts = [block.facts for block in blocks]
         cosines = [block.vectors @ vector for block in blocks]
-        return Comparison(
+        return SqliteComparison(
             model,
             np.concatenate([np.zeros(0, np.int64), *facts]),
             np.concatenate([np.zeros(0, np.float32), *cosines]),

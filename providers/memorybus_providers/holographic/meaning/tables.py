@@ -70,7 +70,7 @@ select (select count(*) from meaning_missing),
 """
 
 
-class VectorTables:
+class SqliteVectorTables:
     """Reads and writes the tables; belongs to one thread."""
 
     def __init__(self, db: sqlite3.Connection) -> None:

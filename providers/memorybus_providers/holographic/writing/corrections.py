@@ -30,7 +30,7 @@ order by at desc, event_id desc limit {MOST}
 """  # noqa: S608  constants of our own
 
 
-class Corrections:
+class SqliteCorrections:
     """Writes and reads corrections; writes inside the transaction its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:

@@ -24,7 +24,7 @@ where sessions.scope = ? and mark = ? and seq is not null and facts.name = ? lim
 _KEPT = "select 1 from facts where scope = ? and seq is null and name = ? limit 1"
 
 
-class Judgements:
+class SqliteJudgements:
     """Writes judgements; works inside the transaction its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:

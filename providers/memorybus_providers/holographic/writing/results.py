@@ -5,7 +5,7 @@ import sqlite3
 from memorybus_providers.remembering.parts import RESULTS_KEPT
 
 
-class Results:
+class SqliteResults:
     """Reads and writes them inside the transaction that is open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:

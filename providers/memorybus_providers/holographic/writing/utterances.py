@@ -59,7 +59,7 @@ _Row = tuple[int, int, str, bytes, int, str, str, str, str]
 """A fact's columns as `_SAY` names them, but for its place in the session."""
 
 
-class Utterances:
+class SqliteUtterances:
     """Writes utterances; works inside the transaction its caller has open.
 
     They wait in memory until `flush`, which puts all of them into the index in one statement: a

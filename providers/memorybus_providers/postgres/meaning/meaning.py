@@ -15,7 +15,11 @@ from memorybus_providers.finding.compared import Compared, Uncompared
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import Connection, Link
-from memorybus_providers.postgres.meaning.tables import Comparison, VectorTables, model_of
+from memorybus_providers.postgres.meaning.tables import (
+    PostgresComparison,
+    PostgresVectorTables,
+    model_of,
+)
 from memorybus_providers.postgres.options import Where
 
 
@@ -52,7 +56,7 @@ class PostgresMeaning(FilledMeaning):
         vector = asked.wait(self._options.embedder_wait)
         if vector is None or vector.size != model.size:
             return Uncompared()
-        return Comparison(db, scopes, vector, model)
+        return PostgresComparison(db, scopes, vector, model)
 
     def _end_searches(self) -> None:
         self._questions.close()
@@ -61,7 +65,7 @@ class PostgresMeaning(FilledMeaning):
         return embed_text(self._embedder, f"{self._options.embedder_question}{text}")
 
 
-class _TurnTables(VectorTables):
+class _TurnTables(PostgresVectorTables):
     """The tables as one of several fillers uses them: it keeps its claim as long as it fills.
 
     One that pauses for a minute, or dies, leaves the filling to another; facts that both send to
@@ -80,7 +84,7 @@ class _TurnTables(VectorTables):
 
 
 @contextmanager
-def _open_exclusively(where: Where, who: str) -> Iterator[VectorTables | None]:
+def _open_exclusively(where: Where, who: str) -> Iterator[PostgresVectorTables | None]:
     """Open the vectors for a filler, unless another one fills them."""
     with closing(Link(where)) as link:
         tables = _TurnTables(link, where, who)

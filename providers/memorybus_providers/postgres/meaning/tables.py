@@ -76,7 +76,7 @@ order by vector <=> %(asked)s::halfvec limit %(most)s
 """
 
 
-class VectorTables:
+class PostgresVectorTables:
     """Reads and writes the tables, each time in a transaction of its own; belongs to one thread."""
 
     def __init__(self, link: Link, where: Where) -> None:
@@ -150,7 +150,7 @@ def model_of(db: Connection) -> Model | None:
     return None if row is None else Model(*row)
 
 
-class Comparison:
+class PostgresComparison:
     """Facts beside what is asked, in the transaction that is open; see `Compared`.
 
     Args:

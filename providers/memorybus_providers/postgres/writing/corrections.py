@@ -25,7 +25,7 @@ where scope = %(scope)s and event_id = any(%(events)s)
 """
 
 
-class Corrections:
+class PostgresCorrections:
     """Writes corrections in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:

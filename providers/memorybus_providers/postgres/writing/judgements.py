@@ -17,7 +17,7 @@ returning helpful, unhelpful
 _THERE = "select 1 from facts where scope = %s and name = %s limit 1"
 
 
-class Judgements:
+class PostgresJudgements:
     """Writes judgements in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:

@@ -14,7 +14,7 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, encode_text
 from memorybus_providers.postgres.writing import index
-from memorybus_providers.postgres.writing.places import Place, Places
+from memorybus_providers.postgres.writing.places import PlaceRows, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.notes import NOTE, Note
@@ -132,7 +132,7 @@ class Notes(StoreEntries):
             self._db.execute(_END, (ctx.at, successor, fact))
             index.remove(self._db, [fact])
 
-    def _find_or_insert(self, name: str, note: Note, place: Place, ctx: HookContext) -> int:
+    def _find_or_insert(self, name: str, note: Note, place: PlaceRows, ctx: HookContext) -> int:
         """Return the row of a note, held; make it if it is not there."""
         text = encode_text(note.content)
         event = bytes.fromhex(ctx.event_id)

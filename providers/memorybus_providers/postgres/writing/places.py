@@ -39,7 +39,7 @@ PlaceNames = tuple[Scope, str, str]
 """A scope, a session's id, and its root."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PlaceRows(msgspec.Struct, frozen=True):
     """The rows of a scope and a session, and the session's mark (see `ranking.facts`)."""
 
     scope: int
@@ -68,7 +68,7 @@ class Places:
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._known: dict[PlaceNames, Place] = {}
+        self._known: dict[PlaceNames, PlaceRows] = {}
         self._erasures = 0
 
     def begin(self, db: Connection) -> None:
@@ -85,11 +85,13 @@ class Places:
         """Drop the cached row numbers: a rollback may have removed these rows."""
         self._known.clear()
 
-    def get(self, db: Connection, ctx: HookContext) -> Place:
+    def get(self, db: Connection, ctx: HookContext) -> PlaceRows:
         """Return the rows to which the facts of a context belong."""
         return self.get_all(db, [place_names(ctx)])[place_names(ctx)]
 
-    def get_all(self, db: Connection, asked: Iterable[PlaceNames]) -> Mapping[PlaceNames, Place]:
+    def get_all(
+        self, db: Connection, asked: Iterable[PlaceNames]
+    ) -> Mapping[PlaceNames, PlaceRows]:
         """Return the rows of several places, in two round trips if any is new."""
         asked = list(asked)
         missing = {one for one in asked if one not in self._known}
@@ -101,7 +103,7 @@ class Places:
         return self._known
 
 
-def _find_or_make(db: Connection, missing: Iterable[PlaceNames]) -> dict[PlaceNames, Place]:
+def _find_or_make(db: Connection, missing: Iterable[PlaceNames]) -> dict[PlaceNames, PlaceRows]:
     keys = {one[0]: scope_key(one[0].agent, one[0].user, one[0].workspace) for one in missing}
     # Sorted, so that two transactions that make the same rows wait for each other in one order.
     scopes = sorted((key, *_names(scope)) for scope, key in keys.items())
@@ -116,7 +118,7 @@ def _find_or_make(db: Connection, missing: Iterable[PlaceNames]) -> dict[PlaceNa
     )
     made = _insert_missing(db, _NEW_SESSIONS, _SESSIONS, given)
     return {
-        one: Place(rows[keys[one[0]]], made[key], mark_of_session(one[1]))
+        one: PlaceRows(rows[keys[one[0]]], made[key], mark_of_session(one[1]))
         for one, key in sessions.items()
     }
 

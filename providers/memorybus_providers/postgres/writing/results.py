@@ -9,7 +9,7 @@ _KEEP = "insert into tool_results(event_id, result) values (%s, %s) returning se
 _FORGET = "delete from tool_results where seq <= %s"
 
 
-class Results:
+class PostgresResults:
     """Reads and writes them in the transaction that `db` has open."""
 
     def __init__(self, db: Connection) -> None:

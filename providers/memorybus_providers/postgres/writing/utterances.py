@@ -9,7 +9,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.index import NewFact
-from memorybus_providers.postgres.writing.places import Place, PlaceNames, Places, place_names
+from memorybus_providers.postgres.writing.places import PlaceNames, PlaceRows, Places, place_names
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.remembering.utterances import (
@@ -53,7 +53,7 @@ from unnest(%s::bigint[], %s::int[]) as gone(id, count) where sessions.id = gone
 _Pending = tuple[PlaceNames, HookContext, Piece]
 
 
-class Utterances:
+class PostgresUtterances:
     """Writes utterances in the transaction that `db` has open.
 
     They wait in memory until `flush`, which writes all of them in a fixed number of round trips.
@@ -113,7 +113,7 @@ class Utterances:
         place = place_names(ctx)
         self._pending += [(place, ctx, piece) for piece in said]
 
-    def _insert(self, said: Sequence[tuple[Place, HookContext, Piece]]) -> None:
+    def _insert(self, said: Sequence[tuple[PlaceRows, HookContext, Piece]]) -> None:
         added = sorted(Counter(place.session for place, _, _ in said).items())
         given = [list(column) for column in zip(*added, strict=True)]
         with self._db.pipeline():
@@ -135,7 +135,7 @@ class Utterances:
             self._db.execute(_FEWER, [list(column) for column in zip(*counts, strict=True)])
 
 
-def _fact(row: int, seq: int, place: Place, ctx: HookContext, piece: Piece) -> NewFact:
+def _fact(row: int, seq: int, place: PlaceRows, ctx: HookContext, piece: Piece) -> NewFact:
     number, said, text = piece
     event_id = bytes.fromhex(ctx.event_id)
     return NewFact(
@@ -154,7 +154,7 @@ def _fact(row: int, seq: int, place: Place, ctx: HookContext, piece: Piece) -> N
     )
 
 
-def _words(place: Place, name: str) -> list[tuple[int, str, str]]:
+def _words(place: PlaceRows, name: str) -> list[tuple[int, str, str]]:
     written = encode_text(name)[:LONGEST_NAME]
     return [
         (place.scope, encode_text(word)[:LONGEST_NAME], written) for word in folded(name).split()

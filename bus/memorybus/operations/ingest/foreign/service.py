@@ -42,7 +42,7 @@ def is_address(text: str) -> bool:
     return urlsplit(text).scheme in _SCHEMES
 
 
-class Service:
+class ForeignService:
     """One service. Use from one thread.
 
     Args:

@@ -22,7 +22,7 @@ from memorybus.operations.ingest.foreign.enveloping import (
     build_envelopes,
 )
 from memorybus.operations.ingest.foreign.model import ForeignError, ParsedExport
-from memorybus.operations.ingest.foreign.service import Service
+from memorybus.operations.ingest.foreign.service import ForeignService
 
 PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
@@ -66,7 +66,7 @@ def read_address(
         names = ", ".join(live.SOURCES)
         raise ForeignError(f"{source} is read of files; where they run: {names}")
     known, lines = live.SOURCES[source], []
-    for page in known.pages(Service(address, known.headers(key))):
+    for page in known.pages(ForeignService(address, known.headers(key))):
         step()
         lines.append(msgspec.json.encode(page))
     found = PARSERS[source](b"\n".join(lines) or b"[]", address)

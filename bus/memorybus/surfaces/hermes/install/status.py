@@ -41,7 +41,7 @@ class Lag(msgspec.Struct, frozen=True):
     failing: str
 
 
-class Look(msgspec.Struct, frozen=True):
+class HermesLook(msgspec.Struct, frozen=True):
     """The state of the bus at one moment.
 
     Attributes:
@@ -71,7 +71,7 @@ class HermesStatus(msgspec.Struct, frozen=True):
     profile: str
     ok: bool
     checks: list[Check]
-    look: Look
+    look: HermesLook
     problems: list[Problem]
 
 
@@ -132,7 +132,7 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
     return [str(path) for path in paths if path.exists()]
 
 
-def _look_or_spool(settings: Settings) -> tuple[Look, str]:
+def _look_or_spool(settings: Settings) -> tuple[HermesLook, str]:
     """Look at the bus, or at this host alone if Redis is away; return the look and the error."""
     try:
         return look(settings), ""
@@ -180,7 +180,7 @@ def _log(settings: Settings, error: str) -> Check:
     )
 
 
-def _workers(found: Look) -> Check:
+def _workers(found: HermesLook) -> Check:
     idle = not found.workers
     return Check(
         name="workers",
@@ -202,7 +202,7 @@ def _provider(one: Lag) -> Check:
 # -- words ----------------------------------------------------------------------------------------
 
 
-def describe_spool(found: Look) -> str:
+def describe_spool(found: HermesLook) -> str:
     """Return in words how much the spool holds."""
     spool = found.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
@@ -225,12 +225,12 @@ def describe_problem(problem: Problem) -> str:
 # -- one look at the bus ---------------------------------------------------------------------------
 
 
-def without_redis(settings: Settings) -> Look:
+def without_redis(settings: Settings) -> HermesLook:
     """Return what this host knows without Redis: its spool."""
-    return Look(spool_status(settings))
+    return HermesLook(spool_status(settings))
 
 
-def look(settings: Settings, timeout: float = _PATIENCE) -> Look:
+def look(settings: Settings, timeout: float = _PATIENCE) -> HermesLook:
     """Look at the bus once.
 
     Args:
@@ -246,7 +246,7 @@ def look(settings: Settings, timeout: float = _PATIENCE) -> Look:
         failing = {name: text for worker in workers for name, text in worker.failing.items()}
         lanes = monitor.read_lanes(names)
         providers = [_lag(name, lanes[name], failing.get(name, "")) for name in names]
-        return Look(monitor.read_spool(), providers, len(workers))
+        return HermesLook(monitor.read_spool(), providers, len(workers))
 
 
 def _lag(name: str, lanes: list[Any], failing: str) -> Lag:

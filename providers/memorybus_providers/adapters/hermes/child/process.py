@@ -41,11 +41,11 @@ def run(listener: int, configuration: bytes) -> None:
     mask = Mask([*config["secrets"], *kept_secrets(home / ".env")])
     capture(Path(config["log"]), mask)
     with socket.socket(fileno=listener) as listening:
-        serve(listening, Service(config, mask), config["idle"])
+        serve(listening, HostService(config, mask), config["idle"])
     os._exit(0)  # plugins leave threads, which would hold up the end of an interpreter
 
 
-class Service:
+class HostService:
     """The host, or the reason why there is none; one for all connections.
 
     Args:
@@ -83,7 +83,7 @@ class Service:
             self.host.close()
 
 
-def serve(listening: socket.socket, service: Service, idle: float) -> None:
+def serve(listening: socket.socket, service: HostService, idle: float) -> None:
     """Serve connections, each from a thread, until there has been none for `idle` seconds."""
     threads: list[threading.Thread] = []
     listening.settimeout(idle)
@@ -106,7 +106,7 @@ def serve(listening: socket.socket, service: Service, idle: float) -> None:
     service.close()
 
 
-def _converse(connection: socket.socket, service: Service) -> None:
+def _converse(connection: socket.socket, service: HostService) -> None:
     with connection, contextlib.suppress(OSError, frames.FrameError):
         connection.settimeout(None)
         frames.send(connection, service.hello())
@@ -114,7 +114,7 @@ def _converse(connection: socket.socket, service: Service) -> None:
             _send(connection, service.reply(request), service)
 
 
-def _send(connection: socket.socket, reply: dict[str, Any], service: Service) -> None:
+def _send(connection: socket.socket, reply: dict[str, Any], service: HostService) -> None:
     try:
         frames.send(connection, reply)
     except frames.FrameError as error:
