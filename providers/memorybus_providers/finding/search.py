@@ -74,7 +74,8 @@ class FactSearch:
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
-        corpus = Corpus(extent.facts, found)
+        named = frozenset(one.stem for one in question.terms if one.word in question.names)
+        corpus = Corpus(extent.facts, found, named)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
         compared = waited_for()
         nearest = compared.nearest()

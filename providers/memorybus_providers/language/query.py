@@ -23,6 +23,7 @@ from memorybus_providers.language.words import (
     MARK,
     SHORTEST_PART,
     Script,
+    folded,
     identifiers,
     is_han,
     pairs,
@@ -54,6 +55,7 @@ _KOREAN_ENDING = re.compile(
 _OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
 _LONGEST_ENDING = 2
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_WITHIN_SENTENCE = re.compile(r"(?<![.!?:;…\"“„«(\[]\s)(?<=\s)[^\W\d_]\w+")
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -84,6 +86,8 @@ class Question(msgspec.Struct, frozen=True):
         months: months named, 1 to 12.
         years: years named.
         languages: in which its words are stemmed (see `languages`).
+        names: the words, folded, that are written as names are: with a capital within a sentence.
+            Empty if the question may be German, which writes all its nouns so.
     """
 
     words: tuple[str, ...]
@@ -91,6 +95,7 @@ class Question(msgspec.Struct, frozen=True):
     months: frozenset[int]
     years: frozenset[int]
     languages: tuple[str, ...] = ("english",)
+    names: frozenset[str] = frozenset()
 
     def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:
         """Return the terms that are not names of speakers; all of them if nothing else is left.
@@ -132,7 +137,15 @@ def parse_question(text: str) -> Question:
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
-    return Question(words, tuple(terms.values()), frozenset(months), frozenset(years), languages)
+    names = frozenset() if "german" in languages else _names_in(text)
+    return Question(
+        words, tuple(terms.values()), frozenset(months), frozenset(years), languages, names
+    )
+
+
+def _names_in(text: str) -> frozenset[str]:
+    found = _WITHIN_SENTENCE.findall(text)
+    return frozenset(folded(word) for word in found if word[0].isupper() and word[1].islower())
 
 
 def stems(text: str) -> list[str]:

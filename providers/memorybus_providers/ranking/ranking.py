@@ -47,6 +47,9 @@ RAREST = 5
 FEW = 100
 """How many terms of a long question count as what is asked for, and how many facts are few."""
 
+UNKNOWN_NAME = 2.0
+"""How much more a name counts that no fact contains: then nothing is known of whom it names."""
+
 USED = 0.01
 USES = 5
 """What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
@@ -100,10 +103,17 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Corpus(msgspec.Struct, frozen=True):
-    """How many facts there are, and how many hold each stem asked for."""
+    """How many facts there are, and how many hold each stem asked for.
+
+    Attributes:
+        size: the number of facts.
+        found: for each stem that is asked for, how many of them hold it.
+        names: those of the stems that the question writes as names.
+    """
 
     size: int
     found: Mapping[str, int]
+    names: frozenset[str] = frozenset()
 
     def rarity(self, stem: str) -> float:
         """Return the inverse document frequency of a stem; above zero, however common it is."""
@@ -114,11 +124,17 @@ class Corpus(msgspec.Struct, frozen=True):
     def rarity_of_question(self) -> float:
         """The rarity of all that is asked for, of the `RAREST` terms if there are more.
 
-        That a word is in no fact says little where there are few facts, and counts less there.
+        That a word is in no fact says little where there are few facts, and counts less there. It
+        says more of a name.
         """
+        asked = sorted(map(self._rarity_asked, self.found), reverse=True)
+        return sum(asked[:RAREST])
+
+    def _rarity_asked(self, stem: str) -> float:
+        if self.found[stem]:
+            return self.rarity(stem)
         missing = self.size / (self.size + FEW)
-        rarities = (self.rarity(stem) * (1 if n else missing) for stem, n in self.found.items())
-        return sum(sorted(rarities, reverse=True)[:RAREST])
+        return self.rarity(stem) * missing * (UNKNOWN_NAME if stem in self.names else 1)
 
 
 class Scored(msgspec.Struct, frozen=True):
