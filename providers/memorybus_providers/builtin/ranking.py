@@ -1,41 +1,35 @@
-"""Which entries answer a query: word overlap, rare words counting more. Pure functions."""
+"""Which entries answer a query: terms they share, rare ones counting more. Pure functions.
+
+A query is read as the stores of facts read it (`language.query`): without the stop words of its
+language, and with the forms of its words.
+"""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 
+from memorybus_providers.language.languages import stems_of
+from memorybus_providers.language.query import Question, parse_question
+from memorybus_providers.language.words import tokens
+
 _WORD = re.compile(r"\w+")
-
-_COMMON_TEXT = """
-a about am an and are as at be been but by can could did do does for from had has have he her hers
-him his how i if in into is it its me my of on or our s she should so t that the their them then
-there these they this to us was we were what when where which who whom whose why will with would
-you your
-"""
-_COMMON = frozenset(_COMMON_TEXT.split())
-
-
-def words(text: str) -> frozenset[str]:
-    """Return a text's distinct words: case folded, no common ones, a plural ``s`` taken off."""
-    found = _WORD.findall(text.casefold())
-    return frozenset(_stem(word) for word in found if word not in _COMMON)
 
 
 def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
-    """Return (score, index) of the entries that share a word with the query, best first.
+    """Return (score, index) of the entries that share a term with the query, best first.
 
-    An entry without a shared word is left out: the budget of a memory block is shared by all
-    providers. A query of common words only ("what do you have?") asks for everything, newest
-    first, with score 0.
+    An entry without a shared term is left out: the budget of a memory block is shared by all
+    providers. A query of stop words only ("what do you have?") asks for everything, newest first,
+    with score 0.
     """
-    asked = words(query)
-    if not asked:
+    question = parse_question(query)
+    if not question.terms:
         return [(0.0, i) for i in reversed(range(len(entries)))]
-    shared = [words(entry) & asked for entry in entries]
-    known_by = Counter(word for found in shared for word in found)
+    shared = [_terms_held(entry, question) for entry in entries]
+    known_by = Counter(term for found in shared for term in found)
     scored = [
-        (sum(math.log1p(len(entries) / known_by[word]) for word in sorted(found)), i)
+        (sum(math.log1p(len(entries) / known_by[term]) for term in sorted(found)), i)
         for i, found in enumerate(shared)
         if found
     ]
@@ -44,11 +38,21 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
 
 def matched_words(entry: str, query: str) -> tuple[str, ...]:
     """Return the words of an entry that a query asked for, as the entry spells them."""
-    asked = words(query)
-    found = dict.fromkeys(_WORD.findall(entry))
-    return tuple(word for word in found if not asked.isdisjoint(words(word)))
+    question = parse_question(query)
+    return tuple(filter(question.asks_for, dict.fromkeys(_WORD.findall(entry))))
 
 
-def _stem(word: str) -> str:
-    plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss")
-    return word[:-1] if plural else word
+def _terms_held(entry: str, question: Question) -> frozenset[str]:
+    """Return the stems of the terms of which an entry holds a form.
+
+    Words are compared in the likeliest language of the question and in English: a store of twenty
+    entries does not show which of many possible languages is meant.
+    """
+    languages = tuple(dict.fromkeys((question.languages[0], "english")))
+    held = frozenset(tokens(entry))
+    stems = frozenset[str]().union(*(stems_of(token, languages) for token in held))
+    return frozenset(
+        term.stem
+        for term in question.terms
+        if not held.isdisjoint(term.forms) or not stems.isdisjoint(stems_of(term.word, languages))
+    )

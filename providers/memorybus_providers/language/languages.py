@@ -48,9 +48,11 @@ _ALIKE = 5
 
 _ENGLISH_TOO: Final = frozenset(
     {
-        "also", "come", "con", "dame", "den", "des", "die", "dine", "dog", "era", "god", "hat",
-        "man", "men", "mine", "mod", "par", "pour", "quest", "sale", "sedan", "sin", "son", "sur",
-        "van", "vast", "war",
+        "ale", "also", "ate", "bent", "bin", "care", "cat", "come", "con", "dame", "den",
+        "des", "die", "dig", "dine", "dog", "door", "dove", "end", "era", "face", "fur",
+        "god", "hat", "hay", "hem", "inn", "kit", "man", "men", "met", "mine", "mint", "mod",
+        "nun", "par", "pod", "pour", "quest", "sale", "sea", "sedan", "sin", "son",
+        "sue", "sur", "take", "ten", "vain", "van", "vast", "war",
     }
 )  # fmt: skip
 """Stop words of other languages that mean something in English."""
@@ -61,9 +63,15 @@ _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 
 def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that words without diacritics are read in, the likeliest first."""
+    """Return the languages that words without diacritics are read in, the likeliest first.
+
+    A foreign stop word that means something in English speaks for English as well.
+    """
     found = Counter(
-        language for word in words for language, stops in _STOP_WORDS.items() if word in stops
+        language
+        for word in words
+        for language, stops in _STOP_WORDS.items()
+        if word in stops or (language == "english" and word in _ENGLISH_TOO)
     )
     most = max(found.values(), default=0)
     likely = [language for language in found if found[language] == most]

@@ -55,7 +55,11 @@ _KOREAN_ENDING = re.compile(
 _OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
 _LONGEST_ENDING = 2
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_WITHIN_SENTENCE = re.compile(r"(?<![.!?:;…\"“„«(\[]\s)(?<=\s)[^\W\d_]\w+")
+_WITHIN_SENTENCE = re.compile(
+    r"(?:(?<=[\w,)'’]\s)|(?<=\b[A-Z][a-z]\.\s)|(?<=\b[A-Z][a-z]{2}\.\s)|(?<=\bProf\.\s))"
+    r"[^\W\d_]\w+"
+)
+"""A word that follows another one, or the short form of a title."""
 
 
 class Term(msgspec.Struct, frozen=True):

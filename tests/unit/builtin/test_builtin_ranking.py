@@ -20,12 +20,14 @@ ENTRIES = [
         ("Which train?", [2]),
         ("a cat", [2, 1]),
         ("What about quantum chemistry?", []),
+        ("Who worked on a train?", [2]),
+        ("wo wohnt der mit den Cats?", [2, 1]),
         ("what is it", [2, 1, 0]),
         ("", [2, 1, 0]),
     ],
 )
 def test_rank(query: str, order: list[int]) -> None:
-    """Shared words rank, rare ones more, newer first among equals; common words ask for all."""
+    """Shared terms rank, rare ones more, newer first among equals; stop words ask for all."""
     assert [i for _, i in rank(ENTRIES, query)] == order
 
 

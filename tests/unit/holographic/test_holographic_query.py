@@ -132,7 +132,7 @@ def test_a_search_is_bounded() -> None:
     assert choose_terms(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]
 
 
-@pytest.mark.parametrize("question", ["sedan", "the sedan", "a sedan?", "my van", "the son"])
+@pytest.mark.parametrize("question", ["sedan", "the sedan", "a sedan?", "my van", "the son", "a cat"])
 def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> None:
     """A word that says nothing elsewhere is asked for, if nothing else is foreign."""
     asked = question.strip("?").split()[-1]
@@ -142,3 +142,19 @@ def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> N
 def test_a_foreign_question_asks_for_no_stop_word() -> None:
     """Beside words that are foreign for sure, such a word says as little as there."""
     assert parse_question("och sedan då?").terms == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who is Dr. Papadakis?", {"dr", "papadakis"}),
+        ("ask Élodie. Her cousin knows", {"elodie"}),
+        ("When did I move?", set()),
+        ("does the CI use getUserToken", set()),
+        ("Wo wohnt der Mann mit dem Hund", set()),
+        ("что сказал Иван", {"иван"}),
+    ],
+)
+def test_a_name_has_a_capital_within_a_sentence(question: str, names: set[str]) -> None:
+    """The first word of a sentence is no name for its capital, nor is a German noun."""
+    assert parse_question(question).names == names
