@@ -25,6 +25,7 @@ from memorybus.events import (
 )
 from memorybus.ids import Derivation, text_digest
 from memorybus.lineage import graph
+from memorybus.recall.follow_up import points_back, with_topic
 from memorybus.recall.model import (
     CarryAsk,
     WarmAsk,
@@ -64,7 +65,13 @@ class Session:
     """
 
     def __init__(
-        self, bus: SessionBus, scope: Scope, ref: SessionRef, *, warm_from: str = ""
+        self,
+        bus: SessionBus,
+        scope: Scope,
+        ref: SessionRef,
+        *,
+        warm_from: str = "",
+        topic: str = "",
     ) -> None:
         """Use `MemoryBus.session`."""
         self._bus = bus
@@ -77,6 +84,7 @@ class Session:
         self._warm_from = warm_from
         self._prompt_asked: float | None = None
         self._prompt_due = float("-inf")
+        self._topic = topic
 
     @property
     def id(self) -> str:
@@ -371,7 +379,8 @@ class Session:
         """Return the session at another place of the lineage, and note the place on this host."""
         check_id("session_id", ref.id)
         self._bus.sessions.put(self.scope, ref)
-        return Session(self._bus, self.scope, ref, warm_from=warm_from)
+        topic = self._topic if warm_from else ""
+        return Session(self._bus, self.scope, ref, warm_from=warm_from, topic=topic)
 
     # -- recall -----------------------------------------------------------------------------------
 
@@ -386,7 +395,8 @@ class Session:
             answer: what the agent answered; only its beginning is used.
         """
         if not is_trivial(query):
-            self._ask_ahead(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
+            asked = with_topic(query, self._topic) if points_back(query) else query
+            self._ask_ahead(f"{asked}\n{answer[:_ANSWER_ASKED]}" if answer else asked)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
             self._prompt_due = now + _PROMPT_EVERY
@@ -424,7 +434,8 @@ class Session:
         If the answer to this very prompt is warm, the call takes one round trip. Otherwise all
         providers are asked at once, and the call waits for them, at most `wait` seconds and not
         while Redis is away (G9). If a provider is late, only those of its warm lines are used that
-        are related to the prompt. A trivial prompt ("ok") has no block.
+        are related to the prompt. A trivial prompt ("ok") has no block. One that only points back
+        ("when was that?") is asked together with the last prompt of this object that did not.
 
         Args:
             query: the prompt; without one, everything warm is returned.
@@ -465,10 +476,18 @@ class Session:
         if not asks:
             lines = {name: result.lines for name, result in warm.items()}
             return without_repeats(bus.warm.in_provider_order(lines))
-        text = clean_text(query)
+        text = self._with_topic(query)
         prompt = Prompt(text, text_digest(text), lambda: self._build_question(text))
         wait = bus.settings.prefetch_wait if wait is None else wait
         return without_repeats(bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait)))
+
+    def _with_topic(self, query: str) -> str:
+        """Return what to ask for a prompt; one that stands for itself is the topic of the next."""
+        said = clean_text(query)
+        if points_back(said):
+            return with_topic(said, self._topic)
+        self._topic = said or self._topic
+        return said
 
     # -- what waits for an answer -----------------------------------------------------------------
 

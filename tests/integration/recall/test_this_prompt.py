@@ -67,6 +67,23 @@ def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
 
 
 @pytest.mark.timeout(240)
+def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(
+    sure: Settings, spawn: Spawn
+) -> None:
+    """ "And when is that?" is about the last prompt that named something, across an "ok"."""
+    worker(spawn, sure, jobs=1)
+    with MemoryBus.connect(sure) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        assert session.prefetch("and when is that?") != ""
+        assert bus.session("another", warm=False).prefetch("and when is that?") == ""
+        session.prefetch("Where does the heron nest?")
+        session.prefetch("ok")
+        assert FACTS["Where does the heron nest?"] in session.prefetch("why there?")
+        assert FACTS["Where does the heron nest?"] in session.branch("b").prefetch("and why?")
+
+
+@pytest.mark.timeout(240)
 def test_a_session_that_opens_with_hello_gets_what_matters_most(
     sure: Settings, spawn: Spawn
 ) -> None:

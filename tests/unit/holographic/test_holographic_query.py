@@ -132,7 +132,9 @@ def test_a_search_is_bounded() -> None:
     assert choose_terms(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]
 
 
-@pytest.mark.parametrize("question", ["sedan", "the sedan", "a sedan?", "my van", "the son", "a cat"])
+@pytest.mark.parametrize(
+    "question", ["sedan", "the sedan", "a sedan?", "my van", "the son", "a cat"]
+)
 def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> None:
     """A word that says nothing elsewhere is asked for, if nothing else is foreign."""
     asked = question.strip("?").split()[-1]

@@ -1,0 +1,78 @@
+"""Tells prompts that only point back at what was asked before: "and when was that?"; pure.
+
+Such a prompt names nothing that memory could look for. So it is asked together with the last prompt
+that stood for itself.
+"""
+
+import re
+from typing import Final
+
+_FUNCTION_WORDS = """
+    a about actually after again ago all already also an and another any are at back be because been
+    before both but by can could d did do does done earlier else ever exactly far few first for from
+    had has have here how i if in into is just last later less ll long longer m many may me mean
+    might more most much my next no not now of often old on only or other our out over own re really
+    s same since so some soon still such t than the then there these this till to too until up
+    us ve was we were what when where which while who whom whose why will with would you your
+    aber andere anderen auch da dann das dem den denn der die dies diese dort ein eine hat hatte
+    haben ist jetzt lange mehr noch nochmal oder oft sind und viel viele von wann war waren warum
+    was welche welcher welches wer wie wieso wo
+    autre avait c ce cette combien d de en encore est et eu l la le les là mais maintenant ou où
+    plus pourquoi quand quel quelle qui quoi s sont t un une y était
+    ahora ahí al allí cuál cuándo cuánta cuántas cuánto cuántos de del dónde el entonces era es
+    eran esta este fue fueron las les lo los más o otra otro pero por qué quién son un una
+    agora ainda allora altra altro che chi com cosa da do dove e então era foi ma mas mais o onde
+    ora os outro outra perché più poi porque qual quale quando quanta quante quanti quanto quello
+    quem questa questo quê sono são um uma lá lì è é
+    daar dan dat de dit een en het hoe hoeveel maar meer nog nu waar waarom wanneer wat welke wie
+    zijn
+"""
+_FUNCTION: Final = frozenset(_FUNCTION_WORDS.split())
+"""Words that say nothing by themselves."""
+
+_POINTING_WORDS = """
+    he her hers him his it its one ones she that their theirs them they those
+    dafür damit darüber davon dazu er es ihm ihn ihr ihre sein seine sie
+    cela elle elles il ils leur lui ça
+    ella ellas ello ellos eso esto su él
+    ela ele elas eles isso isto lei loro lui
+    haar hem hij ze zij
+"""
+_POINTING: Final = frozenset(_POINTING_WORDS.split())
+"""Words that stand for something or somebody named before."""
+
+_SILENT: Final = _FUNCTION | _POINTING
+
+_LONGEST = 80
+_MOST_TOPIC = 500
+"""Characters of a prompt that may point back, and of the topic that is asked with it."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def points_back(prompt: str) -> bool:
+    """Say whether a prompt is about what was asked before it.
+
+    Either it has no word that says something by itself ("how much was it?"), or it has one, beside
+    a word that stands for something else ("what does she drink?").
+    """
+    if len(prompt) > _LONGEST:
+        return False
+    words = _WORD.findall(prompt.casefold())
+    telling = 0
+    for word in words:
+        if word not in _SILENT:
+            telling += 1
+            if telling > 1:
+                return False
+    return bool(words) and (not telling or not _POINTING.isdisjoint(words))
+
+
+def with_topic(prompt: str, topic: str) -> str:
+    """Return a prompt that points back with what it points back at.
+
+    Args:
+        prompt: what the person said.
+        topic: the last prompt that stood for itself, or "".
+    """
+    return f"{topic[:_MOST_TOPIC]}\n{prompt}" if topic else prompt
