@@ -1,4 +1,4 @@
-"""What search knows of English beside its stems: stop words, irregular forms, months.
+"""What search knows of English beside its stems: stop words, irregular forms, short names, months.
 
 Nothing here is taken from a data set, or tuned to one.
 """
@@ -41,15 +41,33 @@ _IRREGULAR = """
     strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took taken;
     teach taught; tear tore torn; tell told; think thought; throw threw thrown;
     understand understood; wake woke woken; wear wore worn; weep wept; win won; write wrote
-    written; child children; foot feet; goose geese; knife knives; leaf leaves; life lives;
+    written; foot feet; goose geese; knife knives; leaf leaves; life lives;
     man men; mouse mice; person people; shelf shelves; tooth teeth; wife wives; wolf wolves;
     woman women; good better best; bad worse worst
 """
 
+_ALIKE = """
+    mother mum mums mom moms mommy mummy mama; father dad dads daddy papa;
+    grandmother grandma grandmas granny nana; grandfather grandpa grandpas granddad grandad;
+    child children kid kids; sister sis; brother bro; husband hubby; doctor dr gp;
+    veterinarian vet vets; medicine medication medications meds; influenza flu;
+    bicycle bike bikes; car cars automobile auto; airplane aeroplane plane planes;
+    television tv telly; telephone phone phones; photograph photo photos; picture pic pics;
+    movie movies film films; refrigerator fridge; laboratory lab labs; gymnasium gym;
+    advertisement ad ads advert; application app apps; examination exam exams;
+    mathematics math maths; information info; colour color colours colors; favourite favorite;
+    neighbour neighbor neighbours neighbors; centre center; theatre theater; grey gray;
+    programme program; jewellery jewelry; cosy cozy; pyjamas pajamas; tyre tire tyres tires
+"""
+"""What people call by a short or familiar name as well, or spell in two ways."""
+
 FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {group.split()[0]: tuple(group.split()) for group in _IRREGULAR.split(";")}
+    {
+        group.split()[0]: tuple(group.split())
+        for group in (*_IRREGULAR.split(";"), *_ALIKE.split(";"))
+    }
 )
-"""A base form and all its irregular forms, itself first."""
+"""A base form and all that stands for it, irregular forms and other names; itself first."""
 
 BASE_FORM: Final[Mapping[str, str]] = MappingProxyType(
     {form: base for base, forms in FORMS.items() for form in forms}

@@ -117,7 +117,7 @@ def _stemmer_languages() -> frozenset[str]:
 
 
 def irregular_forms(kin: Iterable[str]) -> tuple[str, ...]:
-    """Return the irregular English forms that have one of these stems."""
+    """Return the English forms and short names that no stemmer knows, of words with these stems."""
     known = _irregular()
     return tuple(form for stem in kin for form in known.get(stem, ()))
 

@@ -160,3 +160,22 @@ def test_a_foreign_question_asks_for_no_stop_word() -> None:
 def test_a_name_has_a_capital_within_a_sentence(question: str, names: set[str]) -> None:
     """The first word of a sentence is no name for its capital, nor is a German noun."""
     assert parse_question(question).names == names
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("who is my doctor", "Dr. van Houten is on holiday"),
+        ("what may my mother not have", "Mum cannot take penicillin"),
+        ("where did I leave the bicycle", "The bike stands behind the shed"),
+        ("what is her favorite color", "Green is her favourite"),
+        ("which kids play here", "A child plays the flute"),
+    ],
+)
+def test_a_short_name_stands_for_the_long_one(
+    question: str, said: str, provider: HolographicProvider
+) -> None:
+    """What people call in two ways, or spell in two ways, is found by either."""
+    feed(provider, [turn(said), turn("It rained all day"), turn("The shop opens at nine")])
+
+    assert texts(provider, question)[0] == said
