@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from memorybus_providers.ranking.ranking import LINE, Scored
 
-LEAST_FIT = 0.5
+LEAST_FIT = 0.45
 """`Scored.fit` of the best fact from which there is an answer."""
 
 LEAST_SHARE = 0.5
