@@ -19,7 +19,7 @@ class PendingCall(msgspec.Struct, frozen=True):
         event_id: the event that it is for.
         since: when it began (monotonic).
         limit: seconds that it may take; 0 if that is `call_timeout`.
-        others: further events of the same call.
+        other_event_ids: further events of the same call.
     """
 
     lane: str

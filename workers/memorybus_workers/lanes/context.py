@@ -53,8 +53,7 @@ class Role(msgspec.Struct, frozen=True):
             this name.
         options: what differs from these.
         plan: what it takes of the history; what it does not take counts as done.
-        answering: whether it answers agents. Of a provider and its copies one does so, and around
-            a swap two.
+        answering: whether it answers agents. Of a provider and its copies exactly one does so.
         tuning: limits of its calls that an operator set.
     """
 

@@ -1,8 +1,9 @@
 """A worker: the composition root of lanes, tail, leases and recall processes.
 
-Threads: one per provider (its lanes), the tail, the leases, and a keeper that adopts spools,
-watches for hung calls and shows that the worker lives. Recalls run in child processes, so that a
-slow query never delays a lane.
+The main thread shows that the worker lives, and watches for hung calls. Beside it run a thread for
+each provider (its lanes), the tail, the leases, the adopter of spools, the archiver, and a thread
+that starts recall processes. Recalls run in these child processes, so that a slow query never
+delays a lane.
 """
 
 import contextlib
