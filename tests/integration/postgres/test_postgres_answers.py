@@ -9,6 +9,7 @@ from memorybus.events import ContextCompressing, Delegated, Event, Scope, Sessio
 from memorybus_providers.base import RecallContext, RecallScope
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.postgres import PostgresProvider
+from unit.holographic.finding.spoken_cases import SPOKEN
 from unit.holographic.holographic_feeding import (
     AT,
     DAY,
@@ -22,7 +23,6 @@ from unit.holographic.holographic_feeding import (
     replace,
     turn,
 )
-from unit.holographic.spoken_cases import SPOKEN
 
 TWIN = Scope(agent="coder", user="ann", workspace="boat")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from holographic_feeding import opened
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import opened
 
 
 @pytest.fixture

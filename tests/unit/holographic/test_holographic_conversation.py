@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from holographic_feeding import DAY, context, feed, turn
 from memorybus.events import Event, ToolCalled
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import DAY, context, feed, turn
 
 MONDAY = 1_750_000_000_000
 

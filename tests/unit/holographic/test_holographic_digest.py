@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from holographic_feeding import AT, add, context, feed, opened, texts, turn
 from memorybus.events import ContextCompressing, Delegated, Event, Message, Scope, ToolCalled
 from memorybus_providers.ranking.facts import mark_of_session, name_of_kept, name_of_said
+from unit.holographic.holographic_feeding import AT, add, context, feed, opened, texts, turn
 
 OWNER = Scope(agent="coder", user="ann")
 SAID: tuple[Message, ...] = ({"role": "user", "content": "tea"},)

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from holographic_feeding import add, context, feed, texts, turn
 from memorybus.events import Scope
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.mentions import mentions, names_any, role_statements, words
+from unit.holographic.holographic_feeding import add, context, feed, texts, turn
 
 
 def call(provider: HolographicProvider, tool: str, scope: Scope | None = None, **given: Any) -> Any:

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from holographic_feeding import LANE, ask, context, feed, opened, texts, turn
 from memorybus.errors import Unavailable
 from memorybus_providers.base import Fence, ProviderConfig
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.holographic.provider import FILE_NAME
+from unit.holographic.holographic_feeding import LANE, ask, context, feed, opened, texts, turn
 
 OPEN = """
 import sys

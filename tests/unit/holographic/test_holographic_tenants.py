@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from holographic_feeding import ME, add, ask, feed, opened, shown, texts, turn
 from memorybus.events import Event, Scope
 from memorybus_providers.base import Recollection
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import ME, add, ask, feed, opened, shown, texts, turn
 
 SAID: list[Event] = [
     turn("I bought a red canoe for the lake", "A canoe! Which lake?"),

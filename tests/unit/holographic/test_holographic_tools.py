@@ -6,7 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from holographic_feeding import (
+from memorybus.events import ToolCalled
+from memorybus.ids import text_digest
+from memorybus_providers.base import Fence, ProviderConfig
+from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import (
     LANE,
     add,
     check_index,
@@ -18,10 +22,6 @@ from holographic_feeding import (
     texts,
     turn,
 )
-from memorybus.events import ToolCalled
-from memorybus.ids import text_digest
-from memorybus_providers.base import Fence, ProviderConfig
-from memorybus_providers.holographic import HolographicProvider
 
 NOBODYS = "00c0ffee00c0de"
 """An id that no fact has."""

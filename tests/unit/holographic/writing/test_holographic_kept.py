@@ -4,7 +4,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorybus.events import MemoryWritten, Scope
+from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import (
     ME,
     add,
     check_index,
@@ -16,10 +20,6 @@ from holographic_feeding import (
     texts,
     turn,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from memorybus.events import MemoryWritten, Scope
-from memorybus_providers.holographic import HolographicProvider
 
 
 def contents(provider: HolographicProvider) -> list[str]:

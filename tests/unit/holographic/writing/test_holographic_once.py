@@ -8,7 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorybus.errors import StaleEpoch
+from memorybus.events import ContextCompressing, Delegated, Event, Message
+from memorybus_providers.base import Fence, Progress
+from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import (
     LANE,
     add,
     ask,
@@ -22,12 +28,6 @@ from holographic_feeding import (
     texts,
     turn,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from memorybus.errors import StaleEpoch
-from memorybus.events import ContextCompressing, Delegated, Event, Message
-from memorybus_providers.base import Fence, Progress
-from memorybus_providers.holographic import HolographicProvider
 
 EVENTS: list[Event] = [
     turn("Where is the harbour?", "Behind the mill."),
@@ -117,7 +117,7 @@ def test_a_failed_transaction_leaves_nothing(provider: HolographicProvider) -> N
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from holographic_feeding import LANE, add, context, opened, turn
+from unit.holographic.holographic_feeding import LANE, add, context, opened, turn
 from memorybus_providers.base import Fence
 
 with opened(Path(sys.argv[1])) as provider, provider.transaction(Fence(LANE, 1)):
@@ -133,7 +133,7 @@ def test_a_killed_process_leaves_nothing_of_its_batch(tmp_path: Path) -> None:
         feed(provider, [turn("Before it")])
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         check=False,
     )
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from helpers.providers.digested import Told, apply_batch, digest_after, interleaved
-from holographic_feeding import opened, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import (
@@ -19,6 +18,7 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import opened, shown
 
 TEXTS = ("tea", "tea and toast", "green tea", "no tea", "tea at noon")
 WRITES = ("add", "add", "replace", "remove")

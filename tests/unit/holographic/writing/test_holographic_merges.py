@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from holographic_feeding import feed, opened, turn
 from memorybus.events import TurnCompleted
+from unit.holographic.holographic_feeding import feed, opened, turn
 
 AT_ONCE = 500
 BEFORE, SINGLE = 8_000, 130

@@ -1,13 +1,13 @@
 """What comes first, and how much is given."""
 
 import pytest
-from holographic_feeding import add, ask, context, feed, shown, stored, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
 from memorybus_providers.finding.search import fit_budget
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.ranking import Fact, Scored
+from unit.holographic.holographic_feeding import add, ask, context, feed, shown, stored, texts, turn
 
 FILLER = "The weather stayed grey and cold over the whole long week"
 MAY_2023 = 1_683_500_000_000

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from holographic_feeding import feed, opened, texts, turn
 from memorybus_providers.holographic import HolographicProvider
-from spoken_cases import SPOKEN, Case
+from unit.holographic.finding.spoken_cases import SPOKEN, Case
+from unit.holographic.holographic_feeding import feed, opened, texts, turn
 
 LEAST = 0.9
 """The share of right memories that come first."""

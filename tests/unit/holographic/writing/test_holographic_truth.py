@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from holographic_feeding import (
+from memorybus.events import Event, Scope, ToolCalled
+from memorybus_providers.base import RecallContext, Recollection
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.ranking.facts import mark_of_session, name_of_said
+from unit.holographic.holographic_feeding import (
     AT,
     DAY,
     EVERYONE,
@@ -19,11 +23,7 @@ from holographic_feeding import (
     remove,
     replace,
 )
-from holographic_feeding import turn as turn_of
-from memorybus.events import Event, Scope, ToolCalled
-from memorybus_providers.base import RecallContext, Recollection
-from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.facts import mark_of_session, name_of_said
+from unit.holographic.holographic_feeding import turn as turn_of
 
 
 class Days:

@@ -4,11 +4,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import EVERYONE, add, context, feed, opened, shown, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import Scope
 from memorybus_providers.base import RecallScope
+from unit.holographic.holographic_feeding import (
+    EVERYONE,
+    add,
+    context,
+    feed,
+    opened,
+    shown,
+    texts,
+    turn,
+)
 
 names = st.sampled_from(["ann", "bob", "", "ann' or 1=1 --", "Ann", "ann\0"])
 scopes = st.builds(Scope, agent=names, user=names, workspace=names)

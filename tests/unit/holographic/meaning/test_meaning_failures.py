@@ -11,11 +11,11 @@ import pytest
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import EmbeddingServer, embedding_server
-from holographic_feeding import add, ask, context, feed, opened, texts, turn
-from meaning_feeding import await_filled, embedding, vectors
 from memorybus.errors import ConfigError, MissingProvider, Unavailable
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.registry import create
+from unit.holographic.holographic_feeding import add, ask, context, feed, opened, texts, turn
+from unit.holographic.meaning.meaning_feeding import await_filled, embedding, vectors
 
 SEDAN = "I bought a sedan"
 

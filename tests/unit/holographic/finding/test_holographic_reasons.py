@@ -2,9 +2,9 @@
 
 import math
 
-from holographic_feeding import AT, MINE, add, context, feed, turn
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import AT, MINE, add, context, feed, turn
 
 
 def explained(provider: HolographicProvider, question: str) -> list[Recollection]:

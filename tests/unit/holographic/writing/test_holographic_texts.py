@@ -1,7 +1,6 @@
 """Hostile and extreme texts are stored whole, or not at all if blank."""
 
 import pytest
-from holographic_feeding import add, check_index, context, feed, stored, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
@@ -13,6 +12,15 @@ from memorybus_providers.ranking.facts import (
     clean,
     names_in,
     passages,
+)
+from unit.holographic.holographic_feeding import (
+    add,
+    check_index,
+    context,
+    feed,
+    stored,
+    texts,
+    turn,
 )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import EmbeddingServer
-from holographic_feeding import opened
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import opened
 
 MODEL = "concepts"
 PATIENT = 20.0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import MEANINGS, embed
-from holographic_feeding import add, feed, opened, texts
-from meaning_feeding import PATIENT, await_filled
+from unit.holographic.holographic_feeding import add, feed, opened, texts
+from unit.holographic.meaning.meaning_feeding import PATIENT, await_filled
 
 
 @pytest.fixture

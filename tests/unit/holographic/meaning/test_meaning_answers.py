@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from helpers.services.embedding_server import EmbeddingServer, embedding_server
-from holographic_feeding import MINE, add, ask, feed, opened, shown, texts, turn
-from meaning_feeding import await_filled, embedding
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import RecallContext, RecallScope
 from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import MINE, add, ask, feed, opened, shown, texts, turn
+from unit.holographic.meaning.meaning_feeding import await_filled, embedding
 
 PARAPHRASES = (
     ("Where does she live?", "Ann has an apartment near the old mill"),

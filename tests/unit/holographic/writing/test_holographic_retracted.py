@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from holographic_feeding import (
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    Event,
+    SessionSwitched,
+    ToolCalled,
+)
+from memorybus_providers.holographic import HolographicProvider
+from unit.holographic.holographic_feeding import (
     AT,
     ME,
     add,
@@ -18,14 +26,6 @@ from holographic_feeding import (
     texts,
     turn,
 )
-from memorybus.events import (
-    ContextCompressing,
-    Delegated,
-    Event,
-    SessionSwitched,
-    ToolCalled,
-)
-from memorybus_providers.holographic import HolographicProvider
 
 PIN = "my bank PIN is 4711"
 QUESTION = "what is the bank PIN?"

@@ -1,10 +1,10 @@
 """What kind of answer a question wants, and what asks rather than tells."""
 
 import pytest
-from holographic_feeding import feed, texts, turn
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.answers import KINDS, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
+from unit.holographic.holographic_feeding import feed, texts, turn
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import ME, add, context, feed, opened, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus_providers.base import RecallScope
@@ -18,6 +17,7 @@ from memorybus_providers.language.query import (
     choose_terms,
     parse_question,
 )
+from unit.holographic.holographic_feeding import ME, add, context, feed, opened, texts, turn
 
 OPERATORS = ["AND", "OR", "NOT", "NEAR", "(", ")", '"', "*", "-", "+", "^", ":", "{", "}", ",", "'"]
 hostile = st.lists(
