@@ -54,10 +54,10 @@ def _build_ready_block(
 ) -> str:
     """Return the block of the answers that are ready; an owner's first session waits for some."""
     owner, slot = owner_slot(scope), prompt_slot(scope)
-    sections = bus.warm.sections(owner, slot, "")
+    sections = bus.warm.sections(owner, slot)
     if not sections:
         bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
-        sections = bus.warm.sections(owner, slot, "")
+        sections = bus.warm.sections(owner, slot)
     return build_block(list(new_sections(sections, known)), bus.settings.prompt_budget)
 
 

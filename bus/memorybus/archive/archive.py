@@ -20,7 +20,7 @@ from memorybus.archive.format.manifest import (
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import Objects, open_objects
-from memorybus.archive.partition import SealedPartition, TwinKnowledge, last_segment_before
+from memorybus.archive.partition import SealedPartition, SharedKnowledge, last_segment_before
 from memorybus.archive.read_ahead import ReadAheadThread
 from memorybus.archive.rows import SealedRow, SealedRows
 from memorybus.archive.tombstones import Tombstone
@@ -37,11 +37,10 @@ from memorybus.wire.codec import Decoder
 
 
 class Archive:
-    """A log's archive. Belongs to one thread; `twin` gives another thread its own.
+    """A log's archive. Belongs to one thread.
 
-    Every method except `from_settings` and `twin` raises `ArchiveUnavailable` if the store does not
-    answer or the extra ``archive`` is not installed, and `ArchiveDamaged` if a file is not as it
-    was written.
+    Every method except `from_settings` raises `ArchiveUnavailable` if the store does not answer or
+    the extra ``archive`` is not installed, and `ArchiveDamaged` if a file is not as it was written.
     """
 
     def __init__(
@@ -52,7 +51,6 @@ class Archive:
         *,
         clock: Clock = SYSTEM,
         crash: CrashPoint = no_crash,
-        shared: TwinKnowledge | None = None,
     ) -> None:
         """Create the archive without reading or writing anything.
 
@@ -62,14 +60,13 @@ class Archive:
             log_id: the field ``log`` of ``{ns}:meta``.
             clock: tells when segments are sealed, and when tombstones are read again.
             crash: the crash points of fault tests.
-            shared: the knowledge that all twins share.
         """
         self.objects = objects
         self._namespace = namespace
         self._log_id = log_id
         self._clock = clock
         self._crash = crash
-        self._shared = shared or TwinKnowledge(objects, clock)
+        self._shared = SharedKnowledge(objects, clock)
         self._read_ahead_thread, self._decoder = ReadAheadThread(), Decoder()
         self._partitions: dict[int, SealedPartition] = {}
 
@@ -91,17 +88,6 @@ class Archive:
         place = settings.archive or str(settings.data_dir / "archive")
         objects = open_objects(place, f"{settings.namespace}/{log_id}")
         return cls(objects, settings.namespace, log_id, clock=clock, crash=crash)
-
-    def twin(self) -> "Archive":
-        """Return the same archive for another thread, which need not check segments again."""
-        return Archive(
-            self.objects,
-            self._namespace,
-            self._log_id,
-            clock=self._clock,
-            crash=self._crash,
-            shared=self._shared,
-        )
 
     @property
     def where(self) -> str:

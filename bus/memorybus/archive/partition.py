@@ -33,11 +33,8 @@ def manifest_name(folder: str, version: int) -> str:
     return f"{folder}/{_PREFIX}{version:012d}{_SUFFIX}"
 
 
-class TwinKnowledge:
-    """What the twins of one archive share: which files are sound, and the tombstones.
-
-    Threads may use it at the same time: its sets and dicts are only replaced or added to.
-    """
+class SharedKnowledge:
+    """What the partitions of one archive share: which files are sound, and the tombstones."""
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
         """Start without knowledge; the first read looks for tombstones."""
@@ -63,12 +60,12 @@ class TwinKnowledge:
 class SealedPartition:
     """Reads one partition. Belongs to one thread."""
 
-    def __init__(self, of: LogPartition, shared: TwinKnowledge, aside: ReadAheadThread) -> None:
+    def __init__(self, of: LogPartition, shared: SharedKnowledge, aside: ReadAheadThread) -> None:
         """Create the reader; its first method reads the manifest.
 
         Args:
             of: the partition to read.
-            shared: see `TwinKnowledge`.
+            shared: see `SharedKnowledge`.
             aside: the thread that reads ahead; the partitions of one reader share it.
         """
         self.of = of

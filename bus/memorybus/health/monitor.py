@@ -176,10 +176,6 @@ class Monitor:
         self._partitions = range(settings.partitions)
         self._parts: Mapping[int, ArchivedPart] = {}
 
-    def status(self) -> Status:
-        """Read everything once."""
-        return self.look().status
-
     def look(self) -> StatusWithLanes:
         """Read everything once; return the lanes, too."""
         server = self.log.server()

@@ -100,14 +100,12 @@ class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
         given: whether the provider can tell (delivery ``lookup``).
         there: how many it knows.
         missing: those it does not.
-        unused: how many are of a type that it does nothing with.
         unasked: how many of the last ones it had no time for.
     """
 
     given: bool = True
     there: int = 0
     missing: tuple[str, ...] = ()
-    unused: int = 0
     unasked: int = 0
 
 

@@ -225,7 +225,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """The graph of the sessions in some events. It never changes; `fold` makes another.
+    """The graph of the sessions in some events. `fold` makes it, and it never changes.
 
     Every fact in it is a minimum, a maximum, a union or a count of distinct event ids. So the order
     of the events does not matter (those of different partitions come in any order), and a repeated
@@ -233,10 +233,9 @@ class Lineage:
     session itself are no parents, and the oldest session of a circle is its root.
     """
 
-    def __init__(self, nodes: Mapping[Identity, Node], turn_ids: frozenset[str]) -> None:
-        """Arrange `nodes` as a forest; `turn_ids` are the turns counted in them."""
+    def __init__(self, nodes: Mapping[Identity, Node]) -> None:
+        """Arrange `nodes` as a forest."""
         self.nodes: Mapping[Identity, Node] = MappingProxyType(dict(nodes))
-        self.turn_ids = turn_ids
         self._children: dict[Identity | None, list[Node]] = {}
         parents = _parents(self.nodes)
         for node in sorted(self.nodes.values(), key=_age):
@@ -259,17 +258,17 @@ class Lineage:
             stack.extend((depth + 1, child) for child in reversed(self.children(node.identity)))
 
 
-def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
-    """Return the graph of `onto` and the sessions in `envelopes`."""
-    nodes = dict(onto.nodes) if onto else {}
-    turn_ids = set(onto.turn_ids) if onto else set()
+def fold(envelopes: Iterable[Envelope]) -> Lineage:
+    """Return the graph of the sessions in `envelopes`."""
+    nodes: dict[Identity, Node] = {}
+    turn_ids: set[str] = set()
     for envelope in envelopes:
         session = identity_of(envelope.scope, envelope.session.id)
         if session.session:
             for claimed, claim in claims(envelope):
                 _add_claim(nodes, session.with_session(claimed), claim)
             nodes[session] = _with_event(nodes[session], envelope, turn_ids)
-    return Lineage(nodes, frozenset(turn_ids))
+    return Lineage(nodes)
 
 
 def _add_claim(nodes: dict[Identity, Node], session: Identity, claim: OriginClaim) -> None:

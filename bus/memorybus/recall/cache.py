@@ -55,18 +55,14 @@ class WarmCache:
         self._pid = os.getpid()
         self.failures = 0
 
-    def sections(self, owner: str, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the warm lines of a session's slot, or of the slot of the session it continues.
+    def sections(self, owner: str, slot: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the warm lines of a slot: the providers in the order of a memory block.
 
         Args:
             owner: the owner who asks (`keys.owner_slot`).
-            slot: the session's slot.
-            fallback: the slot of the session before, or "".
-
-        Returns:
-            The providers in the order of a memory block, with their lines.
+            slot: the slot.
         """
-        results = self.read(owner, [slot, fallback] if fallback else [slot])
+        results = self.read(owner, [slot])
         return self.in_provider_order({name: result.lines for name, result in results.items()})
 
     def await_results(self, owner: str, slot: str, until: float) -> None:

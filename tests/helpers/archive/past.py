@@ -52,7 +52,8 @@ class Past:
         self.log.open()
         log_id = self.redis.hget(self.keys.meta, "log")
         assert isinstance(log_id, bytes)
-        self.archive = archive or Archive.from_settings(settings, log_id.decode())
+        self._log_id = log_id.decode()
+        self.archive = archive or self.open_archive()
         self.events: list[LoggedEvent] = []
         self._encoder = Encoder(256)
         self._n = self._written = 0
@@ -117,6 +118,10 @@ class Past:
         """Remove some entries from the log, as a copy of before lacks them."""
         for index in indices:
             self.redis.xdel(self.keys.log(PARTITION), self.events[index].position.entry)
+
+    def open_archive(self) -> Archive:
+        """Open the archive as another process does that has read nothing of it."""
+        return Archive.from_settings(self.settings, self._log_id)
 
     def history(self) -> History:
         """Return the history."""

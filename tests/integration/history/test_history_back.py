@@ -140,7 +140,7 @@ def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
             lines = newest.read_bytes().splitlines(keepends=True)
             newest.write_bytes(b"".join([*lines[:line], b"x\n", *lines[line + 1 :]]))
             unread: list[str] = []
-            history = History(past.log, past.archive.twin())
+            history = History(past.log, past.open_archive())
             found = list(history.scan_backward(damage=unread))
             assert len(found) == 30 - (9 if line == 2 else 10)
             assert len(unread) == 1
@@ -157,7 +157,7 @@ def test_a_compaction_meanwhile_loses_nothing(new_past: NewPast) -> None:
         back = history.scan_backward()
         found = list(islice(back, 5))
         old = past.archive.segments(PARTITION)[:2]
-        past.archive.twin().replace(PARTITION, old)
+        past.open_archive().replace(PARTITION, old)
         for segment in old:
             next(past.settings.data_dir.rglob(Path(segment.file).name)).unlink()
         assert as_told([*found, *back]) == as_told(past.events[::-1])

@@ -154,8 +154,7 @@ class InspectionRunner:
                 there += 1
             else:
                 missing.append(one.id)
-        unused = asked - there - len(missing)
-        return KnownEvents(True, there, tuple(missing), unused, len(sent) - asked)
+        return KnownEvents(True, there, tuple(missing), len(sent) - asked)
 
     def _kept_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> KeptPage:
         """Return the next memories, after skipping those that the caller has already."""

@@ -9,7 +9,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider
 from memorybus.redis.keys import Keys
-from memorybus.registry.instances import Instance, Instances, Live, live_name
+from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
@@ -75,10 +75,6 @@ class LiveInstances:
         finally:
             with contextlib.suppress(Exception):
                 provider.shutdown()
-
-    def live(self) -> str:
-        """Return the name of the instance that serves the provider."""
-        return live_name(self._provider, self._instances.live())
 
     def close(self, name: str) -> None:
         """Close an instance; the next call opens another."""
