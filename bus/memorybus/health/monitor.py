@@ -32,7 +32,7 @@ from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, transl
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
-from memorybus.registry.work import WorkDone, read_work
+from memorybus.registry.work import read_work
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
@@ -116,11 +116,15 @@ class Status(msgspec.Struct, frozen=True):
     published_rate: float | None = None
 
 
+LanesByInstance = dict[str, list[LaneFigures]]
+"""The lanes of each instance, in the order of partitions."""
+
+
 class StatusWithLanes(msgspec.Struct, frozen=True):
     """One look: the status, and the lanes that it sums up, by instance and partition."""
 
     status: Status
-    lanes: dict[str, list[LaneFigures]]
+    lanes: LanesByInstance
 
 
 def read_status(settings: Settings) -> Status:
@@ -180,48 +184,36 @@ class Monitor:
         """Read everything once; return the lanes, too."""
         server = self.log.server()
         self.log.check_partitions()
-        provider_names, sight = self.provider_names(), Instances(self._redis, self._keys).look()
-        serving = {name: live_name(name, sight.live) for name in provider_names}
-        copies = [name for name, one in sight.all.items() if one.is_copy]
-        read_lanes = self.read_lanes(
-            list(dict.fromkeys([*provider_names, *serving.values(), *copies]))
-        )
-        # An instance that does not serve is shown if it is a copy, or has ever had an event.
-        others = [name for name in [*provider_names, *copies] if name not in serving.values()]
-        others = [
-            name for name in others if name in copies or any(one.n for one in read_lanes[name])
-        ]
+        names, sight = self.provider_names(), Instances(self._redis, self._keys).look()
+        serving = {name: live_name(name, sight.live) for name in names}
+        idle = [name for name in [*names, *_copies(sight)] if name not in serving.values()]
+        lanes = self.read_lanes(list(dict.fromkeys([*serving.values(), *idle])))
         workers = self.roster.alive()
         examiner = Examiner(self._redis, self._settings)
         health = examiner.look()
-        work = read_work(self._redis, self._keys, provider_names)
         self._parts = health.parts
-        url = redacted(self._settings.redis_url)
-        halted = alarms.halted_lane_alarms({live: read_lanes[live] for live in serving.values()})
+        halted = alarms.halted_lane_alarms({live: lanes[live] for live in serving.values()})
         read_spool = self.read_spool()
         status = Status(
-            redis=RedisStatus(url, server.version, server.durability),
+            redis=RedisStatus(
+                redacted(self._settings.redis_url), server.version, server.durability
+            ),
             spool=read_spool,
             partitions=self._settings.partitions,
-            providers=[
-                self._serving_status(
-                    self._provider_status(live, read_lanes[live], workers, sight), name, work[name]
-                )
-                for name, live in serving.items()
-            ],
+            providers=self._serving_statuses(serving, lanes, workers, sight),
             workers=[_worker_status(one) for one in workers],
-            jobs=self._jobs(provider_names),
+            jobs=self._jobs(names),
             alarms=[*health.alarms, *halted],
             continuity=health.continuity,
             memory=health.memory,
             disk=health.disk,
             archive=health.archive,
-            copies=[self._copy_status(name, read_lanes[name], workers, sight) for name in others],
+            copies=self._idle_statuses(idle, lanes, workers, sight),
             log=read_figures(self._redis, self._keys, examiner.sights),
             canary_at=iso(reply_number(self._redis.get(self._keys.canary)) or None),
             spools=host_spools(workers, socket.gethostname(), read_spool),
         )
-        return StatusWithLanes(status, read_lanes)
+        return StatusWithLanes(status, lanes)
 
     def providers_before(self, place: Head) -> list[str]:
         """Return the providers whose lane has not passed a place in a partition.
@@ -246,7 +238,7 @@ class Monitor:
         """Count the events in the spools of this host that Redis has not taken."""
         return _spool_status(count_unsent(self._settings, self._redis))
 
-    def read_lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
+    def read_lanes(self, names: list[str]) -> LanesByInstance:
         """Read all lanes of these providers in one round trip, in the order of partitions."""
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
@@ -264,6 +256,43 @@ class Monitor:
                 lanes[name].append(lane_figures(head, *(next(replies) for _ in range(4))))
         return lanes
 
+    def _serving_statuses(
+        self,
+        serving: Mapping[str, str],
+        lanes: LanesByInstance,
+        workers: list[WorkerInfo],
+        sight: InstancesView,
+    ) -> list[ProviderStatus]:
+        """Return the status of each provider, with the figures of the instance that serves it."""
+        work = read_work(self._redis, self._keys, list(serving))
+        return [
+            msgspec.structs.replace(
+                self._provider_status(live, lanes[live], workers, sight),
+                name=name,
+                live="" if live == name else live,
+                work=work[name],
+            )
+            for name, live in serving.items()
+        ]
+
+    def _idle_statuses(
+        self,
+        idle: Sequence[str],
+        lanes: LanesByInstance,
+        workers: list[WorkerInfo],
+        sight: InstancesView,
+    ) -> list[ProviderStatus]:
+        """Return the status of the instances that serve nobody.
+
+        One that is no copy is shown only if it has ever had an event.
+        """
+        copies = _copies(sight)
+        return [
+            self._copy_status(name, lanes[name], workers, sight)
+            for name in idle
+            if name in copies or any(lane.n for lane in lanes[name])
+        ]
+
     def _copy_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
@@ -278,11 +307,6 @@ class Monitor:
         return msgspec.structs.replace(
             found, copy_of=known.provider, rate=None, seconds_left=None
         )  # workers count only what they do for the instance that serves
-
-    def _serving_status(self, live: ProviderStatus, name: str, work: WorkDone) -> ProviderStatus:
-        """Return the status of a provider, with the figures of the instance that serves it."""
-        generation = "" if live.name == name else live.name
-        return msgspec.structs.replace(live, name=name, live=generation, work=work)
 
     def _provider_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
@@ -332,6 +356,10 @@ class Monitor:
             return read_jobs(self._redis, jobs, self._settings, names)
         finally:
             jobs.close()
+
+
+def _copies(sight: InstancesView) -> list[str]:
+    return [name for name, one in sight.all.items() if one.is_copy]
 
 
 def _worker_status(info: WorkerInfo) -> WorkerStatus:

@@ -55,32 +55,73 @@ class ExportResult(msgspec.Struct, kw_only=True):
         return not (self.left_out_events or self.unread)
 
 
-def read_events(
-    settings: Settings, query: Query, since: int | None, until: int | None, unread: list[str]
-) -> Iterator[Envelope]:
-    """Yield the events of the history that match a query, in the order of the log.
+class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be exported, and where to.
 
-    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones.
-    Memory use does not grow with the history.
+    Attributes:
+        query: whose events or memories.
+        since: the earliest time of an event, milliseconds; None for the first.
+        until: the time before which events are wanted, milliseconds; None for all.
+        provider: a provider, of which the live instance is asked, or an instance, whose memories
+            are wanted; None for events.
+        file: the file to write; None for standard output.
+    """
+
+    query: Query
+    since: int | None = None
+    until: int | None = None
+    provider: str | None = None
+    file: Path | None = None
+
+
+def run_export(
+    settings: Settings,
+    asked: ExportRequest,
+    pipe: Callable[[bytes], None],
+    step: Callable[[], None],
+) -> ExportResult:
+    """Export a person's events, or a provider's memories, as JSON lines.
 
     Args:
         settings: which log.
-        query: which events.
-        since: the earliest time of an event, milliseconds.
-        until: the time before which events are wanted, milliseconds.
-        unread: gets a text for each part that cannot be read; the rest is read all the same.
+        asked: what, and where to.
+        pipe: takes each line, with its end, if no file is asked for.
+        step: called for each event or memory.
 
     Raises:
+        ConfigError: the provider is unknown, or cannot list what it keeps.
+        InspectionFailed: the provider's instance cannot be asked.
         LogError: Redis is away, or the log cannot be used as it is.
+        OSError: the file cannot be written.
+    """
+    done = ExportResult(file=str(asked.file or ""), provider=asked.provider or "")
+    if asked.provider is not None:
+        lines = _read_memories(settings, asked.provider, asked.query, done, step)
+    else:
+        lines = _encode_events(_read_events(settings, asked, done.unread), done, step)
+    if asked.file is not None:
+        _write_atomically(asked.file, lines)
+    else:
+        for line in lines:
+            pipe(line)
+    return done
+
+
+def _read_events(settings: Settings, asked: ExportRequest, unread: list[str]) -> Iterator[Envelope]:
+    """Yield the events of the history that are asked for, in the order of the log.
+
+    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones.
+    Memory use does not grow with the history. `unread` gets a text for each part that cannot be
+    read; the rest is read all the same.
     """
     history = journal.open_history(settings)
     with contextlib.closing(history):
-        for event in history.scan(query, since, until, damage=unread):
+        for event in history.scan(asked.query, asked.since, asked.until, damage=unread):
             if not event.envelope.event.volatile:
                 yield event.envelope
 
 
-def encode_events(
+def _encode_events(
     envelopes: Iterable[Envelope], done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
     """Yield each event as a line with its end, and count it in `done`."""
@@ -98,24 +139,13 @@ def encode_events(
         yield line + b"\n"
 
 
-def read_memories(
+def _read_memories(
     settings: Settings, name: str, query: Query, done: ExportResult, step: Callable[[], None]
 ) -> Iterator[bytes]:
     """Yield the memories that a provider's instance keeps now, each as a line.
 
     The instance is asked page by page while its lanes go on: a memory that is written or erased
     meanwhile may be missing, or be there twice. Pause the provider for an exact picture.
-
-    Args:
-        settings: which log.
-        name: a provider, of which the live instance is asked, or an instance.
-        query: the people, agents and workspaces; everyone's memories where it names none.
-        done: counts the memories.
-        step: called for each memory.
-
-    Raises:
-        ConfigError: the name is unknown, or the provider cannot list what it keeps.
-        InspectionFailed: the instance cannot be asked.
     """
     with Stores(settings) as stores:
         stores.check_partitions()
@@ -152,7 +182,7 @@ def _read_kept(
         skip, more = skip + len(page.memories), page.more
 
 
-def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
+def _write_atomically(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file completely or not at all, readable only for its user.
 
     An older file of that name stays until the new one is complete, even if this is interrupted.

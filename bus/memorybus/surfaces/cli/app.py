@@ -50,6 +50,34 @@ in one terminal and `memorybus ingest FILE`, `memorybus recall QUESTION` in anot
 """
 
 
+_GROUPS = (
+    processes,
+    serving,
+    ingest,
+    recall,
+    memories,
+    export,
+    forget,
+    status,
+    top,
+    check,
+    events,
+    sessions,
+    provider,
+    dlq,
+    tools,
+    hermes,
+    archive,
+    config,
+    notify,
+    rebuild,
+    verify,
+    replay,
+    doctor,
+)
+"""The modules with the commands, in the order of the help."""
+
+
 def build_app() -> App:
     """Return the command line with all its groups."""
     app = App(
@@ -64,31 +92,7 @@ def build_app() -> App:
         console=QuietPipeConsole(),
         error_console=QuietPipeConsole(stderr=True),
     )
-    for group in (
-        processes,
-        serving,
-        ingest,
-        recall,
-        memories,
-        export,
-        forget,
-        status,
-        top,
-        check,
-        events,
-        sessions,
-        provider,
-        dlq,
-        tools,
-        hermes,
-        archive,
-        config,
-        notify,
-        rebuild,
-        verify,
-        replay,
-        doctor,
-    ):
+    for group in _GROUPS:
         group.register(app)
     app.register_install_completion_command(name="completion", group=CARE)
     return app

@@ -11,7 +11,8 @@ from memorybus.surfaces.views.output import Output
 from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
-    from memorybus.operations.export import ExportResult
+    from memorybus.config.settings import Settings
+    from memorybus.operations.export import ExportRequest, ExportResult
 
 _SHOWN = 20
 """How many of the events that were left out are shown."""
@@ -24,43 +25,49 @@ def _repeatable(text: str) -> Parameter:
     return Parameter(help=text, negative="", consume_multiple=False)
 
 
+File = Annotated[Path | None, Parameter(help="Where to; standard output if none is given.")]
+Users = Annotated[list[str], _repeatable("This person's events; may be repeated.")]
+Agents = Annotated[list[str] | None, _repeatable("Only this agent's; may be repeated.")]
+Workspaces = Annotated[
+    list[str] | None, _repeatable("Only this workspace's, '' for none; may be repeated.")
+]
+Since = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened at this time or later: ISO 8601, UTC if no zone; or how long "
+        "ago: 2h, 7d.",
+        converter=to_absolute_time,
+        validator=check_time,
+    ),
+]
+Until = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened before this time.",
+        converter=to_absolute_time,
+        validator=check_time,
+    ),
+]
+Provider = Annotated[
+    str | None, Parameter(help="Export what this provider or instance keeps, instead of events.")
+]
+
+
 def register(app: App) -> None:
     """Add this group's commands."""
     app.command(run_export, name="export", group=MEMORIES)
 
 
 def run_export(
-    file: Annotated[
-        Path | None, Parameter(help="Where to; standard output if none is given.")
-    ] = None,
+    file: File = None,
     /,
     *,
-    user: Annotated[list[str], _repeatable("This person's events; may be repeated.")],
-    agent: Annotated[list[str] | None, _repeatable("Only this agent's; may be repeated.")] = None,
-    workspace: Annotated[
-        list[str] | None, _repeatable("Only this workspace's, '' for none; may be repeated.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        Parameter(
-            help="Only what happened at this time or later: ISO 8601, UTC if no zone; or how long "
-            "ago: 2h, 7d.",
-            converter=to_absolute_time,
-            validator=check_time,
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        Parameter(
-            help="Only what happened before this time.",
-            converter=to_absolute_time,
-            validator=check_time,
-        ),
-    ] = None,
-    provider: Annotated[
-        str | None,
-        Parameter(help="Export what this provider or instance keeps, instead of events."),
-    ] = None,
+    user: Users,
+    agent: Agents = None,
+    workspace: Workspaces = None,
+    since: Since = None,
+    until: Until = None,
+    provider: Provider = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write a person's events as JSON lines that `memorybus ingest` reads.
@@ -77,7 +84,7 @@ def run_export(
     - `memorybus export --user ana --since 2026-01-01 | gzip > ana.jsonl.gz`
     - `memorybus export facts.jsonl --user ana --provider holographic`
     """
-    from memorybus.operations import export
+    from memorybus.operations.export import ExportRequest
     from memorybus.query.query import Query
 
     output = common.output()
@@ -87,31 +94,28 @@ def run_export(
     if provider is not None and (since or until):
         output.note("export: --since and --until choose events; leave out --provider", "red")
         return 2
-    query = Query(users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ()))
-    done = export.ExportResult(file=str(file or ""), provider=provider or "")
-    settings = common.settings()
-    said = _INTERRUPTED if file is not None else "interrupted: this is not all of it"
-    with note_on_interrupt(output, said), output.progress("lines") as bar:
-        task = bar.add_task("export", total=None)
-
-        def step() -> None:
-            bar.advance(task)
-
-        if provider is not None:
-            lines = export.read_memories(settings, provider, query, done, step)
-        else:
-            first, end = (
-                None if text is None else parse_timestamp(text) for text in (since, until)
-            )
-            found = export.read_events(settings, query, first, end, done.unread)
-            lines = export.encode_events(found, done, step)
-        if file is not None:
-            export.write_atomically(file, lines)
-        else:
-            for line in lines:
-                output.pipe_line(line)
+    asked = ExportRequest(
+        query=Query(
+            users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ())
+        ),
+        since=None if since is None else parse_timestamp(since),
+        until=None if until is None else parse_timestamp(until),
+        provider=provider,
+        file=file,
+    )
+    done = _export(common.settings(), output, asked)
     _show(output, done)
     return 0 if done.whole else 1
+
+
+def _export(settings: "Settings", output: Output, asked: "ExportRequest") -> "ExportResult":
+    """Do what is asked, with a progress bar; Ctrl-C says what is there then."""
+    from memorybus.operations.export import run_export as export_lines
+
+    said = _INTERRUPTED if asked.file is not None else "interrupted: this is not all of it"
+    with note_on_interrupt(output, said), output.progress("lines") as bar:
+        task = bar.add_task("export", total=None)
+        return export_lines(settings, asked, output.pipe_line, lambda: bar.advance(task))
 
 
 def _show(output: Output, done: "ExportResult") -> None:

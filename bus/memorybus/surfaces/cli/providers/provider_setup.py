@@ -24,46 +24,47 @@ if TYPE_CHECKING:
 
 _LOCAL = "one host"
 
+Instances = Annotated[
+    str, Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given.")
+]
+Changes = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        negative="",
+        consume_multiple=False,
+        help="An option as key=value; with several instances name.key=value.",
+    ),
+]
+Secrets = Annotated[
+    list[str] | None,
+    Parameter(
+        negative="",
+        consume_multiple=False,
+        help="A secret option, whose value is read from a line of standard input.",
+    ),
+]
+Yes = Annotated[
+    bool,
+    Parameter(negative="", help="Ask nothing: options that --set does not name stay as they are."),
+]
+Wait = Annotated[
+    float,
+    Parameter(help="Seconds in which the test must recall what it wrote.", validator=not_negative),
+]
+
 
 class NotSetUp(MemoryBusError):
     """An instance does not work with the answers given; nothing was written for it."""
 
 
 def run_setup(
-    *instances: Annotated[
-        str,
-        Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given."),
-    ],
-    change: Annotated[
-        list[str] | None,
-        Parameter(
-            name="--set",
-            negative="",
-            consume_multiple=False,
-            help="An option as key=value; with several instances name.key=value.",
-        ),
-    ] = None,
-    secret: Annotated[
-        list[str] | None,
-        Parameter(
-            negative="",
-            consume_multiple=False,
-            help="A secret option, whose value is read from a line of standard input.",
-        ),
-    ] = None,
-    yes: Annotated[
-        bool,
-        Parameter(
-            negative="", help="Ask nothing: options that --set does not name stay as they are."
-        ),
-    ] = False,
+    *instances: Instances,
+    change: Changes = None,
+    secret: Secrets = None,
+    yes: Yes = False,
     test: Annotated[bool, Parameter(help="Write only instances that pass their test.")] = True,
-    wait: Annotated[
-        float,
-        Parameter(
-            help="Seconds in which the test must recall what it wrote.", validator=not_negative
-        ),
-    ] = 10.0,
+    wait: Wait = 10.0,
     common: Common = DEFAULT,
 ) -> int:
     """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
