@@ -28,13 +28,12 @@ from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
+from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.exporting import export_spans
 from memorybus_workers.processes.heap import share_one_heap
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
-
-FAILED, MISCONFIGURED = 1, 2
 
 SWITCH = 0.0002
 """Seconds after which a thread that computes lets another thread go on.

@@ -27,6 +27,7 @@ from memorybus.ids import new_id
 from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
 from memorybus.log.removal import Removed, remove_entries
 from memorybus.operations.archive import archive as archiving
+from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
 from memorybus.operations.stores import Stores
@@ -39,7 +40,7 @@ from memorybus.recall.purge import purge_sessions
 from memorybus.registry.instances import InstancesView
 
 LOOK_EVERY = 0.2
-"""Seconds between two reads of the lanes, and before an instance is asked again."""
+"""Seconds before an instance is asked again that could not be asked."""
 
 OUT_OF_REACH: Final = (
     "spools of agents that are away: providers get what they send later; run this again then",
@@ -256,14 +257,9 @@ class Eraser:
     def _await_lanes(self, instances: Collection[str]) -> None:
         """Wait until every lane that is not paused has passed what the log holds now."""
         self._step("lanes")
-        until = self._clock.monotonic() + self._wait
         with Stores(self._settings) as stores:
-            heads = {head.partition: head.n for head in stores.history.log.heads()}
             moving = set(instances) - stores.instances.pauses().keys()
-            while behind := stores.count_behind(moving, heads):
-                if self._clock.monotonic() >= until:
-                    break
-                self._clock.sleep(LOOK_EVERY)
+            behind = await_lanes(stores, moving, self._wait, self._clock)
         self._problems += [
             f"{name} has not applied {left} events that came before: what it makes of them later "
             "is not erased; run this again when it has caught up (memorybus status)"

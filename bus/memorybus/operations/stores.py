@@ -1,6 +1,6 @@
 """The stores that commands about provider instances read and change, over one connection."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Self
 
 from memorybus.config.settings import Settings
@@ -66,14 +66,6 @@ class Stores:
         """
         self.lanes.note_new_lanes(instance.name)
         self.instances.add(instance)
-
-    def count_behind(self, instances: Iterable[str], heads: Mapping[int, int]) -> dict[str, int]:
-        """Return how many events each instance lacks up to these heads, if it lacks any."""
-        lacks = {
-            name: sum(max(0, heads[p] - lane.n) for p, lane in enumerate(self.lanes.states(name)))
-            for name in instances
-        }
-        return {name: left for name, left in lacks.items() if left}
 
     def __enter__(self) -> Self:
         """Return itself."""

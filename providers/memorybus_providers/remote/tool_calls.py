@@ -6,6 +6,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from memorybus_providers.tool_schema import argument_schema
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -41,7 +43,7 @@ class ToolSet(Generic[T]):
             {
                 "name": name,
                 "description": tool.description,
-                "parameters": _parameters(tool.arguments),
+                "parameters": argument_schema(tool.arguments),
             }
             for name, tool in self._tools.items()
         ]
@@ -55,10 +57,3 @@ class ToolSet(Generic[T]):
             return msgspec.convert(dict(arguments), tool.arguments)
         except msgspec.ValidationError as error:
             return f"{name}: {error}"
-
-
-def _parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, without the docstring and name of its class."""
-    (schema,), definitions = msgspec.json.schema_components([kind])
-    body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
-    return {name: value for name, value in body.items() if name not in {"title", "description"}}

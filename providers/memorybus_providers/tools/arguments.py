@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from memorybus_providers.ranking import facts
+from memorybus_providers.tool_schema import argument_schema
 
 Limit = Annotated[int, Meta(ge=1, le=50, description="How many results at most.")]
 Category = Annotated[
@@ -246,7 +247,7 @@ def schemas() -> list[dict[str, Any]]:
         {
             "name": name,
             "description": _DESCRIPTIONS[name],
-            "parameters": _parameters(arguments),
+            "parameters": argument_schema(arguments),
         }
         for name, arguments in ARGUMENTS.items()
     ]
@@ -280,10 +281,3 @@ def parse_time(text: str) -> int | None:
         raise ValueError(f"as_of: give an ISO date or time, such as 2026-03-01: {error}") from error
     zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(zoned.timestamp() * 1000)
-
-
-def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a call's arguments, without what only documents the code."""
-    (schema,), definitions = msgspec.json.schema_components([arguments])
-    body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
-    return {name: value for name, value in body.items() if name not in {"title", "description"}}

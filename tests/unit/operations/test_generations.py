@@ -12,7 +12,6 @@ from memorybus.operations.copies.counting import join_exclusions
 from memorybus.operations.copies.generations import (
     check_same_request,
     command_to_finish_swap,
-    count_behind,
     generations,
     is_dropped,
     live_after_drop,
@@ -266,11 +265,6 @@ def test_what_takes_the_same_must_be_equal() -> None:
         assert [must_equal(one, other) for other in states].count(True) == 1
         short = copy("p@2", plan=plan_ending_at(one.plan, {0: 4}), options=one.options)
         assert must_equal(short, one)
-
-
-def test_behind_counts_what_is_missing_only() -> None:
-    """Who is ahead in one partition does not make up for another."""
-    assert count_behind({0: 5, 1: 9}, {0: 7, 1: 1, 2: 3}) == 5
 
 
 Pairs = st.dictionaries(st.text("abc", max_size=3), st.text("xy", max_size=1))

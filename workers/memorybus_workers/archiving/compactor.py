@@ -13,8 +13,9 @@ from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Segment
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, SegmentDamaged
+from memorybus.log.entry import entry_ms
 
-from memorybus_workers.archiving.due import SEGMENT_BYTES, moment_of
+from memorybus_workers.archiving.due import SEGMENT_BYTES
 from memorybus_workers.archiving.retention import (
     Policy,
     ages_of,
@@ -58,7 +59,7 @@ class Compactor:
             _readable_runs(archive, partition, damage), policy, fresh, now_ms
         ):
             first, last = chosen[0].first.entry, chosen[-1].last.entry
-            omit = build_omission_filter(policy, moment_of(first), moment_of(last), now_ms)
+            omit = build_omission_filter(policy, entry_ms(first), entry_ms(last), now_ms)
             try:
                 written = archive.replace(partition, chosen, omit, judgement_of(policy, now_ms))
             except SegmentDamaged as error:

@@ -11,7 +11,7 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.log.continuity import Gap
-from memorybus.log.entry import number_of
+from memorybus.log.entry import entry_ms, number_of
 from memorybus.log.inspection import PartitionSight
 
 PAGE = 500
@@ -59,7 +59,7 @@ def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) 
     first = sight.view.unsealed
     if first is None:
         return DueArchiving(seal=_is_hidden(sight), trim=_is_trimmable(sight, settings))
-    age = (sight.now_ms - moment_of(first.entry)) / 1000
+    age = (sight.now_ms - entry_ms(first.entry)) / 1000
     ripe = age >= settings.seal_after
     full = count_ripe_events(sight) >= settings.segment_events
     old = age >= settings.segment_age
@@ -91,13 +91,8 @@ def _is_trimmable(sight: PartitionSight, settings: Settings) -> bool:
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
         return False
     slack = min(_SLACK, settings.hot_window / 10)
-    age = (sight.now_ms - moment_of(view.first.entry)) / 1000
+    age = (sight.now_ms - entry_ms(view.first.entry)) / 1000
     return age >= settings.hot_window + slack
-
-
-def moment_of(entry: str) -> int:
-    """Return when an entry came into the log (the server's wall time, milliseconds)."""
-    return int(entry.partition("-")[0])
 
 
 def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:

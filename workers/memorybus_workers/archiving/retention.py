@@ -14,9 +14,8 @@ from memorybus.archive.writer import Omit
 from memorybus.config.settings import Settings
 from memorybus.events import Omission
 from memorybus.ids import sha256
+from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
-
-from memorybus_workers.archiving.due import moment_of
 
 _MARK = 16
 """Digits of a mark."""
@@ -172,8 +171,8 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
 def ages_of(segment: Segment) -> SegmentAges:
     """Return what retention needs to know of a segment."""
     return SegmentAges(
-        first_at=moment_of(segment.first.entry),
-        last_at=moment_of(segment.last.entry),
+        first_at=entry_ms(segment.first.entry),
+        last_at=entry_ms(segment.last.entry),
         judged_at=segment.judged.at or segment.made_at,
         kept=segment.kept,
         tombstones=segment.judged.tombstones,

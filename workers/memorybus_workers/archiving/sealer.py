@@ -17,7 +17,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.log import continuity
-from memorybus.log.entry import Place
+from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, read_entries
@@ -28,7 +28,6 @@ from memorybus.text.display import iso
 from redis import Redis
 
 from memorybus_workers.archiving import due
-from memorybus_workers.archiving.due import moment_of
 from memorybus_workers.archiving.retention import Policy, build_omission_filter, judgement_of
 from memorybus_workers.lanes.leases import Lease, Leases
 
@@ -144,7 +143,7 @@ class Sealer:
             segments=len(segments),
             events=sum(one.count for one in segments),
             bytes=sum(one.bytes for one in segments),
-            first_at=due.moment_of(segments[0].first.entry) if segments else 0,
+            first_at=entry_ms(segments[0].first.entry) if segments else 0,
         )
         self._reports.write_part(owned.partition, part)
 
@@ -174,7 +173,7 @@ class Sealer:
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
     def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
-        age = sight.now_ms - due.moment_of(first.entry)
+        age = sight.now_ms - entry_ms(first.entry)
         return age >= self._context.settings.segment_age * 1000
 
     def _gather(self, partition: int, after: Place, cutoff: int) -> tuple[Sequence[RawEntry], bool]:
@@ -202,7 +201,7 @@ class Sealer:
         """
         self._check_ownership(owned)
         omit = build_omission_filter(
-            policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms
+            policy, entry_ms(taken[0].entry), entry_ms(taken[-1].entry), now_ms
         )
         segment = owned.archive.publish(owned.partition, taken, omit, judgement_of(policy, now_ms))
         if segment.first.entry != taken[0].entry:

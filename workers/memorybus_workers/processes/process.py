@@ -16,13 +16,12 @@ from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 from memorybus.processes.lean import load_redis
 
+from memorybus_workers.processes.exit_codes import FAILED
 from memorybus_workers.processes.exporting import export_spans
 from memorybus_workers.processes.heap import freeze_heap
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
-
-FAILED = 1
 
 _LAST_WORDS = 1.0
 _LEASES = (

@@ -19,15 +19,15 @@ from memorybus.ids import new_mark
 from memorybus.processes.child import ChildProcess, start_child, wait_for_any
 from memorybus.processes.keeper import Death, Keeper
 
+from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.parent import call_when_parent_ends
 from memorybus_workers.processes.posts import plan_workers, set_apart, worker_command
-from memorybus_workers.processes.process import FAILED, OrderlyEnd, print_json_line
+from memorybus_workers.processes.process import OrderlyEnd, print_json_line
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
 
 _log = logging.getLogger("memorybus")
 
-MISCONFIGURED = 2
 RESERVE = 2.0
 """Seconds after the workers' own `grace` in which we end them by force."""
 

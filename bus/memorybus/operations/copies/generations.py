@@ -6,12 +6,13 @@ paused, until it is dropped.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from memorybus.errors import ConfigError
+from memorybus.operations.catching_up import PartitionNumbers
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.instances import (
@@ -22,9 +23,6 @@ from memorybus.registry.instances import (
     Purpose,
     live_name,
 )
-
-PartitionNumbers = Mapping[int, int]
-"""Dense numbers by partition."""
 
 _NUMBER = re.compile(r"@(\d+)$")
 
@@ -233,11 +231,6 @@ def _last_span(plan: Plan, partition: int, n: int) -> NumberRange:
 def must_equal(one: Instance, live: Instance) -> bool:
     """Say whether a copy's state must equal the live one's: it has the same options and plan."""
     return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
-
-
-def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
-    """Return by how many events one lags behind another, over all partitions."""
-    return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
 def live_after_swap(

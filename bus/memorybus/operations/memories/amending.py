@@ -42,6 +42,7 @@ from memorybus.history.history import History
 from memorybus.ids import text_digest
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations import journal
+from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.memories.browsing import KeptMemory, list_memories
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
@@ -78,9 +79,6 @@ _NOW_MS = 5_000
 
 _SKEW_MS = 1_000
 """How far a producer's clock may be ahead in that search, milliseconds."""
-
-_LOOK = 0.1
-"""Seconds between two reads of the lanes."""
 
 
 class CannotAmend(ConfigError):
@@ -435,20 +433,13 @@ def carry_out(
             for one in plan.drafts
         ]
         logged = bus.flush("logged", max(wait, 1.0))
-    behind = _await_lanes(settings, wait, clock) if logged else {}
+    behind = _await_served(settings, wait, clock) if logged else {}
     sessions = {(one.scope, one.session) for one in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
     return AmendmentResult(tuple(ids), logged, behind)
 
 
-def _await_lanes(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
-    """Wait for the lanes; return the instances that lag, with how many events they lack."""
-    until = clock.monotonic() + wait
+def _await_served(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
+    """Wait for the instances that serve; return those that lag, with what they lack."""
     with Stores(settings) as stores:
-        heads = {head.partition: head.n for head in stores.history.log.heads()}
-        served = stores.roster.served_providers()
-        while behind := stores.count_behind(served, heads):
-            if clock.monotonic() >= until:
-                break
-            clock.sleep(_LOOK)
-    return behind
+        return await_lanes(stores, stores.roster.served_providers(), wait, clock)

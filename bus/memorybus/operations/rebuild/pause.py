@@ -11,12 +11,13 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
-from memorybus.operations.copies.generations import (
+from memorybus.operations.catching_up import (
     PartitionNumbers,
     count_behind,
-    plan_ending_at,
-    plan_without_end,
+    read_heads,
+    read_numbers,
 )
+from memorybus.operations.copies.generations import plan_ending_at, plan_without_end
 from memorybus.operations.stores import Stores
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance
@@ -84,11 +85,11 @@ class LanePause:
 
     def numbers(self, name: str) -> PartitionNumbers:
         """Return the positions of an instance's lanes."""
-        return dict(enumerate(lane.n for lane in self._stores.lanes.states(name)))
+        return read_numbers(self._stores, name)
 
     def heads(self) -> PartitionNumbers:
         """Return where the history ends now."""
-        return {head.partition: head.n for head in self._stores.history.log.heads()}
+        return read_heads(self._stores)
 
     def paused_by_person(self, name: str) -> InstancePause | None:
         """Return the pause of an instance that no command set; None if there is none."""

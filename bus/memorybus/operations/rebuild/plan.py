@@ -6,6 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
+from memorybus.operations.catching_up import PartitionNumbers
 from memorybus.operations.copies.counting import (
     CountRequest,
     HistoryCount,
@@ -20,7 +21,6 @@ from memorybus.operations.copies.freshness import (
     owner_of,
 )
 from memorybus.operations.copies.generations import (
-    PartitionNumbers,
     check_same_request,
     must_equal,
     needs_only_finish,

@@ -19,7 +19,8 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
-from memorybus.operations.copies.generations import count_behind, generations, live_after_swap
+from memorybus.operations.catching_up import count_behind
+from memorybus.operations.copies.generations import generations, live_after_swap
 from memorybus.operations.rebuild.comparison import (
     NOT_COMPARED,
     Comparison,

@@ -11,9 +11,10 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import DeadLetterResolved, Omitted
 from memorybus.jobs.inspect import SentEvent
 from memorybus.log.entry import LoggedEvent
+from memorybus.operations.catching_up import count_behind
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.copies.freshness import describe_shared_state, find_free_name, owner_of
-from memorybus.operations.copies.generations import count_behind, plan_up_to, plan_without_end
+from memorybus.operations.copies.generations import plan_up_to, plan_without_end
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import numbers_upto
 from memorybus.operations.rebuild.comparison import NAMED, ComparisonResult, summarize

@@ -23,9 +23,10 @@ from memorybus.errors import (
 )
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
+from memorybus_workers.processes.exit_codes import MISCONFIGURED
 from memorybus_workers.processes.posts import plan_workers, set_apart, spread_jobs
 from memorybus_workers.processes.process import print_json_line
-from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, fatal_error
+from memorybus_workers.processes.supervisor import Supervisor, fatal_error
 
 READY = """
 import json, os, signal, sys, threading

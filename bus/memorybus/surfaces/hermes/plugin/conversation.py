@@ -20,6 +20,7 @@ from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.entries import FileWrite
 from memorybus.surfaces.hermes.plugin import switches
 from memorybus.surfaces.hermes.plugin.memory_tool import file_write, provenance
+from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
 from memorybus.surfaces.hermes.plugin.shared import SharedBus
 from memorybus.surfaces.hermes.plugin.speakers import Speakers
@@ -132,7 +133,7 @@ class HermesConversation:
             turn = turns.find_turn(transcript, user)
             receipt = self._publish_turn(session, said, assistant, turn, spent, author)
             self._answers[session.slot] = assistant
-            _drop_oldest(self._answers)
+            drop_oldest(self._answers, _REMEMBERED)
             self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.note_window(self._slot(session_id), transcript)
@@ -241,7 +242,7 @@ class HermesConversation:
         with self._lock:
             index = self._writes.pop((session_id, call), 0)
             self._writes[(session_id, call)] = index + 1
-            _drop_oldest(self._writes)
+            drop_oldest(self._writes, _REMEMBERED)
         return index
 
     def _check_files(self, session_id: str) -> None:
@@ -421,7 +422,7 @@ class HermesConversation:
         with self._lock:
             if not self._shared.knows(scope, session_id):
                 self._early[recall_slot(scope, session_id)] = None
-                _drop_oldest(self._early)
+                drop_oldest(self._early, _REMEMBERED)
             return self._shared.session(scope, session_id, self._details_of(scope))
 
     def _turn_session(self, session_id: str = "") -> Session:
@@ -436,11 +437,6 @@ class HermesConversation:
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)
-
-
-def _drop_oldest(table: OrderedDict[Any, Any]) -> None:
-    while len(table) > _REMEMBERED:
-        table.popitem(last=False)
 
 
 def _publish_ends(ends: Sequence[tuple[Session, int]]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from memorybus import clean_text
 from memorybus.ids import text_digest
+from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.text.fence import CLOSE, OPEN, build_lines, line
 
 SESSIONS, ITEMS = 1_024, 2_048
@@ -117,8 +118,7 @@ class InjectedRecall:
     def _window_of(self, session: str) -> ContextWindow:
         window = self._windows.setdefault(session, ContextWindow())
         self._windows.move_to_end(session)
-        while len(self._windows) > SESSIONS:
-            self._windows.popitem(last=False)
+        drop_oldest(self._windows, SESSIONS)
         return window
 
 

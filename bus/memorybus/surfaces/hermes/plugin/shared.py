@@ -18,6 +18,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.events import Scope
 from memorybus.surfaces.hermes.plugin.injected import InjectedRecall
 from memorybus.surfaces.hermes.plugin.memory_files import MemoryFiles
+from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.plugin.undone import UndoableTurns
 from memorybus.surfaces.hermes.problems import Problems, problems_path
 
@@ -105,8 +106,7 @@ class SharedBus:
         with self._lock:
             self._sessions[slot] = session
             self._sessions.move_to_end(slot)
-            while len(self._sessions) > _SESSIONS:
-                self._sessions.popitem(last=False)
+            drop_oldest(self._sessions, _SESSIONS)
         return session
 
     def is_first(self, slot: str) -> bool:
@@ -114,8 +114,7 @@ class SharedBus:
         with self._lock:
             first = slot not in self._begun
             self._begun[slot] = None
-            while len(self._begun) > _SESSIONS:
-                self._begun.popitem(last=False)
+            drop_oldest(self._begun, _SESSIONS)
         return first
 
     def files(self, home: Path) -> MemoryFiles:

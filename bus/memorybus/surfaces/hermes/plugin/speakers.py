@@ -13,6 +13,7 @@ from typing import Any
 
 from memorybus.events import Scope
 from memorybus.ids import text_digest
+from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
 _REMEMBERED = 256
@@ -37,8 +38,8 @@ class SessionSpeakers:
         mark = _mark(text)
         self.scopes[scope] = None
         self.said[mark] = scope if self.said.get(mark, scope) == scope else None
-        _drop_oldest(self.scopes)
-        _drop_oldest(self.said)
+        drop_oldest(self.scopes, _REMEMBERED)
+        drop_oldest(self.said, _REMEMBERED)
 
     def copy(self) -> "SessionSpeakers":
         """Return the same for a session that goes on with this one's window."""
@@ -83,7 +84,7 @@ class Speakers:
         """Note that a session goes on under another id."""
         if new_id not in self._heard:
             self._heard[new_id] = self._speakers_of(left).copy()
-            _drop_oldest(self._heard)
+            drop_oldest(self._heard, _REMEMBERED)
 
     def own(
         self, session_id: str, scope: Scope, window: Sequence[Mapping[str, Any]]
@@ -107,14 +108,9 @@ class Speakers:
     def _speakers_of(self, session_id: str) -> SessionSpeakers:
         heard = self._heard.setdefault(session_id, SessionSpeakers())
         self._heard.move_to_end(session_id)
-        _drop_oldest(self._heard)
+        drop_oldest(self._heard, _REMEMBERED)
         return heard
 
 
 def _mark(text: str) -> str:
     return text_digest(user_text(text).strip())
-
-
-def _drop_oldest(table: OrderedDict[Any, Any]) -> None:
-    while len(table) > _REMEMBERED:
-        table.popitem(last=False)

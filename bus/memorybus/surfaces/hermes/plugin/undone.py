@@ -17,6 +17,7 @@ from memorybus import HostSessions, clean_text
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
+from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
 from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
@@ -167,8 +168,7 @@ class UndoableTurns:
         if turns is None:
             turns = self._turns[slot] = self._read_notes(slot)
         self._turns.move_to_end(slot)
-        while len(self._turns) > _SESSIONS:
-            self._turns.popitem(last=False)
+        drop_oldest(self._turns, _SESSIONS)
         return turns
 
     def _read_notes(self, slot: str) -> list[BegunTurn]:

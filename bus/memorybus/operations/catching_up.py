@@ -1,0 +1,56 @@
+"""How far instances lag behind the log, and waiting until they have caught up."""
+
+from collections.abc import Iterable, Mapping
+
+from memorybus.clock import Clock
+from memorybus.operations.stores import Stores
+
+PartitionNumbers = Mapping[int, int]
+"""Dense numbers by partition."""
+
+_LOOK = 0.1
+"""Seconds between two reads of the lanes."""
+
+
+def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
+    """Return by how many events one lags behind another, over all partitions; pure."""
+    return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
+
+
+def read_heads(stores: Stores) -> PartitionNumbers:
+    """Return where the log ends now."""
+    return {head.partition: head.n for head in stores.history.log.heads()}
+
+
+def read_numbers(stores: Stores, instance: str) -> PartitionNumbers:
+    """Return the positions of an instance's lanes."""
+    return dict(enumerate(lane.n for lane in stores.lanes.states(instance)))
+
+
+def await_lanes(
+    stores: Stores, instances: Iterable[str], wait: float, clock: Clock
+) -> dict[str, int]:
+    """Wait until instances have applied what the log holds now.
+
+    Args:
+        stores: of the log.
+        instances: those that are waited for.
+        wait: seconds after which those that lag are left behind.
+        clock: time.
+
+    Returns:
+        The instances that lag, each with the number of events that it lacks.
+    """
+    until, heads, waiting = clock.monotonic() + wait, read_heads(stores), tuple(instances)
+    while behind := _find_behind(stores, waiting, heads):
+        if clock.monotonic() >= until:
+            break
+        clock.sleep(_LOOK)
+    return behind
+
+
+def _find_behind(
+    stores: Stores, instances: Iterable[str], heads: PartitionNumbers
+) -> dict[str, int]:
+    lacks = {name: count_behind(read_numbers(stores, name), heads) for name in instances}
+    return {name: left for name, left in lacks.items() if left}
