@@ -160,7 +160,7 @@ class Renumbering:
             sealed=twice.sealed,
         )
         moved = self._run(call)
-        if moved < 0:
+        if isinstance(moved, scripts.OtherSealed):
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
             raise _taken_error(twice.partition, f"{why}, and this again")
         return moved

@@ -321,20 +321,24 @@ class Checkpoint(msgspec.Struct, frozen=True):
     sent: int | str = ""
 
 
+class Committed(msgspec.Struct, frozen=True):
+    """A lane's checkpoint was advanced."""
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
+
+
 def commit(
     keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint, *, entries_read: bool
-) -> ScriptCall[bool]:
-    """Advance a lane's checkpoint; return False, and do nothing, if `epoch` is stale (G5).
+) -> ScriptCall[Committed | Stale]:
+    """Advance a lane's checkpoint.
 
     `entries_read` says whether the server's consumer groups count entries read.
     """
     args = (epoch, at.entry, at.n, provider, int(entries_read), at.done, at.sent)
     where = (keys.lane(partition, provider), keys.log(partition))
-    return ScriptCall(_COMMIT, where, args, bool)
-
-
-class Stale(msgspec.Struct, frozen=True):
-    """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
+    return ScriptCall(_COMMIT, where, args, lambda reply: Committed() if reply else Stale())
 
 
 def _read_count(reply: Any) -> int | Stale:
@@ -534,6 +538,10 @@ def _read_audit(reply: Any) -> NumbersPage:
     return NumbersPage(entry.decode(), int(n), int(read), int(strays), pairs)
 
 
+class UnknownEntry(msgspec.Struct, frozen=True):
+    """Nothing was written: the log has an entry that nobody knows to be in the archive (G7)."""
+
+
 def seal(
     keys: Keys,
     partition: int,
@@ -544,11 +552,11 @@ def seal(
     *,
     entries_read: bool,
     known: str,
-) -> ScriptCall[int]:
-    """Note where the archive ends; trim what of that is older than `hot_ms`.
+) -> ScriptCall[int | Stale | UnknownEntry]:
+    """Note where the archive ends, and trim what of that is older than `hot_ms` (G5, G7).
 
-    Returns how many entries were trimmed; -1 if `epoch` is stale, -2 if the log has an entry before
-    the archive's end that is not `known` to be in the archive (G5, G7).
+    Returns how many entries were trimmed; `UnknownEntry` if the log has an entry before the
+    archive's end that is not `known` to be in the archive.
 
     Args:
         keys: of the log.
@@ -561,15 +569,24 @@ def seal(
         known: the log's last entry up to which the archive certainly has everything.
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
-    return ScriptCall(_SEAL, where, (epoch, entry, n, hot_ms, int(entries_read), known), int)
+    args = (epoch, entry, n, hot_ms, int(entries_read), known)
+    return ScriptCall(_SEAL, where, args, _read_seal)
+
+
+def _read_seal(reply: Any) -> int | Stale | UnknownEntry:
+    return UnknownEntry() if reply == -2 else _read_count(reply)
+
+
+class OtherSealed(msgspec.Struct, frozen=True):
+    """Nothing was written: Redis knows another number to be sealed than the caller."""
 
 
 def renumber(
     keys: Keys, partition: int, lanes: Sequence[str], *, known: str, entry: str, n: int, sealed: int
-) -> ScriptCall[int]:
+) -> ScriptCall[int | OtherSealed]:
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
-    Returns how many entries were moved, or -1 if another number is sealed: nothing was written.
+    Returns how many entries were moved.
 
     Args:
         keys: of the log.
@@ -581,7 +598,11 @@ def renumber(
         sealed: what Redis must know to be sealed.
     """
     where = (keys.log(partition), keys.state(partition), *lanes)
-    return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), int)
+    return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), _read_renumber)
+
+
+def _read_renumber(reply: Any) -> int | OtherSealed:
+    return OtherSealed() if reply < 0 else int(reply)
 
 
 class CallWait(msgspec.Struct, frozen=True):

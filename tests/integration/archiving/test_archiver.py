@@ -330,7 +330,7 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     )
     end = Place(entry, 9)
     stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, entries_read=True, known=entry)
-    assert scripts.run(log.redis, stale) == -1
+    assert scripts.run(log.redis, stale) == scripts.Stale()
     assert (log.sealed(), len(log.logged())) == (0, 10)
     current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, current) == 9

@@ -36,9 +36,6 @@ _log = logging.getLogger("memorybus")
 _NEVER = 2**52
 """Milliseconds of a hot window that trims nothing."""
 
-_UNKNOWN = -2
-"""What the script replies if the log has an entry of which nobody knows whether it is sealed."""
-
 
 class SealingContext(msgspec.Struct, frozen=True):
     """What sealing needs; all of it belongs to the archiver's thread.
@@ -248,10 +245,10 @@ class Sealer:
             entries_read=self._context.entries_read,
             known=known,
         )
-        trimmed = scripts.run(self._context.redis, call)
-        if trimmed == _UNKNOWN:
+        sealed = scripts.run(self._context.redis, call)
+        if isinstance(sealed, scripts.UnknownEntry):
             raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
-        if trimmed < 0:
+        if isinstance(sealed, scripts.Stale):
             self._raise_lost(owned)
 
     def _raise_lost(self, owned: OwnedPartition) -> None:

@@ -271,7 +271,7 @@ class Lane:
         if now == self._committed:
             return
         call = scripts.commit(*self._place, now, entries_read=self._entries_read)
-        if not scripts.run(self._redis, call):
+        if isinstance(scripts.run(self._redis, call), scripts.Stale):
             self._leases.drop(self.lease)
             raise WriteFenced(f"{self}: epoch {self.epoch}")
         self._committed = Checkpoint(now.entry, now.n, now.done)
