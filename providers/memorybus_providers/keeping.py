@@ -18,6 +18,8 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         event: id of the event that brought it; empty if the provider does not know.
         until: when something newer replaced it, milliseconds; 0 if it is current.
         name: its name in the provider's tools; empty if they have none for it.
+        former: whether it is what an entry said before it was replaced or removed; the agent and
+            operators can change it no more.
     """
 
     text: str
@@ -31,6 +33,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     event: str = ""
     until: int = 0
     name: str = ""
+    former: bool = False
 
 
 class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
@@ -94,9 +96,10 @@ def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterat
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield what is kept of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
-        for query in _HELD.values():
+        for held, query in _HELD.items():
             for text, *more in db.execute(query, (row,)):
-                yield StoredMemory(text, *owner, *more)
+                memory = StoredMemory(text, *owner, *more)
+                yield replace(memory, former=True) if held == "former" else memory
 
 
 class SqliteErasure:

@@ -64,7 +64,7 @@ from sessions join facts on facts.session = sessions.id
 where sessions.scope = %s and seq is not null order by sessions.id, seq
 """,
     """
-select content, 'former ' || kind, sessions.name, at, '', encode(event_id, 'hex'), until
+select content, 'former ' || kind, sessions.name, at, '', encode(event_id, 'hex'), until, '', true
 from former join sessions on sessions.id = former.session where former.scope = %s order by former.id
 """,
     """
@@ -101,7 +101,7 @@ def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory
 
 
 def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> StoredMemory:
-    session, at, speaker, event, until, *name = more
+    session, at, speaker, event, until, *rest = more
     said = (
         decode_text(text),
         *owner,
@@ -111,7 +111,7 @@ def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> St
         decode_text(speaker),
         event,
         until,
-        *name,
+        *rest,
     )
     return StoredMemory(*said)
 

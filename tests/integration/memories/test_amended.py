@@ -62,7 +62,7 @@ def kept(settings: Settings, holding: str) -> list[KeptMemory]:
     """Return what the provider keeps of Ana that holds a text, former entries left out."""
     [name] = settings.providers
     found = browsing.list_memories(settings, name, ANA, holding=holding).memories
-    return [one for one in found if not one.kind.startswith("former")]
+    return [one for one in found if not one.former]
 
 
 def applied(client: redis.Redis, settings: Settings) -> None:

@@ -84,7 +84,7 @@ def test_what_no_event_can_change_is_refused_with_what_to_do() -> None:
     """Nothing is published where it would do nothing."""
     said = brought(TurnCompleted(user="x"))
     refused = (
-        ("delete", KeptMemory("x", kind="former user-store", event=ID), "", said, "before"),
+        ("delete", KeptMemory("x", event=ID, former=True), "", said, "before"),
         ("delete", KeptMemory("x", kind="conclusion"), "", None, "memorybus forget"),
         ("correct", KeptMemory("x", kind="user", event=ID), "y", said, "take it back"),
         ("correct", KeptMemory("x", kind="user", event=ID), " ", said, "say what is right"),

@@ -68,9 +68,6 @@ _LONGEST_OLD = 2_000
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
 """The memory store of each kind of memory that is an entry of one, as providers name kinds."""
 
-_FORMER = "former "
-"""How the kind of an entry begins that no longer holds."""
-
 _PAGE = 2_000
 """How many memories are requested at once."""
 
@@ -142,7 +139,7 @@ class AmendmentResult(msgspec.Struct, frozen=True):
 
 def is_amendable(memory: KeptMemory) -> bool:
     """Say whether an event could correct or delete a memory, as far as the memory shows; pure."""
-    return not memory.kind.startswith(_FORMER) and (bool(memory.event) or memory.kind in _STORES)
+    return not memory.former and (bool(memory.event) or memory.kind in _STORES)
 
 
 def find_memory(
@@ -331,7 +328,7 @@ def draft_events(
 def _check_amendable(action: Action, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
         raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
-    if memory.kind.startswith(_FORMER):
+    if memory.former:
         raise CannotAmend(
             "it does not hold any more: its provider keeps what the entry said before; only "
             "`memorybus forget` erases that"

@@ -88,6 +88,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
         event: id of the event that brought it; "" if its provider does not know.
         until: when something newer replaced it, milliseconds; 0 if it still holds.
         name: its name for the provider's tools; "" if it has none.
+        former: whether it is what an entry said before it was replaced or removed.
     """
 
     text: str
@@ -101,6 +102,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
     event: str = ""
     until: int = 0
     name: str = ""
+    former: bool = False
 
 
 class Memories(msgspec.Struct, frozen=True):

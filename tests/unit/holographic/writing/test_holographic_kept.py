@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, Scope
+from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic import HolographicProvider
 from unit.holographic.holographic_feeding import (
     ME,
@@ -58,6 +59,15 @@ def test_writes_end_in_the_stores_state(case: str, provider: HolographicProvider
 
     assert contents(provider) == expected
     check_index(provider)
+
+
+def test_what_an_entry_said_before_is_exported_as_former(provider: HolographicProvider) -> None:
+    """Whoever is shown what is kept knows which entries hold no more."""
+    feed(provider, [add("likes tea"), replace("tea", "likes milk")])
+
+    kept = {one.text: one.former for one in provider.export(RecallScope.own(ME))}
+
+    assert kept == {"likes tea": True, "likes milk": False}
 
 
 def test_a_write_never_touches_what_was_said(provider: HolographicProvider) -> None:
