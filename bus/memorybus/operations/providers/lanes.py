@@ -1,5 +1,7 @@
 """Shows the lanes of a provider's instance one by one; it changes nothing."""
 
+from typing import Literal
+
 import msgspec
 
 from memorybus.config.settings import Settings
@@ -14,18 +16,22 @@ _LETTERS_PER_LANE = 3
 """How many dead letters are read in each lane."""
 
 
+LaneCondition = Literal["halted", "paused", "unowned", "behind", "current"]
+"""Whether a lane stands still, is paused, has no owner, lags behind, or has applied everything."""
+
+
 class LaneView(msgspec.Struct, frozen=True):
     """A lane.
 
     Attributes:
         name: its partition's name: ``p07``.
-        state: "stands still", "paused", "no owner", "behind" or "up to date".
+        condition: whether it goes on.
         figures: its progress.
         owner: the worker that owns it.
     """
 
     name: str
-    state: str
+    condition: LaneCondition
     figures: LaneFigures
     owner: LaneOwner
 
@@ -60,22 +66,22 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
         owners = stores.lanes.owners(name)
         hold = lasting_pause(stores.instances.pauses().get(name))
     lanes = [
-        LaneView(lane_name(p), lane_state(lane, held=hold is not None), lane, owner)
+        LaneView(lane_name(p), lane_condition(lane, held=hold is not None), lane, owner)
         for p, (lane, owner) in enumerate(zip(figures, owners, strict=True))
     ]
     refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
     return LanesView(lanes, hold, refused)
 
 
-def lane_state(lane: LaneFigures, *, held: bool) -> str:
-    """Return a lane's state in words; pure."""
+def lane_condition(lane: LaneFigures, *, held: bool) -> LaneCondition:
+    """Return whether a lane goes on; pure."""
     if lane.halted:
-        return "stands still"
+        return "halted"
     if held:
         return "paused"
     if not lane.owned:
-        return "no owner"
-    return "behind" if lane.backlog else "up to date"
+        return "unowned"
+    return "behind" if lane.backlog else "current"
 
 
 def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
