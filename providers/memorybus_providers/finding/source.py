@@ -25,7 +25,10 @@ KEPT = 100
 
 SAID = 10
 SESSIONS = 3
-"""Utterances that are looked at then, the newest of the newest sessions (G10)."""
+"""What people said that is looked at then: so much of so many sessions, the newest (G10)."""
+
+WINDOW = 50
+"""What people said last in a scope, among which these are looked for (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -125,7 +128,10 @@ class FactSource(Protocol):
         ...
 
     def essentials(self, view: View) -> Iterable[Fact]:
-        """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`."""
+        """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`.
+
+        A session is as new as the newest that a person said in it, whenever it came to the store.
+        """
         ...
 
     # -- what changed -------------------------------------------------------------------------

@@ -129,6 +129,26 @@ def test_both_stores_recall_the_same(both: Both) -> None:
     assert block == both.sqlite.system_prompt_block(MINE)
 
 
+def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
+    """The sessions whose newest utterance is the newest are taken, in whatever order they came."""
+    for session, day in {"a": 3, "b": 9, "c": 1, "d": 7, "e": 0}.items():
+        both.take(
+            *(turn(f"{session}{n}", "Noted") for n in range(4)),
+            session=session,
+            root=session,
+            at=AT + day * DAY,
+        )
+    both.take(turn("c again"), session="c", root="c", at=AT + 8 * DAY)
+    both.take(turn("a twin's"), scope=TWIN, session="w", root="w", at=AT + 10 * DAY)
+
+    assert both.agree("") == 10
+    for whose in (RecallScope("coder", "ann", "boat"), RecallScope(None, None, None)):
+        both.agree("", whose)
+    both.agree("", as_of=AT + 7 * DAY)
+    asked = RecallContext(MINE, budget=4_000)
+    assert {found.text[0] for found in both.postgres.prefetch("", asked)} == {"b", "c", "d"}
+
+
 def test_both_stores_have_the_same_digest(both: Both) -> None:
     """The same events give the same digest, so that one store can be verified by the other."""
     tell_a_life(both)

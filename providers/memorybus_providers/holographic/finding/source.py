@@ -88,7 +88,16 @@ _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
     and facts.seq between :first and :last order by facts.seq
 """
+# What people said last is read by its time, in each scope (cross join): `facts_said`.
+_SAID_LAST = f"""
+select facts.id, facts.session, facts.at from scopes cross join facts on facts.id in (
+    select id from facts as near
+    where near.scope = scopes.id and seq is not null and kind = 'user' and at <= :known_by
+    order by at desc, id desc limit {source.WINDOW}
+) where scopes.id in ({SCOPES})
+"""  # noqa: S608  constants of our own
 _ESSENTIALS = f"""
+with said as materialized ({_SAID_LAST})
 {FACT} where facts.id in (
     select id from (
         select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
@@ -96,11 +105,10 @@ _ESSENTIALS = f"""
     )
     union
     select id from (
-        select facts.id from facts
-        where seq is not null and kind = 'user' and at <= :known_by and session in (
-            select id from sessions where scope in ({SCOPES}) order by id desc
+        select id from said where session in (
+            select session from said group by session order by max(at) desc, max(id) desc
             limit {source.SESSIONS}
-        ) order by at desc, seq desc limit {source.SAID}
+        ) order by at desc, id desc limit {source.SAID}
     )
 )
 """  # noqa: S608  constants of our own

@@ -115,14 +115,22 @@ _AROUND = f"""
     and facts.seq between %(first)s and %(last)s order by facts.seq
 """
 _ESSENTIALS = f"""
+with said as materialized (
+    select near.id, near.session, near.at from unnest(%(scopes)s::bigint[]) as one(scope)
+    cross join lateral (
+        select id, session, at from facts where facts.scope = one.scope
+            and seq is not null and kind = 'user' and at <= %(known_by)s
+        order by at desc, id desc limit %(window)s
+    ) as near
+)
 {FACT}where facts.id = any(array(
     (select id from facts where scope = any(%(scopes)s) and seq is null and at <= %(known_by)s
     order by at desc limit %(kept)s)
     union
-    (select id from facts where seq is not null and kind = 'user' and at <= %(known_by)s
-        and session in (select id from sessions where scope = any(%(scopes)s)
-            order by id desc limit %(sessions)s)
-    order by at desc, seq desc limit %(said)s)
+    (select id from said where session in (
+        select session from said group by session order by max(at) desc, max(id) desc
+        limit %(sessions)s
+    ) order by at desc, id desc limit %(said)s)
 ))
 """  # noqa: S608
 _CORRECTIONS = """
@@ -247,7 +255,8 @@ class PostgresFacts:
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
         most = {"kept": source.KEPT, "said": source.SAID, "sessions": source.SESSIONS}
-        return self._facts(_ESSENTIALS, view.whose, known_by=view.known_by, **most)
+        limits = {"known_by": view.known_by, "window": source.WINDOW, **most}
+        return self._facts(_ESSENTIALS, view.whose, **limits)
 
     # -- what changed -------------------------------------------------------------------------
 

@@ -17,7 +17,18 @@ from memorybus_providers.language.query import (
     choose_terms,
     parse_question,
 )
-from unit.holographic.holographic_feeding import ME, add, context, feed, opened, texts, turn
+from unit.holographic.holographic_feeding import (
+    AT,
+    DAY,
+    ME,
+    add,
+    context,
+    feed,
+    opened,
+    remove,
+    texts,
+    turn,
+)
 
 OPERATORS = ["AND", "OR", "NOT", "NEAR", "(", ")", '"', "*", "-", "+", "^", ":", "{", "}", ",", "'"]
 hostile = st.lists(
@@ -76,6 +87,39 @@ def test_a_blank_question_gets_what_matters_most(
     found = texts(provider, question)
     assert found[:2] == ["Speaks Polish", "The key is under the pot"]
     assert set(found[2:]) == {"The boat is blue", "A heron by the pond"}
+
+
+def test_what_was_said_last_is_known_by_its_time(provider: HolographicProvider) -> None:
+    """A session is as new as what was said in it last, whenever it came and whatever else did."""
+    days = {"resumed": 1, "fourth": 4, "third": 3, "second": 2, "oldest": 0}
+    for n, (session, day) in enumerate(days.items()):
+        said = turn(f"In the {session} session")
+        feed(provider, [said], first=9 * n + 1, session=session, root=session, at=AT + day * DAY)
+    for n in range(3):  # sessions of which nothing was said, as a note's is
+        feed(provider, [remove("no such")], first=90 + n, session=f"e{n}", root=f"e{n}")
+    more = turn("Back in the resumed session")
+    feed(provider, [more], first=99, session="resumed", root="resumed", at=AT + 5 * DAY)
+
+    assert texts(provider, "") == [
+        "Back in the resumed session",
+        "In the fourth session",
+        "In the third session",
+        "In the resumed session",
+    ]
+
+
+def test_what_was_said_last_is_found_without_reading_all(provider: HolographicProvider) -> None:
+    """Its cost does not grow with the history: an index leads to it (G10)."""
+    statements: list[str] = []
+    db = provider.opened.db
+    db.set_trace_callback(statements.append)
+    texts(provider, "")
+    db.set_trace_callback(None)
+
+    (asked,) = (one for one in statements if "said" in one)
+    plan = [str(row[3]) for row in db.execute(f"explain query plan {asked}")]
+    assert any("facts_said (scope=? AND at<?)" in step for step in plan), plan
+    assert not any(step.startswith("SCAN facts") for step in plan), plan
 
 
 def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvider) -> None:
