@@ -31,12 +31,12 @@ from memorybus.recall.model import (
     WarmAsk,
     build_prompt_request,
     build_request,
-    is_trivial,
     prompt_slot,
     slot_of,
     written_partitions,
 )
 from memorybus.recall.prompt import Prompt
+from memorybus.recall.trivial import is_trivial
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import check_id, clean_messages, clean_text

@@ -31,12 +31,12 @@ from memorybus.recall.model import (
     RecallRequest,
     WarmAsk,
     WarmResult,
-    is_trivial,
     items_of,
     slot_of,
     written_partitions,
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
+from memorybus.recall.trivial import is_trivial
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, owner_slot
 from memorybus.registry.roster import Roster

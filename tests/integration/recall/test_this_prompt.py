@@ -96,6 +96,7 @@ def test_a_session_that_opens_with_hello_gets_what_matters_most(
         assert name == HOLO
         assert "parrot" in str(lines)
         assert later.recalled_lines("hello!") == []
+        assert later.recalled_lines("Hey, how are you?", opens=True) == [(name, lines)]
 
 
 @pytest.mark.timeout(240)

@@ -8,7 +8,7 @@ from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshAnswers
-from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, is_trivial
+from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.testing import FakeClock
 
@@ -82,34 +82,6 @@ def test_what_matters_most_may_come_from_anything_warm(fake_clock: FakeClock) ->
     """Without a topic, of a provider that is late all that is warm serves."""
     there = {"one": warm(FAR, "another")}
     assert lines_of(Providers({"one"}, {}), there, fake_clock, "") == {"one": (FAR,)}
-
-
-TRIVIAL = [
-    "", " \n", "ok", "Ok, thanks!", "/help", "👍", "go on…", "Danke!", "merci bien", "はい",
-    "好的。", "спасибо", "네", "teşekkürler", "...", "yes yes yes",
-]  # fmt: skip
-ASKING = [
-    "42",
-    "Okapi?",
-    "who",
-    "no news of Ana?",
-    "what is next",
-    "继续画船",
-    "ja, und Oskar?",
-    "ok " * 20,
-]
-
-
-@pytest.mark.parametrize("prompt", TRIVIAL)
-def test_a_trivial_prompt_asks_nothing(prompt: str) -> None:
-    """Assent, thanks and greetings, in any of several languages, ask nothing of memory."""
-    assert is_trivial(prompt)
-
-
-@pytest.mark.parametrize("prompt", ASKING)
-def test_a_prompt_with_a_word_of_its_own_asks(prompt: str) -> None:
-    """One word that is not in the list makes a prompt worth asking."""
-    assert not is_trivial(prompt)
 
 
 def test_waiting_can_be_turned_off() -> None:
