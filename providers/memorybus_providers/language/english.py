@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_STOP_WORDS = """
+_HELD_BACK = """
     a about after again all also am an and any are as at be been before being between both but by
     can could did do does doing don down during each else ever few for from further get gets
     getting got had has have having he her here hers herself him himself his how i if in into is
@@ -17,11 +17,25 @@ _STOP_WORDS = """
     this those through to too type under until up us ve very was we were what when where which
     while who whom whose why will with would you your yours yourself yourselves
 """
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words that say nothing about what is asked for."""
+_CONTRACTED = """
+    ain't aren't can't couldn't didn't doesn't don't hadn't hasn't haven't how's I'm isn't I've
+    shouldn't that's they're wasn't weren't what's when's where's who's won't wouldn't you're
+"""
+_UNSIGNED = _CONTRACTED.replace("'", "").lower()
+_CUT_OFF = "aren couldn didn doesn hadn hasn isn shouldn wasn weren wouldn"
+STOP_WORDS = frozenset(f"{_HELD_BACK} {_UNSIGNED} {_CUT_OFF}".split())
+"""Words that say nothing about what is asked for.
 
-SILENT = STOP_WORDS - {"don", "may", "will"}
-"""Those that are nobody's name: an English text is found by none of them."""
+Contractions written without their sign are some; with it, `contractions` spells them out. "won",
+"haven" and the vitamin D are words of their own.
+"""
+
+SILENT = frozenset(_HELD_BACK.split()) - {"don", "may", "will"}
+"""Those that are nobody's name: an English text is found by none of them.
+
+An index is written without them, and read and emptied in the same way: another word here needs
+another version of every store's schema.
+"""
 
 _IRREGULAR = """
     arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became;

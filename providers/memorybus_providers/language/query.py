@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from memorybus_providers.language.contractions import spelled_out
 from memorybus_providers.language.english import MONTHS, SILENT
 from memorybus_providers.language.languages import (
     COMPOUNDING,
@@ -132,7 +133,7 @@ class Question(msgspec.Struct, frozen=True):
 def parse_question(text: str) -> Question:
     """Read a question; any text is one."""
     named = identifiers(text)
-    said = tuple(dict.fromkeys((*whole_words(text), *named)))[:MAX_WORDS]
+    said = tuple(dict.fromkeys((*whole_words(spelled_out(text)), *named)))[:MAX_WORDS]
     words = tuple(dict.fromkeys(split_token(token)[0] for token in said))
     languages = likely_languages(words)
     asked_for = _without_stop_words(said, stop_words_among(words, languages))
