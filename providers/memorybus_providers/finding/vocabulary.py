@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from memorybus_providers.finding.source import FactSource
-from memorybus_providers.language.languages import LATIN, stems_of
+from memorybus_providers.language.languages import LATIN, form_stems, is_stop_word, stems_of
 from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
     LAST,
@@ -86,7 +86,7 @@ class Vocabulary:
         return self._read_tokens(
             [spans_near(word) for word in words],
             scopes,
-            lambda number, token: is_near(words[number], split_token(token)[0]),
+            lambda number, token: _may_be_meant(words[number], split_token(token)[0]),
         )
 
     def _read_tokens(
@@ -137,7 +137,11 @@ def _is_form(token: str, term: Term, languages: Sequence[str]) -> bool:
         return True
     if token.startswith(MARK):
         return not term.kin.isdisjoint(MARK + stem for stem in stems_of(token[1:], languages))
-    return not term.kin.isdisjoint(stems_of(token, languages))
+    return not term.kin.isdisjoint(form_stems(token, languages))
+
+
+def _may_be_meant(token: str, other: str) -> bool:
+    return is_near(token, other) and not is_stop_word(other)
 
 
 def _token_ranges(term: Term) -> list[Span]:

@@ -2,9 +2,9 @@
 
 The index knows no language (see `words`). A question is read in the language whose stop words it
 uses, in all languages of its script if it uses none, and always in English too, whose words stand
-in every other. Two words are forms of one if they share a stem in one of these languages. Other
-scripts than the Latin one say by themselves what a word may be in; where Snowball has no stemmer
-for them, words that begin with the same letters are forms of one.
+in every other. Two words are forms of one if they share a stem in one of these languages, and
+neither is a stop word there. Other scripts than the Latin one say by themselves what a word may be
+in; where Snowball has no stemmer for them, words that begin with the same letters are forms of one.
 """
 
 import re
@@ -57,9 +57,13 @@ _ENGLISH_TOO: Final = frozenset(
 )  # fmt: skip
 """Stop words of other languages that mean something in English."""
 
+_RATHER_FOREIGN: Final = frozenset({"con", "den", "des", "die", "pour", "sur"})
+"""Those of them that other languages use in every other sentence, and English seldom."""
+
 _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
 )
+_ANY_STOP_WORDS: Final = frozenset().union(*_STOP_WORDS.values())
 
 
 def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
@@ -88,6 +92,22 @@ def stop_words_among(words: Sequence[str], languages: Iterable[str]) -> frozense
     if not found - _ENGLISH_TOO - _STOP_WORDS["english"]:
         found -= _ENGLISH_TOO - _STOP_WORDS["english"]
     return frozenset(found)
+
+
+def is_stop_word(word: str) -> bool:
+    """Say whether a word without diacritics is a stop word of any language."""
+    return word in _ANY_STOP_WORDS
+
+
+def form_stems(token: str, languages: Iterable[str]) -> frozenset[str]:
+    """Return the stems by which a token may be another form of a word that was asked for.
+
+    In a language whose stop word it is it has none: "die" is no form of "died", but an article.
+    """
+    word = split_token(token)[0]
+    if word in _RATHER_FOREIGN:
+        return frozenset()
+    return stems_of(token, [one for one in languages if word not in _STOP_WORDS.get(one, ())])
 
 
 def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:

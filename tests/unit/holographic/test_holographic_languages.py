@@ -57,6 +57,45 @@ def test_other_languages_keep_their_apostrophes(asked: str) -> None:
     assert "ana" in [term.word for term in parse_question(asked).terms]
 
 
+def tell(provider: HolographicProvider, *told: str) -> None:
+    """Say some texts, each in a session of its own."""
+    for n, text in enumerate(told, start=1):
+        feed(provider, [turn(text)], first=n, session=f"s{n}", root=f"s{n}")
+
+
+FORMS = [
+    ("When was it that Grandpa died?", "Grandpa died in May", "Die Katze und die Maus"),
+    ("What dogs does she have?", "Her dog is Rex", "Die Katze und die Maus"),
+    ("Which hats does she wear?", "A hat of straw", "Hunde, die bellen"),
+]
+
+
+@pytest.mark.parametrize(("asked", "right", "other"), FORMS)
+def test_a_stop_word_is_no_form_of_another_word(
+    asked: str, right: str, other: str, provider: HolographicProvider
+) -> None:
+    """A word that a language uses for nothing is not found by one that has its stem."""
+    tell(provider, right, *(f"{other} {n}" for n in range(5)))
+
+    assert texts(provider, asked) == [right]
+
+
+@pytest.mark.parametrize("asked", ["What died?", "Diesel", "poured"])
+def test_a_stop_word_alone_is_no_answer(asked: str, provider: HolographicProvider) -> None:
+    """Where nothing else is like what is asked for, stop words of other languages are not given."""
+    tell(provider, "Die Katze, die schnurrt, dieser Kater", "pour nous")
+
+    assert texts(provider, asked) == []
+
+
+def test_a_stop_word_that_is_asked_for_is_found(provider: HolographicProvider) -> None:
+    """What is one in another language is found by itself."""
+    tell(provider, "He did not want to die", "The pour was slow")
+
+    assert texts(provider, "Who wanted to die?") == ["He did not want to die"]
+    assert texts(provider, "How slow is the pour?") == ["The pour was slow"]
+
+
 def test_what_an_index_leaves_out_never_changes() -> None:
     """A store empties its index by the words with which it wrote it; other ones would damage it."""
     written = sha256(" ".join(sorted(SILENT)).encode()).hexdigest()
