@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from memorybus_providers.language.languages import stems_of
 from memorybus_providers.language.query import Question, parse_question
+from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.words import tokens
 
 _WORD = re.compile(r"\w+")
@@ -23,13 +24,14 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
     providers. A query of stop words only ("what do you have?") asks for everything, newest first,
     with score 0.
     """
-    question = parse_question(query)
+    question = parse_question(*split_prompt(query))
     if not question.terms:
         return [(0.0, i) for i in reversed(range(len(entries)))]
-    shared = [_terms_held(entry, question) for entry in entries]
+    weights = {term.stem: term.weight for term in question.terms}
+    shared = [sorted(_terms_held(entry, question)) for entry in entries]
     known_by = Counter(term for found in shared for term in found)
     scored = [
-        (sum(math.log1p(len(entries) / known_by[term]) for term in sorted(found)), i)
+        (sum(weights[term] * math.log1p(len(entries) / known_by[term]) for term in found), i)
         for i, found in enumerate(shared)
         if found
     ]

@@ -17,6 +17,7 @@ from memorybus_providers.finding.source import LATEST, FactSource, View
 from memorybus_providers.finding.standing import Standings
 from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
+from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
@@ -65,17 +66,19 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
-        text = self._entities.add_names(text, scope)
-        question = parse_question(text)
+        asked, aside = split_prompt(text)
+        asked = self._entities.add_names(asked, scope)
+        question = parse_question(asked, aside)
         names = self.source.speakers(question.words, scope)
-        waited_for = self._nearby(without_words(text, names), scope)
+        waited_for = self._nearby(without_words(asked, names), scope)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
         extent = self.source.extent(scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
         named = frozenset(one.stem for one in question.terms if one.word in question.names)
-        corpus = Corpus(extent.facts, found, named)
+        weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
+        corpus = Corpus(extent.facts, found, named, weights)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
         compared = waited_for()
         nearest = compared.nearest()

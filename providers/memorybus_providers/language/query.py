@@ -73,6 +73,7 @@ class Term(msgspec.Struct, frozen=True):
         kin: the stems of its forms; empty if it has only the forms that it names.
         word: the word of the question, folded; empty in scripts without spaces.
         extra: whether it only adds to what others ask: it says nothing if it is unknown.
+        weight: how much it counts, 1 for what is asked for and less for what stands beside it.
     """
 
     stem: str
@@ -80,6 +81,7 @@ class Term(msgspec.Struct, frozen=True):
     kin: frozenset[str] = frozenset()
     word: str = ""
     extra: bool = False
+    weight: float = 1.0
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -130,22 +132,55 @@ class Question(msgspec.Struct, frozen=True):
         )
 
 
-def parse_question(text: str) -> Question:
-    """Read a question; any text is one."""
-    named = identifiers(text)
-    said = tuple(dict.fromkeys((*whole_words(spelled_out(text)), *named)))[:MAX_WORDS]
+def parse_question(text: str, aside: str = "") -> Question:
+    """Read a question; any text is one.
+
+    Args:
+        text: the question.
+        aside: what was said beside it (see `sentences`): its words count the less, the more the
+            question itself says.
+    """
+    said = _words_of(text)
     words = tuple(dict.fromkeys(split_token(token)[0] for token in said))
     languages = likely_languages(words)
-    asked_for = _without_stop_words(said, stop_words_among(words, languages))
-    terms = {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
+    asked = _terms_of(text, said, languages)
+    whole = f"{text}\n{aside}" if aside else text
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
-    names = frozenset() if "german" in languages else _names_in(text)
+    names = frozenset() if "german" in languages else _names_in(whole)
+    terms = {**_terms_aside(aside, said, languages, len(asked)), **asked}
     return Question(
         words, tuple(terms.values()), frozenset(months), frozenset(years), languages, names
     )
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    said = (*whole_words(spelled_out(text)), *identifiers(text))
+    return tuple(dict.fromkeys(said))[:MAX_WORDS]
+
+
+def _terms_of(text: str, said: Sequence[str], languages: Sequence[str]) -> dict[str, Term]:
+    """Return the terms of a text that says these words, by their stems."""
+    named = identifiers(text)
+    plain = [split_token(token)[0] for token in said]
+    asked_for = _without_stop_words(said, stop_words_among(plain, languages))
+    return {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
+
+
+def _terms_aside(
+    aside: str, asked: Collection[str], languages: Sequence[str], count: int
+) -> dict[str, Term]:
+    """Return the terms of what was said beside a question of `count` terms; names in code count."""
+    if not aside:
+        return {}
+    said = _words_of(aside)[: MAX_WORDS - len(asked)]
+    weight = 1 / max(1, count * count)
+    return {
+        stem: msgspec.structs.replace(term, weight=1.0 if term.extra else weight)
+        for stem, term in _terms_of(aside, said, languages).items()
+    }
 
 
 def _names_in(text: str) -> frozenset[str]:
@@ -159,16 +194,17 @@ def stems(text: str) -> list[str]:
 
 
 def choose_terms(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
-    """Return the terms to search by: rarest first, within the declared bounds.
+    """Return the terms to search by: what is asked for first, the rarest first, within bounds.
 
     Args:
         terms: the question's terms.
         found: how many facts hold each, by stem.
     """
-    rarest = sorted((t for t in terms if found[t.stem]), key=lambda t: found[t.stem])[:MAX_TERMS]
+    known = (term for term in terms if found[term.stem])
+    rarest = sorted(known, key=lambda term: (-term.weight, found[term.stem]))
     taken: list[Term] = []
     rows = 0
-    for term in rarest:
+    for term in rarest[:MAX_TERMS]:
         rows += found[term.stem]
         if taken and rows > MAX_MATCHES:
             break

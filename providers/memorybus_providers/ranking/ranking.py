@@ -109,16 +109,21 @@ class Corpus(msgspec.Struct, frozen=True):
         size: the number of facts.
         found: for each stem that is asked for, how many of them hold it.
         names: those of the stems that the question writes as names.
+        weights: how much those stems count that count less than 1.
     """
 
     size: int
     found: Mapping[str, int]
     names: frozenset[str] = frozenset()
+    weights: Mapping[str, float] = MappingProxyType({})
 
     def rarity(self, stem: str) -> float:
-        """Return the inverse document frequency of a stem; above zero, however common it is."""
+        """Return how much a stem counts: its inverse document frequency, as far as it is asked for.
+
+        It is above zero, however common the stem is.
+        """
         found = self.found.get(stem, 0)
-        return math.log(1 + (self.size + 0.5) / (found + 0.5))
+        return self.weights.get(stem, 1.0) * math.log(1 + (self.size + 0.5) / (found + 0.5))
 
     @property
     def rarity_of_question(self) -> float:

@@ -1,0 +1,78 @@
+"""Which sentences of a prompt ask for something, and which only stand beside them; pure.
+
+People tell an agent a story and ask one thing in it. What they ask for is what memory has to
+answer; the words around it only help.
+"""
+
+import re
+from itertools import compress
+from typing import Final, NamedTuple
+
+_SHORT = r"(?<!\b[A-Z]\.)(?<!\b[A-Z][a-z]\.)(?<!\b[A-Z][a-z]{2}\.)(?<!\bProf\.)(?<!\b\w\.\w\.)"
+_END = re.compile(rf"(?<=[.!?…;؟]){_SHORT}[\"'”’»)\]]*\s+|(?<=[。！？])|\n+")
+"""Where a sentence ends: not behind what may be an initial or a short title ("Dr.")."""
+
+_QUESTION = re.compile(r"[?？؟][\s!.\"'”’»)\]]*$")
+_OPENING = re.compile(r"\w+")
+
+_ASKING_WORDS = """
+    what when where who whom whose why which how did does do is are was were has have had can could
+    will would shall should may
+    please tell remind show give find list write draft send email mail text call book order buy
+    plan help make create add change update check look search explain summarise summarize compare
+    recommend suggest remember recall prepare schedule cancel translate
+    was wann wo wer wen wem wessen warum wieso weshalb welche welcher welches wie hat haben ist sind
+    kannst könntest bitte sag sage erinnere zeig zeige gib finde schreib schreibe schick such suche
+    buche bestelle hilf mach
+    que quoi quand où qui pourquoi quel quelle quels quelles comment combien peux pourrais est-ce
+    rappelle montre donne trouve écris envoie cherche réserve aide fais dis
+    qué cuándo dónde quién quiénes cuál cuáles cómo cuánto cuánta cuántos cuántas puedes podrías
+    dime recuérdame muestra muéstrame dame encuentra escribe envía busca reserva ayuda haz
+    che cosa quando dove chi perché quale quali come quanto quanti puoi potresti dimmi ricordami
+    mostrami dammi trova scrivi manda cerca prenota aiutami fai
+    quem onde quando porque qual quais como quanto quantos pode poderia diga lembra mostre encontre
+    escreva envie procure reserve ajude faça
+    wat wanneer waar wie waarom welk welke hoe kun kan zeg herinner toon geef vind schrijf stuur
+    zoek boek help maak
+"""
+_ASKING: Final = frozenset(_ASKING_WORDS.split())
+"""Words with which a sentence begins that asks, or asks for something to be done."""
+
+_LONG = 60
+"""Characters of a prompt from which it may say more than it asks."""
+
+
+class SplitPrompt(NamedTuple):
+    """A prompt in two parts.
+
+    Attributes:
+        asked: the sentences that ask, in their order; all of the text if none does, or every one.
+        aside: the other sentences.
+    """
+
+    asked: str
+    aside: str = ""
+
+
+def split_prompt(text: str) -> SplitPrompt:
+    """Return which sentences of a prompt ask: those with a question mark.
+
+    If there are none, those count that begin as a question or a request does.
+    """
+    if len(text) < _LONG:
+        return SplitPrompt(text)
+    sentences = [one for one in _END.split(text) if one and not one.isspace()]
+    asking = [bool(_QUESTION.search(one)) for one in sentences]
+    if not any(asking):
+        asking = [_begins_asking(one) for one in sentences]
+    if all(asking) or not any(asking):
+        return SplitPrompt(text)
+    return SplitPrompt(
+        "\n".join(compress(sentences, asking)),
+        "\n".join(compress(sentences, (not one for one in asking))),
+    )
+
+
+def _begins_asking(sentence: str) -> bool:
+    found = _OPENING.search(sentence.casefold())
+    return found is not None and found[0] in _ASKING

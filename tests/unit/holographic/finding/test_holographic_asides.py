@@ -1,0 +1,68 @@
+"""A prompt that tells a story and asks one thing in it is answered by what it asks for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.language.query import parse_question
+from memorybus_providers.language.sentences import split_prompt
+from unit.holographic.holographic_feeding import feed, texts, turn
+
+STORY = "The kids were loud all day and the soup boiled over. We watched the regatta in the rain."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        (f"{STORY} Where does my sister live? Good night.", "Where does my sister live?"),
+        (f"{STORY} remind me to call the vet", "remind me to call the vet"),
+        (f"{STORY}\nwo wohnt meine Schwester?", "wo wohnt meine Schwester?"),
+        (
+            "今天很累。我住在哪里？" + "昨天下雨了，我们在家里看电影，吃了很多东西。" * 4,
+            "我住在哪里？",
+        ),
+        (f"{STORY} When does Dr. Weber open?", "When does Dr. Weber open?"),
+        (STORY, STORY),
+        ("Tired. Where does my sister live?", "Tired. Where does my sister live?"),
+    ],
+)
+def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt: str, asked: str) -> None:
+    """Sentences with a question mark ask, or else those that begin so; a short prompt is whole."""
+    assert split_prompt(prompt).asked == asked
+
+
+@given(st.text(), st.text(), st.sampled_from([" ", "\n", ". ", "? "]))
+def test_no_word_of_a_prompt_is_lost(first: str, second: str, between: str) -> None:
+    """Every letter of a prompt is asked or stands beside it."""
+    prompt = f"{first}{between}{STORY}{between}{second}"
+    asked, aside = split_prompt(prompt)
+    assert sorted(filter(str.isalnum, asked + aside)) == sorted(filter(str.isalnum, prompt))
+
+
+@pytest.mark.parametrize(
+    ("asked", "weight"),
+    [("why?", 1.0), ("the boat?", 1.0), ("whose red boat?", 0.25), ("is Ana's boat red?", 1 / 9)],
+)
+def test_the_more_a_question_says_the_less_counts_what_is_beside_it(
+    asked: str, weight: float
+) -> None:
+    """A question of one word is about what was just told; code counts wherever it stands."""
+    terms = {term.stem: term.weight for term in parse_question(asked, "a harbour, E1234").terms}
+    assert terms["harbour"] == pytest.approx(weight)
+    assert terms["1234"] == 1.0
+    assert terms.get("boat", 1.0) == 1.0
+
+
+def test_the_question_in_a_story_is_answered(provider: HolographicProvider) -> None:
+    """A fact that holds many words of the story does not outrank one that answers the question."""
+    feed(
+        provider,
+        [
+            turn("My sister Ana lives in Porto since the spring"),
+            *(turn(f"The soup boiled over, the kids were loud, day {day}") for day in range(9)),
+            turn("We watched the regatta all day, in the rain"),
+        ],
+    )
+    assert texts(provider, f"{STORY} {STORY} Where does my sister live? {STORY}")[0].startswith(
+        "My sister Ana"
+    )
