@@ -295,15 +295,16 @@ class FactProvider(TransactionalProvider):
             Transient: the store cannot be read now.
             Unavailable: it is away, or damaged.
         """
+        now = self.config.clock.now_ms() if ctx.as_of is None else ctx.as_of
         with self.opened.reading(ctx.scope, ctx.deadline) as search:
             if not query or query.isspace():
                 found = essentials(search.source, ctx.scope, ctx.as_of)
             else:
-                answer = search.answer(query, ctx.scope, as_of=ctx.as_of)
+                answer = search.answer(query, ctx.scope, as_of=ctx.as_of, now=now)
                 found = list(cut_off(answer, ctx.budget))
         given = fit_budget(found, ctx.budget)
         if ctx.explain:
-            return [_recollection(scored, reasons.explain(query, scored)) for scored in given]
+            return [_recollection(scored, reasons.explain(query, scored, now)) for scored in given]
         return [_recollection(scored) for scored in given]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -338,7 +339,7 @@ class FactProvider(TransactionalProvider):
 
     def _read(self, call: tool_arguments.Reading, ctx: HookContext) -> Mapping[str, Any]:
         with self.opened.reading(RecallScope.own(ctx.scope), ctx.deadline) as search:
-            result, found = ReadingTools(search).answer(call, ctx)
+            result, found = ReadingTools(search, self.config.clock.now_ms()).answer(call, ctx)
         if found:
             self.opened.count_retrieved([fact.id for fact in found])
         return result

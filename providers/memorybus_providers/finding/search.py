@@ -1,12 +1,14 @@
 """Searching: from a question to scored facts. It only reads.
 
 A recall costs a look at the vocabulary for each term, at most `query.MAX_MATCHES` matches, and the
-re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history. All of it
+re-ranking of at most `CANDIDATES` facts, `SAID_THEN` more of a time that the question names, and
+their neighbours, however long the history. All of it
 is read within the asker's own scope: nobody else's facts change an answer, or the time it takes.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -18,13 +20,18 @@ from memorybus_providers.finding.standing import Standings
 from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
 from memorybus_providers.language.sentences import split_prompt
+from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
+from memorybus_providers.ranking.told import in_turn, order_told, parts_of_time
 
 CANDIDATES = 80
 """Facts that are re-ranked, beside the utterances around them (G10)."""
+
+SAID_THEN = 40
+"""Facts that are looked at beside those, since they were said at the time asked for (G10)."""
 
 _REACH = max(NEAR)
 
@@ -52,12 +59,12 @@ class FactSearch:
         self._standings = Standings(source)
 
     def answer(
-        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None
+        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None, *, now: int
     ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
-        Any text is a question. It has no answer without a word that some fact holds, or a fact
-        whose meaning is near.
+        Any text is a question. It has no answer without a word that some fact holds, a fact whose
+        meaning is near, or a time at which something was said.
 
         Args:
             text: the question.
@@ -65,13 +72,35 @@ class FactSearch:
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
+            now: when it is asked, milliseconds. With `as_of` that is when.
         """
         asked, aside = split_prompt(text)
         asked = self._entities.add_names(asked, scope)
-        question = parse_question(asked, aside)
+        question = parse_question(asked, aside, now if as_of is None else as_of)
         names = self.source.speakers(question.words, scope)
-        waited_for = self._nearby(without_words(asked, names), scope)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
+        if question.names_only_a_time(names):
+            told = self._told(question, names, view)
+            if told or not (question.months or question.years):
+                return self._standings.settle(told, scope, as_of)
+            # What nobody said then may yet be spoken of.
+            question = parse_question(asked, aside).without_vague_terms()
+        found = self._rank(question, without_words(asked, names), names, view)
+        return self._standings.settle(found, scope, as_of)
+
+    def _told(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
+        """Return what was said in the periods that a question names."""
+        parts = parts_of_time(question.periods)
+        rows = self._rows_by_time(parts, CANDIDATES, view)
+        read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
+        return order_told(list(read), parts, names)
+
+    def _rank(
+        self, question: Question, meant: str, names: frozenset[str], view: View
+    ) -> list[Scored]:
+        """Return what is found by words, meaning and time; `meant` is what is compared."""
+        scope = view.whose
+        waited_for = self._nearby(meant, scope)
         extent = self.source.extent(scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
@@ -80,15 +109,20 @@ class FactSearch:
         weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
         corpus = Corpus(extent.facts, found, named, weights)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
+        if question.periods and rows:
+            rows += self._rows_by_time(parts_of_time(question.periods), SAID_THEN, view)
         compared = waited_for()
         nearest = compared.nearest()
         near_rows = self.source.visible_rows(nearest, view) if nearest else []
         hits, around = self._read_facts([*rows, *near_rows], view)
         near = compared.nearness([fact.id for fact in (*hits, *around)])
-        if as_of is not None and not about:
-            hits += self._standings.entries_as_of(question.terms, scope, as_of)
-        scored = rank_facts(question, hits, [] if about else around, corpus, names, near)
-        return self._standings.settle(scored, scope, as_of)
+        if view.known_by != LATEST and not view.about:
+            hits += self._standings.entries_as_of(question.terms, scope, view.known_by)
+        return rank_facts(question, hits, [] if view.about else around, corpus, names, near)
+
+    def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
+        """Return the newest facts of parts of a time, some of each, `most` at most."""
+        return list(islice(in_turn(self.source.rows_said_within(parts, most, view)), most))
 
     def _rows_by_words(
         self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
@@ -87,6 +88,12 @@ class FactSource(Protocol):
         """Return those of some rows that a view sees."""
         ...
 
+    def rows_said_within(
+        self, periods: Sequence[Period], most: int, view: View
+    ) -> Sequence[Sequence[int]]:
+        """Return for each period the newest `most` rows of what was said in it."""
+        ...
+
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> Iterable[Fact]:
         """Return the facts of some rows, and the utterances up to `reach` around each."""
         ...
@@ -147,6 +154,16 @@ class FactSource(Protocol):
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again after a time, and until another."""
         ...
+
+
+def newest_of_each(
+    found: Iterable[tuple[int, int, int]], periods: int, most: int
+) -> list[list[int]]:
+    """Return the newest `most` rows of each of some periods, from (period, time, row)."""
+    rows: list[list[tuple[int, int]]] = [[] for _ in range(periods)]
+    for period, at, row in found:
+        rows[period].append((at, row))
+    return [[row for _, row in sorted(some, reverse=True)[:most]] for some in rows]
 
 
 def fact_of(

@@ -10,6 +10,7 @@ programs can read the file, but not write to it.
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from memorybus import private
@@ -142,15 +143,11 @@ create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );
 """
+_BY_TIME = "create index if not exists facts_by_time on facts(scope, at)"
 # In the same transaction: the version says that all of it is there.
 _DONE = f"""
 pragma user_version = {SCHEMA_VERSION};
 commit;
-"""
-# What people said, by its time. Files of this version that were made before it get it, too; where
-# it is there, the statement asks for no write lock.
-_SAID_BY_TIME = """
-create index if not exists facts_said on facts(scope, at) where seq is not null and kind = 'user'
 """
 
 
@@ -228,7 +225,10 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
     if version < SCHEMA_VERSION:
         ledger.migrate(db)
         db.executescript(_SCHEMA + _DONE)
-    db.execute(_SAID_BY_TIME)
+    # Files of an earlier release lack it. It is asked for without it, too, only more slowly: who
+    # would have to wait for a writer leaves it to the next. If it is there, this takes no lock.
+    with suppress(sqlite3.OperationalError):
+        db.execute(_BY_TIME)
 
 
 def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:

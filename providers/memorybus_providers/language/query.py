@@ -20,6 +20,8 @@ from memorybus_providers.language.languages import (
     stop_words_among,
 )
 from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
+from memorybus_providers.language.time_words import VAGUE
+from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
     SHORTEST_PART,
@@ -95,6 +97,8 @@ class Question(msgspec.Struct, frozen=True):
         languages: in which its words are stemmed (see `languages`).
         names: the words, folded, that are written as names are: with a capital within a sentence.
             Empty if the question may be German, which writes all its nouns so.
+        periods: when that was which it asks for; the words that say so are no terms.
+        asked_at: when it was asked, milliseconds.
     """
 
     words: tuple[str, ...]
@@ -103,6 +107,14 @@ class Question(msgspec.Struct, frozen=True):
     years: frozenset[int]
     languages: tuple[str, ...] = ("english",)
     names: frozenset[str] = frozenset()
+    periods: tuple[Period, ...] = ()
+    asked_at: int = 0
+
+    def names_only_a_time(self, names: Collection[str]) -> bool:
+        """Say whether it asks for a time, perhaps of some speakers, and for nothing else."""
+        return bool(self.periods) and all(
+            term.word in VAGUE or term.word in names for term in self.terms
+        )
 
     def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:
         """Return the terms that are not names of speakers; all of them if nothing else is left.
@@ -112,6 +124,11 @@ class Question(msgspec.Struct, frozen=True):
         """
         kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
+
+    def without_vague_terms(self) -> "Question":
+        """Return it without terms such as "happened" or "anything", if it has others."""
+        kept = tuple(term for term in self.terms if term.word not in VAGUE)
+        return msgspec.structs.replace(self, terms=kept or self.terms)
 
     def read_texts(self, texts: Iterable[str]) -> Iterator[list[str]]:
         """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
@@ -132,60 +149,60 @@ class Question(msgspec.Struct, frozen=True):
         )
 
 
-def parse_question(text: str, aside: str = "") -> Question:
+def parse_question(text: str, aside: str = "", now: int | None = None) -> Question:
     """Read a question; any text is one.
 
     Args:
         text: the question.
         aside: what was said beside it (see `sentences`): its words count the less, the more the
             question itself says.
+        now: when it is asked, milliseconds; if None, only names of months and years are seen.
     """
-    said = _words_of(text)
-    words = tuple(dict.fromkeys(split_token(token)[0] for token in said))
+    words = _plain(_said(text))
     languages = likely_languages(words)
-    asked = _terms_of(text, said, languages)
-    whole = f"{text}\n{aside}" if aside else text
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
-    names = frozenset() if "german" in languages else _names_in(whole)
-    terms = {**_terms_aside(aside, said, languages, len(asked)), **asked}
+    names = frozenset() if "german" in languages else _names_in(f"{text}\n{aside}")
+    times = NamedTimes(rest=text) if now is None else read_times(text, now, languages)
+    asked = _terms_of(times.rest, languages, stop_words_among(words, languages))
+    terms = asked if _is_vague(times, asked) else _with_aside(asked, aside, languages)
     return Question(
-        words, tuple(terms.values()), frozenset(months), frozenset(years), languages, names
+        words,
+        tuple(terms.values()),
+        times.months.union(months),
+        times.years.union(years),
+        languages,
+        names,
+        times.periods,
+        now or 0,
     )
-
-
-def _words_of(text: str) -> tuple[str, ...]:
-    said = (*whole_words(spelled_out(text)), *identifiers(text))
-    return tuple(dict.fromkeys(said))[:MAX_WORDS]
-
-
-def _terms_of(text: str, said: Sequence[str], languages: Sequence[str]) -> dict[str, Term]:
-    """Return the terms of a text that says these words, by their stems."""
-    named = identifiers(text)
-    plain = [split_token(token)[0] for token in said]
-    asked_for = _without_stop_words(said, stop_words_among(plain, languages))
-    return {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
-
-
-def _terms_aside(
-    aside: str, asked: Collection[str], languages: Sequence[str], count: int
-) -> dict[str, Term]:
-    """Return the terms of what was said beside a question of `count` terms; names in code count."""
-    if not aside:
-        return {}
-    said = _words_of(aside)[: MAX_WORDS - len(asked)]
-    weight = 1 / max(1, count * count)
-    return {
-        stem: msgspec.structs.replace(term, weight=1.0 if term.extra else weight)
-        for stem, term in _terms_of(aside, said, languages).items()
-    }
 
 
 def _names_in(text: str) -> frozenset[str]:
     found = _WITHIN_SENTENCE.findall(text)
     return frozenset(folded(word) for word in found if word[0].isupper() and word[1].islower())
+
+
+def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
+    """Say whether a question asks for what was said at a time, and for nothing else."""
+    return bool(times.periods) and all(term.word in VAGUE for term in asked.values())
+
+
+def _with_aside(
+    asked: Mapping[str, Term], aside: str, languages: Sequence[str]
+) -> Mapping[str, Term]:
+    """Add the terms of what was said beside a question; names in code count in full."""
+    if not aside:
+        return asked
+    weight = 1 / max(1, len(asked) ** 2)
+    beside = _terms_of(aside, languages, stop_words_among(_plain(_said(aside)), languages))
+    weighed = {
+        stem: msgspec.structs.replace(term, weight=1.0 if term.extra else weight)
+        for stem, term in beside.items()
+    }
+    return {**weighed, **asked}
 
 
 def stems(text: str) -> list[str]:
@@ -247,6 +264,21 @@ def phrase_tokens(phrases: Iterable[str]) -> list[list[str]]:
 
 def _any_spelling(word: str) -> str:
     return f'("{word}" OR "{word}{MARK}"*)'
+
+
+def _said(text: str) -> tuple[str, ...]:
+    said = (*whole_words(spelled_out(text)), *identifiers(text))
+    return tuple(dict.fromkeys(said))[:MAX_WORDS]
+
+
+def _plain(said: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(split_token(token)[0] for token in said))
+
+
+def _terms_of(text: str, languages: Sequence[str], stops: Collection[str]) -> dict[str, Term]:
+    """Return the terms of a text, by their stems."""
+    asked_for, named = _without_stop_words(_said(text), stops), identifiers(text)
+    return {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
 
 
 def _without_stop_words(said: Iterable[str], without: Collection[str]) -> list[str]:

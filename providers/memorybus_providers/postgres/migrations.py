@@ -114,10 +114,8 @@ alter table {table} enable row level security;
 create policy asked on {table} for select using (scope = any((select asked())::bigint[]));
 """
 _WALLS = _ASKED + "".join(_WALL.format(table=table) for table in _BY_SCOPE)
-# What people said, by its time: what they said last is read where nothing is asked.
-_BY_TIME = """
-create index facts_said on facts(scope, at, id) where seq is not null and kind = 'user';
-"""
+# What was said, by its time: the newest, and what was said at a time that is asked for.
+_BY_TIME = "create index facts_by_time on facts(scope, at, id);"
 
 MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME)
 """The steps, from number 1 on."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from memorybus_providers.language.query import Question, parse_question
+from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import evidence, nearness
 from memorybus_providers.ranking.answers import AnswerKind, wanted_kind
@@ -27,7 +28,14 @@ SPEAKER = 1.6
 
 MONTH = 2.6
 YEAR = 1.8
-"""Factors of a fact said in a month, or a year, that the question names."""
+"""Factors of a fact said in a month, or a year, that the question names, or in a shorter or longer
+period: "last week", "last year"."""
+
+DAY = 1.3
+"""Further factor of a fact said on a day that the question names with its month."""
+
+PRESENT = 1.2
+"""Factor of a fact said in a period that is not over: "today" is said in passing, too."""
 
 QUESTION = 0.9
 """Factor of an utterance that asks rather than tells."""
@@ -64,6 +72,8 @@ CLOSELY = 100
 _BEHIND = 0.999
 _ASKS = "asks"
 _WORDS = "words"
+
+_LONG_MS = 100 * 86_400_000  # longer than a season: the year that a question names
 
 LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
 
@@ -290,7 +300,7 @@ def _circumstance_factors(
         factors["used"] = 1 + USED * min(fact.retrieved, USES)
     if fact.speaker in speakers:
         factors["speaker"] = SPEAKER
-    if (question.months or question.years) and (time := _time_factor(question, fact.at)) != 1.0:
+    if _names_a_time(question) and (time := _time_factor(question, fact.at)) != 1.0:
         factors["time"] = time
     if fact.place is None:
         factors["kept"] = KEPT
@@ -307,7 +317,25 @@ def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
+def _names_a_time(question: Question) -> bool:
+    return bool(question.months or question.years or question.periods)
+
+
 def _time_factor(question: Question, at: int) -> float:
+    held_by = [period for period in question.periods if period.holds(at)]
+    if not (question.months or question.years):
+        return max((_period_factor(period, question.asked_at) for period in held_by), default=1.0)
+    day = DAY if any(period.end - period.start <= DAY_MS for period in held_by) else 1.0
+    return day * _calendar_factor(question, at)
+
+
+def _period_factor(period: Period, now: int) -> float:
+    if period.holds(now):
+        return PRESENT
+    return YEAR if period.end - period.start > _LONG_MS else MONTH
+
+
+def _calendar_factor(question: Question, at: int) -> float:
     said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
     if question.months:
         year_fits = not question.years or said.year in question.years

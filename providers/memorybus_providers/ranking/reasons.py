@@ -9,12 +9,17 @@ from memorybus_providers.ranking.ranking import LOOKED_AT, Scored
 _WORD = re.compile(r"[^\W_]+")
 
 
-def explain(question: str, scored: Scored) -> Why:
+def explain(question: str, scored: Scored, now: int | None = None) -> Why:
     """Return the words that a fact shares with a question, and what its score is made of.
 
-    A fact that shares none was found by the conversation around it.
+    A fact that shares none was found by the conversation around it, or by when it was said.
+
+    Args:
+        question: what was asked.
+        scored: what was found.
+        now: when it was asked, milliseconds; see `parse_question`.
     """
-    asked = parse_question(question)
+    asked = parse_question(question, now=now)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if asked.asks_for(word))
     return Why(matched, scored.near, dict(scored.parts))

@@ -32,8 +32,9 @@ from memorybus_providers.tools.shown import (
 class ReadingTools:
     """Answers the tools that only read, within the caller's scope."""
 
-    def __init__(self, search: FactSearch) -> None:
-        """Read what `search` reads."""
+    def __init__(self, search: FactSearch, now: int) -> None:
+        """Read what `search` reads; `now` is the time of the call, milliseconds."""
+        self._now = now
         self._search_by = search
         self._source = search.source
         self._standings = Standings(self._source)
@@ -75,7 +76,9 @@ class ReadingTools:
     def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
         found = [
             one
-            for one in self._search_by.answer(call.query, whose, call.about, parse_time(call.as_of))
+            for one in self._search_by.answer(
+                call.query, whose, call.about, parse_time(call.as_of), now=self._now
+            )
             if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
         ]
         return found[: call.limit]
@@ -100,7 +103,7 @@ class ReadingTools:
 
     def _sessions(self, call: SessionSearch, whose: RecallScope) -> Result:
         hits: dict[int, Fact] = {}
-        for one in self._search_by.answer(call.query, whose):
+        for one in self._search_by.answer(call.query, whose, now=self._now):
             if one.fact.place is not None:
                 hits.setdefault(one.fact.place[0], one.fact)
         best = list(hits.values())[: call.limit]

@@ -149,6 +149,29 @@ def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
     assert {found.text[0] for found in both.postgres.prefetch("", asked)} == {"b", "c", "d"}
 
 
+TIMES = (
+    "What did I do in November 2023?",
+    "14 November 2023",
+    "Was war im November 2023?",
+    "What did Ann say on 2023-11-14?",
+    "Where did I live in 2023?",
+)
+"""Questions for when that life was told, in whatever year they are asked."""
+
+
+def test_both_stores_find_the_same_by_time(both: Both) -> None:
+    """What was said at a time is recalled alike, also as of a time, and by an operator."""
+    tell_a_life(both)
+
+    for question in TIMES:
+        assert both.agree(question)
+        both.agree(question, RecallScope("coder", "ann", "boat"))
+        both.agree(question, RecallScope(None, None, None))
+    assert both.agree("yesterday", as_of=AT + 2 * DAY)
+    assert both.agree("letzte Woche", as_of=AT + 8 * DAY)
+    assert not both.agree("yesterday", as_of=AT + 30 * DAY)
+
+
 def test_both_stores_have_the_same_digest(both: Both) -> None:
     """The same events give the same digest, so that one store can be verified by the other."""
     tell_a_life(both)

@@ -129,9 +129,9 @@ def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
 
 def test_a_file_without_the_index_of_times_gets_it(tmp_path: Path) -> None:
     """A file made before what was said had an index by time gets that when it is opened."""
-    there = "select count(*) from sqlite_master where name = 'facts_said'"
+    there = "select count(*) from sqlite_master where name = 'facts_by_time'"
     with opened(tmp_path) as provider:
-        provider.opened.db.execute("drop index facts_said")
+        provider.opened.db.execute("drop index facts_by_time")
 
     with opened(tmp_path) as provider:
         assert provider.opened.db.execute(there).fetchone() == (1,)

@@ -8,11 +8,19 @@ import msgspec
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
-from memorybus_providers.finding.source import LATEST, MOST, Extent, View, fact_of
+from memorybus_providers.finding.source import (
+    LATEST,
+    MOST,
+    Extent,
+    View,
+    fact_of,
+    newest_of_each,
+)
 from memorybus_providers.holographic.finding.rows import FACT, SCOPES, limits_of
 from memorybus_providers.holographic.schema import scope_prefix
 from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
+from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
@@ -26,12 +34,13 @@ _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
-_WITHIN = f"""
-facts.scope in ({SCOPES}) and facts.at <= :known_by and (
+_SEEN = f"""
+facts.at <= :known_by and (
     :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
     or facts.id in ({_ABOUT})
 )
 """
+_WITHIN = f"facts.scope in ({SCOPES}) and {_SEEN}"
 _NAMES = f"""
 select word from entities
 where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
@@ -53,6 +62,17 @@ where facts_fts match :match and {_WITHIN}
 """  # noqa: S608  constants of our own
 _AMONG = f"""
 select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
+"""  # noqa: S608
+# For each scope and period one seek in the index, whose rows come in order.
+_SAID_WITHIN = f"""
+select period.key, said.at, said.id
+from json_each(:periods) period cross join scopes cross join facts said on said.id in (
+    select facts.id from facts where facts.scope = scopes.id
+        and facts.at >= json_extract(period.value, '$[0]')
+        and facts.at < json_extract(period.value, '$[1]') and {_SEEN}
+    order by facts.at desc, facts.id desc limit :most
+)
+where scopes.id in ({SCOPES})
 """  # noqa: S608
 _WITH_NEIGHBOURS = f"""
 {FACT} where facts.id in (
@@ -88,7 +108,7 @@ _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
     and facts.seq between :first and :last order by facts.seq
 """
-# What people said last is read by its time, in each scope (cross join): `facts_said`.
+# What people said last is read by its time, in each scope (cross join): `facts_by_time`.
 _SAID_LAST = f"""
 select facts.id, facts.session, facts.at from scopes cross join facts on facts.id in (
     select id from facts as near
@@ -160,6 +180,12 @@ class SqliteFacts:
         """Return those of some rows that a view sees."""
         given = {"near": json.dumps(rows), **_limits(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
+
+    def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
+        """Return for each period the newest `most` rows of what was said in it."""
+        spans = json.dumps([(period.start, period.end) for period in periods])
+        found = self._db.execute(_SAID_WITHIN, {"periods": spans, "most": most, **_limits(view)})
+        return newest_of_each(found, len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
         """Return the facts of some rows, and the utterances around each."""

@@ -5,8 +5,9 @@ from typing import Any
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
-from memorybus_providers.finding.source import LATEST, MOST, Extent, View
+from memorybus_providers.finding.source import LATEST, MOST, Extent, View, newest_of_each
 from memorybus_providers.language.query import phrase_tokens
+from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.language.words import MARK
 from memorybus_providers.postgres.finding.rows import FACT, facts_of
@@ -34,8 +35,8 @@ select scope, (select coalesce(sum(said), 0) from sessions where sessions.scope 
 from unnest(%s::bigint[]) as one(scope) order by scope
 """
 _SPEAKERS = "select distinct word from speakers where scope = any(%s) and word = any(%s)"
-_WITHIN = """
-facts.scope = any(%(scopes)s) and facts.at <= %(known_by)s and (
+_SEEN = """
+facts.at <= %(known_by)s and (
     %(about)s = '' or facts.speaker = %(about)s
     or facts.speaker in (
         select name from speakers where scope = any(%(scopes)s) and word = %(about)s
@@ -43,6 +44,7 @@ facts.scope = any(%(scopes)s) and facts.at <= %(known_by)s and (
     or facts.id in (select fact from named where scope = any(%(scopes)s) and word = %(about)s)
 )
 """
+_WITHIN = f"facts.scope = any(%(scopes)s) and {_SEEN}"
 _TOKENS = """
 select span.n, one.scope::text, found.token, found.facts
 from unnest(%s::int[], %s::text[], %s::text[]) as span(n, low, high)
@@ -62,6 +64,17 @@ join postings on postings.scope = one.scope and postings.token = asked.token col
 _MATCHING = f"select distinct asked.term, postings.fact {_POSTED}"
 _NARROWED = f"{_MATCHING} join facts on facts.id = postings.fact where {_WITHIN}"
 _AMONG = f"select id from facts where id = any(%(rows)s) and {_WITHIN}"  # noqa: S608
+# For each scope and period one seek in the index, whose rows come in order.
+_SAID_WITHIN = f"""
+select period.n, said.at, said.id
+from unnest(%(numbers)s::int[], %(starts)s::bigint[], %(ends)s::bigint[]) as period(n, low, high)
+cross join unnest(%(scopes)s::bigint[]) as one(scope)
+cross join lateral (
+    select facts.at, facts.id from facts where facts.scope = one.scope
+        and facts.at >= period.low and facts.at < period.high and {_SEEN}
+    order by facts.at desc, facts.id desc limit %(most)s
+) as said
+"""  # noqa: S608
 _WITH_NEIGHBOURS = f"""
 {FACT}where facts.scope = any(%(scopes)s) and facts.id = any(array(
     select unnest(%(rows)s::bigint[])
@@ -201,6 +214,17 @@ class PostgresFacts:
         """Return those of some rows that a view sees."""
         given = {"rows": list(rows), **self._view_parameters(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
+
+    def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
+        """Return for each period the newest `most` rows of what was said in it."""
+        given = {
+            "numbers": list(range(len(periods))),
+            "starts": [period.start for period in periods],
+            "ends": [period.end for period in periods],
+            "most": most,
+            **self._view_parameters(view),
+        }
+        return newest_of_each(self._db.execute(_SAID_WITHIN, given), len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
         """Return the facts of some rows, and the utterances around each."""

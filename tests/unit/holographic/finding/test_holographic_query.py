@@ -118,7 +118,7 @@ def test_what_was_said_last_is_found_without_reading_all(provider: HolographicPr
 
     (asked,) = (one for one in statements if "said" in one)
     plan = [str(row[3]) for row in db.execute(f"explain query plan {asked}")]
-    assert any("facts_said (scope=? AND at<?)" in step for step in plan), plan
+    assert any("facts_by_time (scope=? AND at<?)" in step for step in plan), plan
     assert not any(step.startswith("SCAN facts") for step in plan), plan
 
 

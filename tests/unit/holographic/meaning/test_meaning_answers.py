@@ -8,7 +8,17 @@ from helpers.services.embedding_server import EmbeddingServer, embedding_server
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import RecallContext, RecallScope
 from memorybus_providers.holographic import HolographicProvider
-from unit.holographic.holographic_feeding import MINE, add, ask, feed, opened, shown, texts, turn
+from unit.holographic.holographic_feeding import (
+    AT,
+    MINE,
+    add,
+    ask,
+    feed,
+    opened,
+    shown,
+    texts,
+    turn,
+)
 from unit.holographic.meaning.meaning_feeding import await_filled, embedding
 
 PARAPHRASES = (
@@ -76,7 +86,7 @@ def test_only_what_the_person_said_is_near_if_that_is_asked(provider: Holographi
     await_filled(provider, 2)
 
     with provider.opened.reading(MINE, seconds=5) as search:
-        found = search.answer("vehicle", MINE, about="Bob")
+        found = search.answer("vehicle", MINE, about="Bob", now=AT)
 
     assert [scored.fact.content for scored in found] == ["I got a car as well"]
 

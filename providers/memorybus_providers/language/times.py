@@ -1,0 +1,308 @@
+"""Reading the times that a question names, as spans of milliseconds; pure.
+
+Days begin at midnight, UTC, and weeks on Monday. What lies ahead ("next week") is not read: nothing
+was said then. A month or a day of the year without a year may be that of any year, so it stands for
+the last `YEARS` of them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+from memorybus_providers.language.time_words import (
+    DAYS_AGO,
+    HOURS,
+    MONTH_NUMBERS,
+    NUMBERS,
+    PATTERNS,
+    UNITS,
+    WEEKDAY_NUMBERS,
+)
+from memorybus_providers.language.words import folded
+
+YEARS = 8
+"""Years that a month without a year is looked for in, this one and those before."""
+
+READ = 1_000
+"""Characters of a question in which times are read (G10)."""
+
+MOST_TIMES = 4
+"""Times of a question that count, and periods that they are made of at most (G10)."""
+
+_HOUR_MS = 3_600_000
+DAY_MS = 24 * _HOUR_MS
+"""One day."""
+
+_EPOCH = date(1970, 1, 1)
+_LAST_NOW = 4_102_444_800_000  # the year 2100: later ones are a mistake, or "forever"
+_PIECE = re.compile(r"\w+|\W+")
+_SPACES = re.compile(r"\s+")
+_ARTICLES = frozenset({"a", "an", "of"})
+
+
+class Period(msgspec.Struct, frozen=True, order=True):
+    """A span of time: from `start` on and before `end`, milliseconds."""
+
+    start: int
+    end: int
+
+    def holds(self, at: int) -> bool:
+        """Say whether a time lies in it."""
+        return self.start <= at < self.end
+
+
+class NamedTimes(msgspec.Struct, frozen=True):
+    """The times that a question names.
+
+    Attributes:
+        periods: when that was; empty if it names none.
+        months: the months of the year that are named, 1 to 12.
+        years: the years that are named with or without a month.
+        rest: the question without what names them.
+    """
+
+    periods: tuple[Period, ...] = ()
+    months: frozenset[int] = frozenset()
+    years: frozenset[int] = frozenset()
+    rest: str = ""
+
+
+class _Read(NamedTuple):
+    """What one expression says."""
+
+    periods: tuple[Period, ...]
+    month: int | None = None
+    year: int | None = None
+
+
+def read_times(text: str, now: int, languages: Collection[str]) -> NamedTimes:
+    """Return the times that a question names; any text is one.
+
+    Args:
+        text: the question.
+        now: when it is asked, milliseconds.
+        languages: in which it may be.
+    """
+    today = _day_of(now)
+    head = unicodedata.normalize("NFC", text[:READ])
+    pieces = _PIECE.findall(head)
+    plain = [_plain(piece) for piece in pieces]
+    found = list(_expressions("".join(plain), today, languages))[:MOST_TIMES]
+    if not found:
+        return NamedTimes((), frozenset(), frozenset(), text)
+    rest = _without(pieces, plain, [span for span, _ in found])
+    read = [one for _, one in found]
+    return NamedTimes(
+        tuple(dict.fromkeys(period for one in read for period in one.periods)),
+        frozenset(one.month for one in read if one.month is not None),
+        frozenset(one.year for one in read if one.year is not None),
+        rest + text[READ:],
+    )
+
+
+def _plain(piece: str) -> str:
+    return folded(piece).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def _day_of(now: int) -> date:
+    return datetime.fromtimestamp(min(max(now, 0), _LAST_NOW) / 1000, UTC).date()
+
+
+def _expressions(
+    text: str, today: date, languages: Collection[str]
+) -> Iterator[tuple[tuple[int, int], _Read]]:
+    """Yield where each expression stands, and what it says; none overlaps another."""
+    for language, patterns in PATTERNS.items():
+        if language and language not in languages:
+            continue
+        for kind, pattern in patterns:
+            for match in list(pattern.finditer(text)):
+                read = _KINDS[kind](match.groupdict(), today)
+                if read is not None:
+                    yield match.span(), read
+                    start, end = match.span()
+                    text = text[:start] + "\0" * (end - start) + text[end:]
+
+
+def _without(pieces: list[str], plain: list[str], spans: list[tuple[int, int]]) -> str:
+    """Return the pieces whose plain form lies outside of all spans."""
+    kept = []
+    at = 0
+    for piece, read in zip(pieces, plain, strict=True):
+        end = at + len(read)
+        if not any(start < end and at < stop for start, stop in spans) or not read:
+            kept.append(piece)
+        elif not kept or kept[-1] != " ":
+            kept.append(" ")
+        at = end
+    return "".join(kept)
+
+
+# -- what each kind of expression says --------------------------------------------------------
+
+_Groups = Mapping[str, str | None]
+
+
+def _named_day(said: _Groups, today: date) -> _Read:
+    return _days(today - timedelta(DAYS_AGO[_name(said)]))
+
+
+def _part_of_day(said: _Groups, today: date) -> _Read:
+    first, last = HOURS[_name(said)]
+    midnight = _ms(today)
+    return _Read((Period(midnight + first * _HOUR_MS, midnight + last * _HOUR_MS),))
+
+
+def _ago(said: _Groups, today: date) -> _Read | None:
+    """Read "3 weeks ago": that day, the week around it, its month or its year."""
+    number, unit = _number(said), UNITS[said["unit"] or ""]
+    if unit == "year" and number >= today.year - _EPOCH.year:
+        return None
+    match unit:
+        case "day":
+            return _days(today - timedelta(number))
+        case "week":
+            return _days(today - timedelta(7 * number + 3), 7)
+        case "month":
+            return _Read((_month(*_months_before(today, number)),))
+        case _:
+            return _Read((_year(today.year - number),))
+
+
+def _past(said: _Groups, today: date) -> _Read | None:
+    """Read "in the last 3 weeks": so many days until today, and today."""
+    number, unit = _number(said), UNITS[said["unit"] or ""]
+    if unit == "year" and number >= today.year - _EPOCH.year:
+        return None
+    days = {"day": 1, "week": 7, "month": 31, "year": 366}[unit] * number
+    return _days(today - timedelta(days), days + 1)
+
+
+def _this(said: _Groups, today: date) -> _Read:
+    return _Read((_calendar(UNITS[said["unit"] or ""], today, 0),))
+
+
+def _last(said: _Groups, today: date) -> _Read:
+    return _Read((_calendar(UNITS[said["unit"] or ""], today, 1),))
+
+
+def _calendar(unit: str, today: date, before: int) -> Period:
+    """Return the week, weekend, month or year that holds a day, or the one `before` it."""
+    monday = today - timedelta(today.weekday() + 7 * before)
+    match unit:
+        case "week":
+            return _days(monday, 7).periods[0]
+        case "weekend":
+            return _days(monday + timedelta(5), 2).periods[0]
+        case "month":
+            return _month(*_months_before(today, before))
+        case _:
+            return _year(today.year - before)
+
+
+def _weekday(said: _Groups, today: date) -> _Read:
+    """Read a day of the week: the latest that is over."""
+    back = (today.weekday() - WEEKDAY_NUMBERS[said["weekday"] or ""] - 1) % 7 + 1
+    return _days(today - timedelta(back))
+
+
+def _date(said: _Groups, today: date) -> _Read | None:
+    month, day = _month_number(said), int(said["day"] or 0)
+    year = said["year"]
+    years = [int(year)] if year else range(today.year, today.year - YEARS, -1)
+    dates = [found for one in years if (found := _valid(one, month, day))]
+    if not dates:
+        return None
+    periods = tuple(_days(one).periods[0] for one in dates)
+    return _Read(periods, month, int(year) if year else None)
+
+
+def _named_month(said: _Groups, today: date) -> _Read:
+    month = _month_number(said)
+    year = int(said.get("year") or 0) or None
+    years = [year] if year else range(today.year, today.year - YEARS, -1)
+    return _Read(tuple(_month(one, month) for one in years), month, year)
+
+
+def _last_named_month(said: _Groups, today: date) -> _Read:
+    month = _month_number(said)
+    year = today.year if month < today.month else today.year - 1
+    return _Read((_month(year, month),), month, year)
+
+
+def _named_year(said: _Groups, today: date) -> _Read:
+    year = int(said["year"] or today.year)
+    return _Read((_year(year),), None, year)
+
+
+_KINDS: Final[Mapping[str, Callable[[_Groups, date], _Read | None]]] = MappingProxyType(
+    {
+        "day": _named_day,
+        "hours": _part_of_day,
+        "ago": _ago,
+        "past": _past,
+        "this": _this,
+        "last": _last,
+        "weekday": _weekday,
+        "date": _date,
+        "month": _named_month,
+        "last month": _last_named_month,
+        "year": _named_year,
+    }
+)
+
+
+# -- words and days ---------------------------------------------------------------------------
+
+
+def _name(said: _Groups) -> str:
+    return _SPACES.sub(" ", said["name"] or "")
+
+
+def _number(said: _Groups) -> int:
+    """Return a number, whether written in digits or as a word; 1 if there is none."""
+    written = said.get("n") or "one"
+    if written.isdecimal():
+        return int(written)
+    words = written.split()
+    return NUMBERS[next((word for word in words if word not in _ARTICLES), words[0])]
+
+
+def _month_number(said: _Groups) -> int:
+    written = said["month"] or ""
+    return int(written) if written.isdecimal() else MONTH_NUMBERS[written]
+
+
+def _valid(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _months_before(today: date, months: int) -> tuple[int, int]:
+    """Return year and month of so many months before a day."""
+    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
+    return year, month + 1
+
+
+def _days(first: date, days: int = 1) -> _Read:
+    return _Read((Period(_ms(first), _ms(first) + days * DAY_MS),))
+
+
+def _month(year: int, month: int) -> Period:
+    following = date(year + month // 12, month % 12 + 1, 1)
+    return Period(_ms(date(year, month, 1)), _ms(following))
+
+
+def _year(year: int) -> Period:
+    return Period(_ms(date(year, 1, 1)), _ms(date(year + 1, 1, 1)))
+
+
+def _ms(day: date) -> int:
+    return (day - _EPOCH).days * DAY_MS

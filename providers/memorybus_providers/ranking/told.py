@@ -1,0 +1,71 @@
+"""Putting in order what was said within a time, where nothing else is asked for; pure.
+
+What the person said, and what was kept, comes before what others said, and what tells before what
+only asks. Of equals the newest of each part of the time come in turn, so that a block that cannot
+hold all of them shows something of each part.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
+from typing import TypeVar
+
+from memorybus_providers.language.times import Period
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking.asking import only_asks
+from memorybus_providers.ranking.ranking import Fact, Scored
+
+PARTS = 8
+LEAST_PARTS = 4
+"""Parts that a time is cut into, and each of several (G10)."""
+
+_FEW = 3
+"""Words of which an utterance says something."""
+
+_T = TypeVar("_T")
+
+
+def parts_of_time(periods: Sequence[Period]) -> list[Period]:
+    """Return the parts of periods, the latest first."""
+    each = max(LEAST_PARTS, PARTS // max(1, len(periods)))
+    parts = []
+    for period in sorted(periods, reverse=True):
+        bounds = [period.start + (period.end - period.start) * n // each for n in range(each + 1)]
+        parts += [Period(*bounds[n : n + 2]) for n in reversed(range(each))]
+    return parts
+
+
+def in_turn(parts: Iterable[Sequence[_T]]) -> Iterator[_T]:
+    """Yield the first of each part, then the second of each, and so on."""
+    none = object()
+    turns = zip_longest(*parts, fillvalue=none)
+    return (one for one in chain.from_iterable(turns) if one is not none)  # type: ignore[misc]
+
+
+def order_told(
+    facts: Sequence[Fact], parts: Sequence[Period], names: Collection[str]
+) -> list[Scored]:
+    """Return facts that were said within a time, best first.
+
+    Args:
+        facts: what was said.
+        parts: the parts of the time.
+        names: folded words that name the speakers who are asked for; empty for no one in
+            particular.
+    """
+    newest = sorted(facts, key=lambda fact: (-fact.at, -fact.id))
+    groups: dict[tuple[bool, bool, bool], list[list[Fact]]] = {}
+    for fact in newest:
+        part = next((n for n, one in enumerate(parts) if one.holds(fact.at)), None)
+        if part is not None:
+            groups.setdefault(_order(fact, names), [[] for _ in parts])[part].append(fact)
+    told = [fact for group in sorted(groups) for fact in in_turn(groups[group])]
+    worth = [1 - place / (2 * len(told)) for place in range(len(told))]
+    return [Scored(fact, one, {"time": one}) for fact, one in zip(told, worth, strict=True)]
+
+
+def _order(fact: Fact, names: Collection[str]) -> tuple[bool, bool, bool]:
+    """Return what sorts a fact behind others: another speaker, no person, nothing that tells."""
+    asked = not set(names).isdisjoint(folded(fact.speaker).split()) if names else True
+    own = fact.place is None or fact.kind == "user"
+    tells = len(fact.content.split()) >= _FEW and not only_asks(fact.content)
+    return (not asked, not own and not names, not tells)
