@@ -1,0 +1,238 @@
+"""The hooks that memorybus calls: MEMORY.md and USER.md as a provider."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from memorybus.errors import ConfigError
+from memorybus.events import MemoryWritten, Scope, StoreName
+from memorybus.ids import text_digest
+
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    MemoryOwner,
+    Placement,
+    Progress,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    Residue,
+    StoredMemory,
+    Transaction,
+    TransactionalProvider,
+    Why,
+)
+from memorybus_providers.builtin.entries import EntryWrite, Outcome, render_block
+from memorybus_providers.builtin.erasure import belongs_to
+from memorybus_providers.builtin.files import encodable, readable
+from memorybus_providers.builtin.origins import Origin
+from memorybus_providers.builtin.places import MemoryFile, file_of, readable_files
+from memorybus_providers.builtin.ranking import matched_words, rank
+from memorybus_providers.builtin.store import BuiltinStore
+from memorybus_providers.digests import key_of, paired
+
+
+class BuiltinOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The instance's table in ``memorybus.toml``; limits are characters, as in Hermes."""
+
+    memory_limit: int = 2_200
+    user_limit: int = 1_375
+
+
+_DESCRIPTIONS = {
+    "memory_limit": "Characters of MEMORY.md shown in a system prompt; the newest entries stay.",
+    "user_limit": "Characters of USER.md shown in a system prompt; the newest entries stay.",
+}
+
+
+class BuiltinProvider(TransactionalProvider):
+    """MEMORY.md per agent profile and USER.md per person."""
+
+    kind: ClassVar[str] = "builtin"
+    placement: ClassVar[Placement] = "local"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        forgets=True, exports=True, handles=frozenset({MemoryWritten})
+    )
+    tunable: ClassVar[frozenset[str]] = frozenset({"memory_limit", "user_limit"})
+    mirrors: ClassVar[bool] = True
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Check the options.
+
+        Raises:
+            ConfigError: an option is unknown or of the wrong type.
+        """
+        super().__init__(config)
+        try:
+            self._options = msgspec.convert(dict(config.options), BuiltinOptions)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"provider {config.name}: {error}") from error
+        self._store = BuiltinStore(config.home, config.crash)
+        if config.kept_elsewhere:
+            stores = " and ".join(sorted(config.kept_elsewhere))
+            self.note = f"another provider keeps {stores} alone: such writes are not mirrored"
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the database and repair what a crash left between commit and file."""
+        self._store.open()
+
+    def shutdown(self) -> None:
+        """Close the database."""
+        self._store.close()
+
+    def backup_paths(self) -> Sequence[Path]:
+        """Return the home: database and files belong together."""
+        return (self.config.home,)
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """Return a pair for each file: ``memory/<agent>`` and ``user/<person>``.
+
+        In it are the entries in their order, and where each comes from. What a person wrote into a
+        file by hand is of no event: a state with it differs from its rebuild (G8).
+        """
+        found = readable_files(self.config.home, None, None)
+        return paired(
+            ((key_of(place.store, place.folder), self._rows(place)) for place in found), after
+        )
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Describe the options."""
+        return tuple(
+            {
+                "key": field.name,
+                "description": _DESCRIPTIONS[field.name],
+                "default": field.default,
+                "required": False,
+            }
+            for field in msgspec.structs.fields(BuiltinOptions)
+        )
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return the lane's committed progress."""
+        return self._store.progress(lane)
+
+    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """Open a transaction; at its end each changed file is written once."""
+        return self._store.transaction(fence)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Collect the write; it is applied to the file as it stands when the batch commits.
+
+        One to a store that another provider keeps alone is not mirrored.
+        """
+        if event.store in self.config.kept_elsewhere:
+            return
+        write = EntryWrite(
+            action=event.action,
+            content=encodable(event.content),
+            old_text=encodable(event.old_text),
+            event_id=ctx.event_id,
+            session=encodable(ctx.session.id),
+            at=ctx.at,
+            scope=_encodable(ctx.scope),
+        )
+        self._store.write(file_of(event.store, ctx.scope), write)
+
+    def outcomes(self) -> Mapping[Outcome, int]:
+        """Return how many writes ended in which way (see `entries`)."""
+        return self._store.outcomes()
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's files, and what its sessions wrote into the files of others.
+
+        Raises:
+            Transient: another process holds the database.
+            Unavailable: a file or the database cannot be written.
+        """
+        return self._store.erase(scope)
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield the entries that `forget` would erase, file by file."""
+        for place in readable_files(self.config.home, scope.agent, scope.user):
+            for text, origin in self._entries(place):
+                if belongs_to(place, origin, scope):
+                    yield _stored_memory(place, text, origin)
+
+    def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
+        """Yield whose sessions wrote entries; what was written by hand is nobody's here."""
+        return self._store.owners(after or ("", "", ""))
+
+    # -- recall -------------------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return the entries that share a word with the query, best first.
+
+        Reads without a lock and sees what is committed, also before it has reached its file. The
+        workspace is not looked at: neither store is split by it.
+        """
+        found = [
+            pair
+            for place in readable_files(self.config.home, ctx.scope.agent, ctx.scope.user)
+            for pair in self._entries(place)
+        ]
+        return [
+            _recollection(*found[i], score, query if ctx.explain else None)
+            for score, i in rank([text for text, _ in found], query)
+        ]
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return the stores of this agent and this person, as Hermes does.
+
+        A scope of everyone's names nobody, so it has no block.
+        """
+        options = self._options
+        shown: tuple[tuple[StoreName, str, int], ...] = (
+            ("memory", scope.agent or "", options.memory_limit),
+            ("user", scope.user or "", options.user_limit),
+        )
+        blocks = (self._block(store, owner, limit) for store, owner, limit in shown if owner)
+        return "\n\n".join(text for text in blocks if text)
+
+    def _rows(self, place: MemoryFile) -> Iterator[tuple[str, str, int]]:
+        return ((text, origin.session, origin.at) for text, origin in self._entries(place))
+
+    def _entries(self, place: MemoryFile) -> Iterator[tuple[str, Origin]]:
+        origins = self._store.origins(place)
+        for entry in self._store.entries(place):
+            yield readable(entry), origins.get(text_digest(entry), Origin())
+
+    def _block(self, store: StoreName, owner: str, limit: int) -> str:
+        place = file_of(store, Scope(agent=owner, user=owner))
+        return render_block(store, tuple(entry for entry, _ in self._entries(place)), limit)
+
+
+def _encodable(scope: Scope) -> Scope:
+    """Return a scope that can be stored, whatever it holds."""
+    agent, user, workspace = map(encodable, (scope.agent, scope.user, scope.workspace))
+    return Scope(agent=agent, user=user, workspace=workspace)
+
+
+def _stored_memory(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
+    """Return an entry as it is exported; whose file it is in, if its writer is not known."""
+    owner = {"memory": "agent", "user": "user"}[place.store]
+    agent, user = (
+        held if held is not None else place.folder if owner == part else ""
+        for part, held in (("agent", origin.agent), ("user", origin.user))
+    )
+    return StoredMemory(
+        *(text, agent, user, origin.workspace or "", place.store, origin.session, origin.at),
+        event=origin.event,
+    )
+
+
+def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:
+    """Return an entry as it is recalled; with why, if the query is given."""
+    why = None if query is None else Why(matched_words(text, query), parts={"words": score})
+    return Recollection(text, origin.session, origin.at, score=score, event=origin.event, why=why)
