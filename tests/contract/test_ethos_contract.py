@@ -1,4 +1,4 @@
-"""Providers of the two-method contract behind the bus (issue 4, part 3)."""
+"""A provider of the two-method contract works behind the bus, as far as its contract reaches."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

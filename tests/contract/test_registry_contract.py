@@ -1,4 +1,4 @@
-"""Providers of the nine-member contract behind the bus, and their registry (issue 4, part 3)."""
+"""A provider of the nine-member contract works behind the bus, and so does a registry of them."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -12,7 +12,7 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How people are told that something is wrong. Times are seconds. Nobody is told by default.
+    """How people are notified that something is wrong. By default nobody is. Times are seconds.
 
     Attributes:
         url: a webhook; its address is masked like a secret, as it often holds one.
@@ -20,9 +20,10 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         token_env: the environment variable with the token that the webhook wants (``Bearer``).
         command: a program and its arguments; it is run without a shell, and gets JSON on its
             standard input.
-        severity: the least that is told.
-        after: how long a finding must be there before it is told, and gone before that is told.
-        again: how long until what is still wrong is told again; 0 for never.
+        severity: the lowest severity of which people are notified.
+        after: how long a finding must be there before people are notified of it, and how long it
+            must be gone before they are notified of that.
+        again: how long until they are notified again of what is still wrong; 0 for never.
         timeout: how long the webhook, or the command, may take.
     """
 
@@ -56,7 +57,7 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The ways by which people are told."""
+        """The ways by which people are notified."""
         webhook = ("webhook",) if self.url or self.url_env else ()
         return (*webhook, *(("command",) if self.command else ()))
 

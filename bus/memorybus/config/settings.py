@@ -219,7 +219,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.heartbeat > _SLOWEST_BEAT:
             raise ConfigError(
                 f"heartbeat ({self.heartbeat} s) must be at most {_SLOWEST_BEAT} s: other workers "
-                f"take one that is silent for longer for dead"
+                "consider a worker dead after that silence"
             )
         check_urls(self.url, self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):

@@ -339,7 +339,8 @@ def _describe_erasure(name: str, there: EraseReport) -> InstanceErasure:
 
 def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
     text = (
-        f"{log.unsealed} entries of the log in Redis are not sealed yet, which they are "
-        f"{settings.seal_after:g} s after they came: run this again, or wait for the hot window"
+        f"{log.unsealed} entries stay in the log in Redis, because the archive seals an entry "
+        f"{settings.seal_after:g} s after it came, and only sealed ones are removed. Run this "
+        "again then; otherwise they leave the log at the end of the hot window"
     )
     return (text,) if log.unsealed else ()

@@ -119,9 +119,9 @@ class RebuildLock:
         """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "
-            f"lost its entry: it counts as dead, what it held goes on, another command may work "
-            f"now, and it changes nothing any more; look with memorybus rebuild ls, and begin "
-            f"again: the same command"
+            f"lost its entry. It has ended without further changes, the lanes that it held go on, "
+            f"and another command may be at work. See: memorybus rebuild ls. Then run the same "
+            f"command again"
         )
 
     def __exit__(self, *_: object) -> None:

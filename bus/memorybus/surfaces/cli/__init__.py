@@ -1,4 +1,8 @@
-"""The command line: thin groups of commands over the client, the log and the monitor."""
+"""The command line: it reads arguments, calls an operation and shows the result by a view.
+
+Operations, views and the client enter; each command imports its own when it runs. Only the entry
+point ``memorybus`` calls it.
+"""
 
 from collections.abc import Sequence
 

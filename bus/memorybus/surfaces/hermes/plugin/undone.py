@@ -86,7 +86,7 @@ class UndoableTurns:
         self._turns: OrderedDict[str, list[BegunTurn]] = OrderedDict()
 
     def begin(self, slot: str, scope: Scope, said: str) -> None:
-        """The person has spoken."""
+        """Note that a turn begins, with what the person said."""
         with self._lock:
             self._begin(slot, scope, said)
 
@@ -133,7 +133,7 @@ class UndoableTurns:
         Args:
             slot: the session's.
             taken: what Hermes has as taken back, oldest first; None if that cannot be read.
-            told: whether Hermes has told of it, so that at least one turn was undone.
+            told: whether Hermes reported an undo, so that at least one turn was undone.
         """
         with self._lock:
             found = find_undone(self._turns_of(slot), taken or (), told=told)
@@ -152,7 +152,7 @@ class UndoableTurns:
             return any(not turn.undone for turn in self._turns_of(slot))
 
     def carry(self, before: str, after: str) -> None:
-        """A conversation goes on under another id: its turns may be undone there."""
+        """Note that a conversation goes on under another id; its turns may be undone there."""
         with self._lock:
             self._turns[after] = self._turns_of(before)
             self._save(after)
@@ -175,7 +175,7 @@ class UndoableTurns:
         try:
             turns = _decoder.decode(self._notes.turns(slot) or b"\x90")
         except msgspec.MsgspecError:
-            return []  # another release's: `reconcile` finds what it would have told
+            return []  # another release's: `reconcile` finds what they would have shown
         for turn in turns:
             turn.over = True  # no other process's end is handed over here
         return turns
