@@ -279,14 +279,18 @@ class Session:
         key: str = "",
         durable: bool = False,
     ) -> Receipt:
-        """Publish an event of this session; without `event_id` it gets a new id."""
+        """Publish an event of this session; without `event_id` it gets a new id.
+
+        Raises:
+            InvalidEvent: see `MemoryBus.publish`; or `at` is in seconds.
+        """
         return self._bus.publish(
             event,
             event_id=event_id,
             key=key or self.key,
             scope=self.scope,
             session=self.ref,
-            at=at,
+            at=session_events.checked_time(at),
             durable=durable,
         )
 

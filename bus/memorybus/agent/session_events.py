@@ -22,6 +22,8 @@ _ACTIONS = get_args(WriteAction)
 _STORES = get_args(StoreName)
 _TURN_TEXTS = ("user_name", "assistant_name", "model")
 _MESSAGE_ROOM = 1_024
+_SECONDS_FROM, _SECONDS_END = 10**9, 10**10
+"""What times since 2001 are in seconds. As milliseconds they would be in the spring of 1970."""
 _ID = re.compile("[0-9a-f]{32}")
 _MOST_DETAILS = 32
 _LONGEST_DETAIL = 1_024
@@ -120,6 +122,17 @@ def build_compressions(
         )
         for part in _split_messages(clean_messages(messages), max_bytes)
     ]
+
+
+def checked_time(at: int | None) -> int | None:
+    """Return a time of an event that a caller gave, milliseconds; None for now.
+
+    Raises:
+        InvalidEvent: it is in seconds.
+    """
+    if at is not None and _SECONDS_FROM <= at < _SECONDS_END:
+        raise InvalidEvent(f"`at` is {at}, which looks like seconds; milliseconds are wanted")
+    return at
 
 
 def checked_event_ids(events: Iterable[Receipt | str]) -> tuple[str, ...]:

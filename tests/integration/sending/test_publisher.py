@@ -153,6 +153,8 @@ BAD: list[Callable[[MemoryBus], Any]] = [
     lambda bus: bus.session("s").memory_written("remove"),
     lambda bus: bus.session("s").turn_completed("a", "b", messages=[{"x": object()}]),
     lambda bus: bus.session("s").turn_completed("a", "b", tokens_in=1 << 70),
+    lambda bus: bus.session("s").turn_completed("a", "b", at=1_767_225_600),
+    lambda bus: bus.session("new", at=1_767_225_600),
     lambda bus: bus.publish(
         TurnCompleted(), key="k", scope=Scope(), session=SessionRef("s", "s"), event_id="no id"
     ),

@@ -1,6 +1,8 @@
 """The events of a session, made of what an agent says."""
 
-from memorybus.agent.session_events import session_details
+import pytest
+from memorybus.agent.session_events import checked_time, session_details
+from memorybus.errors import InvalidEvent
 
 
 def test_details_are_clean_and_bounded() -> None:
@@ -10,3 +12,16 @@ def test_details_are_clean_and_bounded() -> None:
     assert session_details(None) == {}
     many = {f"n{number}": "v" for number in range(40)}
     assert list(session_details(many)) == list(many)[:32]
+
+
+@pytest.mark.parametrize("at", [None, 0, 1_000, 10**9 - 1, 10**10, 1_767_225_600_000])
+def test_a_time_in_milliseconds_is_taken(at: int | None) -> None:
+    """No time is now, and small ones are as hosts without a clock tell them."""
+    assert checked_time(at) == at
+
+
+@pytest.mark.parametrize("at", [10**9, 1_767_225_600, 10**10 - 1])
+def test_a_time_in_seconds_is_refused(at: int) -> None:
+    """What would be a time of this age in seconds is a mistake, and is told as one (G10)."""
+    with pytest.raises(InvalidEvent, match="milliseconds are wanted"):
+        checked_time(at)
