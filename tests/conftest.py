@@ -60,8 +60,13 @@ for _name in _TERMINAL:
 MANY_EXAMPLES = 300
 """Seconds that a test of hypothesis may take; the slowest takes ten on a quiet machine."""
 
+# That examples are made slowly says how busy the machine is, and nothing of what is tested.
 hypothesis.settings.register_profile(
-    "memorybus", deadline=None, database=None, derandomize="CI" in os.environ
+    "memorybus",
+    deadline=None,
+    database=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(
     "quick", hypothesis.settings.get_profile("memorybus"), max_examples=20
