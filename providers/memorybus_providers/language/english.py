@@ -18,7 +18,7 @@ _HELD_BACK = """
     while who whom whose why will with would you your yours yourself yourselves
 """
 _CONTRACTED = """
-    ain't aren't can't couldn't didn't doesn't don't hadn't hasn't haven't how's I'm isn't I've
+    ain't aren't can't couldn't didn't doesn't don't hadn't hasn't haven't how's isn't I've
     shouldn't that's they're wasn't weren't what's when's where's who's won't wouldn't you're
 """
 _UNSIGNED = _CONTRACTED.replace("'", "").lower()
@@ -27,7 +27,7 @@ STOP_WORDS = frozenset(f"{_HELD_BACK} {_UNSIGNED} {_CUT_OFF}".split())
 """Words that say nothing about what is asked for.
 
 Contractions written without their sign are some; with it, `contractions` spells them out. "won",
-"haven" and the vitamin D are words of their own.
+"haven" and the vitamin D are words of their own, and "im" is German.
 """
 
 SILENT = frozenset(_HELD_BACK.split()) - {"don", "may", "will"}

@@ -82,14 +82,15 @@ def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*likely, "english"])) if likely else LATIN
 
 
-def stop_words_among(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
+def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozenset[str]:
     """Return the words that say nothing about what is asked for.
 
-    One that is an English word too is not believed unless another is foreign for sure: "sedan" is
-    Swedish, or a car.
+    One that is an English word too is not believed unless another is foreign for sure, or another
+    language is likelier than English: "sedan" is Swedish, or a car.
     """
     found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
-    if not found - _ENGLISH_TOO - _STOP_WORDS["english"]:
+    english = not found - _ENGLISH_TOO - _STOP_WORDS["english"]
+    if english and languages[0] == "english":
         found -= _ENGLISH_TOO - _STOP_WORDS["english"]
     return frozenset(found)
 

@@ -15,7 +15,7 @@ CONTRACTED = [
     ("Haven't they said so?", ["say"]),
     ("She doesn't paint, and couldn't", ["paint"]),
     ("Where'd Ana go, and who'll drive?", ["ana", "go", "drive"]),
-    ("im sure you know whats what", ["sure", "know"]),
+    ("ive heard you know whats what", ["hear", "know"]),
     ("dont you know where theyre hiding", ["know", "hide"]),
 ]
 WHOLE = [
