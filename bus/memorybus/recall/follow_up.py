@@ -58,14 +58,15 @@ def points_back(prompt: str) -> bool:
     """
     if len(prompt) > _LONGEST:
         return False
-    words = _WORD.findall(prompt.casefold())
-    telling = 0
-    for word in words:
-        if word not in _SILENT:
-            telling += 1
-            if telling > 1:
+    folded, telling = prompt.casefold(), 0
+    for word in folded.split():
+        if word not in _SILENT and word.isalpha():
+            if telling:  # nearly every prompt ends here
                 return False
-    return bool(words) and (not telling or not _POINTING.isdisjoint(words))
+            telling = 1
+    words = _WORD.findall(folded)
+    said = [word for word in words if word not in _SILENT]
+    return bool(words) and (not said or (len(said) == 1 and not _POINTING.isdisjoint(words)))
 
 
 def with_topic(prompt: str, topic: str) -> str:

@@ -158,7 +158,11 @@ def is_trivial(query: str) -> bool:
         return True
     if len(text) > _LONGEST:
         return False
-    words = _WORD.findall(text.casefold())
+    folded = text.casefold()
+    for word in folded.split():
+        if word not in _KNOWN and word.isalpha():  # nearly every prompt ends here
+            return False
+    words = _WORD.findall(folded)
     if any(word not in _KNOWN and any(map(str.isalnum, word)) for word in words):
         return False
     return _ask_nothing([word for word in words if word in _KNOWN])
