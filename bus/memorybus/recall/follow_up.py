@@ -43,10 +43,11 @@ _POINTING: Final = frozenset(_POINTING_WORDS.split())
 
 _SILENT: Final = _FUNCTION | _POINTING
 
-_LONGEST = 80
+_LONGEST = 50
 _MOST_TOPIC = 500
 """Characters of a prompt that may point back, and of the topic that is asked with it."""
 
+_ENDS = " ?!."
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -58,15 +59,19 @@ def points_back(prompt: str) -> bool:
     """
     if len(prompt) > _LONGEST:
         return False
-    folded, telling = prompt.casefold(), 0
-    for word in folded.split():
-        if word not in _SILENT and word.isalpha():
-            if telling:  # nearly every prompt ends here
-                return False
-            telling = 1
-    words = _WORD.findall(folded)
-    said = [word for word in words if word not in _SILENT]
-    return bool(words) and (not said or (len(said) == 1 and not _POINTING.isdisjoint(words)))
+    words = prompt.casefold().rstrip(_ENDS).split()
+    telling = plain = 0
+    for word in words:
+        if word.isalpha():
+            plain += 1
+            if word not in _SILENT:
+                if telling:  # nearly every prompt ends here
+                    return False
+                telling = 1
+    if plain < len(words):
+        words = _WORD.findall(prompt.casefold())
+        telling = sum(word not in _SILENT for word in words)
+    return bool(words) and telling <= (0 if _POINTING.isdisjoint(words) else 1)
 
 
 def with_topic(prompt: str, topic: str) -> str:
