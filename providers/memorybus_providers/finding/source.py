@@ -28,8 +28,8 @@ SAID = 10
 SESSIONS = 3
 """What people said that is looked at then: so much of so many sessions, the newest (G10)."""
 
-WINDOW = 50
-"""What people said last in a scope, among which these are looked for (G10)."""
+RECENT = 500
+"""Sessions that came last, among which these are looked for (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):

@@ -143,7 +143,9 @@ create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );
 """
-_BY_TIME = "create index if not exists facts_by_time on facts(scope, at)"
+# One utterance in sixteen is found by its time, and those behind it by their place: an index of all
+# would take a third of the writes' pace where many people take turns.
+_BY_TIME = "create index if not exists facts_by_time on facts(scope, at) where seq % 16 = 0"
 # In the same transaction: the version says that all of it is there.
 _DONE = f"""
 pragma user_version = {SCHEMA_VERSION};

@@ -26,6 +26,10 @@ from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
+_ANCHORS = 12
+_REACHING_BACK = 90 * 86_400_000
+"""Anchors of a period in a scope, and how much earlier than it they may be, milliseconds (G10)."""
+
 _SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 _SPEAKERS = f"""
 select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
@@ -63,16 +67,27 @@ where facts_fts match :match and {_WITHIN}
 _AMONG = f"""
 select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
 """  # noqa: S608
-# For each scope and period one seek in the index, whose rows come in order.
+# The index `facts_by_time` leads to the last anchors before the end of each period, which are
+# utterances whose number is a multiple of 16. What was said is one of the 16 from an anchor on.
 _SAID_WITHIN = f"""
-select period.key, said.at, said.id
-from json_each(:periods) period cross join scopes cross join facts said on said.id in (
-    select facts.id from facts where facts.scope = scopes.id
-        and facts.at >= json_extract(period.value, '$[0]')
-        and facts.at < json_extract(period.value, '$[1]') and {_SEEN}
-    order by facts.at desc, facts.id desc limit :most
+with asked as materialized (
+    select key as period, json_extract(value, '$[0]') as low, json_extract(value, '$[1]') as high
+    from json_each(:periods)
 )
+select period, facts.at, facts.id
+from asked cross join scopes cross join facts anchor on anchor.id in (
+    select id from facts as near where near.scope = scopes.id and near.seq % 16 = 0
+        and near.at < high and near.at >= low - {_REACHING_BACK}
+    order by near.at desc limit {_ANCHORS}
+)
+cross join facts on facts.session = anchor.session
+    and facts.seq between anchor.seq and anchor.seq + 15
+    and facts.at >= low and facts.at < high and {_SEEN}
 where scopes.id in ({SCOPES})
+union all
+select period, facts.at, facts.id from asked cross join facts
+    on facts.scope in ({SCOPES}) and facts.seq is null and facts.at >= low and facts.at < high
+    and {_SEEN}
 """  # noqa: S608
 _WITH_NEIGHBOURS = f"""
 {FACT} where facts.id in (
@@ -108,16 +123,20 @@ _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
     and facts.seq between :first and :last order by facts.seq
 """
-# What people said last is read by its time, in each scope (cross join): `facts_by_time`.
-_SAID_LAST = f"""
-select facts.id, facts.session, facts.at from scopes cross join facts on facts.id in (
-    select id from facts as near
-    where near.scope = scopes.id and seq is not null and kind = 'user' and at <= :known_by
-    order by at desc, id desc limit {source.WINDOW}
-) where scopes.id in ({SCOPES})
+# Of the sessions that came last, those in which a person spoke last.
+_LAST_SESSIONS = f"""
+select id from (
+    select id, (
+        select at from facts where session = recent.id and seq is not null and kind = 'user'
+            and at <= :known_by order by seq desc limit 1
+    ) as said_at
+    from (
+        select id from sessions where scope in ({SCOPES}) order by id desc limit {source.RECENT}
+    ) recent
+) where said_at is not null order by said_at desc, id desc limit {source.SESSIONS}
 """  # noqa: S608  constants of our own
 _ESSENTIALS = f"""
-with said as materialized ({_SAID_LAST})
+with last_session as materialized ({_LAST_SESSIONS})
 {FACT} where facts.id in (
     select id from (
         select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
@@ -125,10 +144,10 @@ with said as materialized ({_SAID_LAST})
     )
     union
     select id from (
-        select id from said where session in (
-            select session from said group by session order by max(at) desc, max(id) desc
-            limit {source.SESSIONS}
-        ) order by at desc, id desc limit {source.SAID}
+        select said.id from last_session cross join facts said on said.id in (
+            select id from facts where session = last_session.id and seq is not null
+                and kind = 'user' and at <= :known_by order by seq desc limit {source.SAID}
+        ) order by said.at desc, said.id desc limit {source.SAID}
     )
 )
 """  # noqa: S608  constants of our own

@@ -128,22 +128,24 @@ _AROUND = f"""
     and facts.seq between %(first)s and %(last)s order by facts.seq
 """
 _ESSENTIALS = f"""
-with said as materialized (
-    select near.id, near.session, near.at from unnest(%(scopes)s::bigint[]) as one(scope)
+with last_session as materialized (
+    select recent.id from (
+        select id from sessions where scope = any(%(scopes)s) order by id desc limit %(recent)s
+    ) as recent
     cross join lateral (
-        select id, session, at from facts where facts.scope = one.scope
-            and seq is not null and kind = 'user' and at <= %(known_by)s
-        order by at desc, id desc limit %(window)s
-    ) as near
+        select at from facts where session = recent.id and seq is not null and kind = 'user'
+            and at <= %(known_by)s order by seq desc limit 1
+    ) as said
+    order by said.at desc, recent.id desc limit %(sessions)s
 )
 {FACT}where facts.id = any(array(
     (select id from facts where scope = any(%(scopes)s) and seq is null and at <= %(known_by)s
     order by at desc limit %(kept)s)
     union
-    (select id from said where session in (
-        select session from said group by session order by max(at) desc, max(id) desc
-        limit %(sessions)s
-    ) order by at desc, id desc limit %(said)s)
+    (select said.id from last_session cross join lateral (
+        select id, at from facts where session = last_session.id and seq is not null
+            and kind = 'user' and at <= %(known_by)s order by seq desc limit %(said)s
+    ) as said order by said.at desc, said.id desc limit %(said)s)
 ))
 """  # noqa: S608
 _CORRECTIONS = """
@@ -279,7 +281,7 @@ class PostgresFacts:
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
         most = {"kept": source.KEPT, "said": source.SAID, "sessions": source.SESSIONS}
-        limits = {"known_by": view.known_by, "window": source.WINDOW, **most}
+        limits = {"known_by": view.known_by, "recent": source.RECENT, **most}
         return self._facts(_ESSENTIALS, view.whose, **limits)
 
     # -- what changed -------------------------------------------------------------------------

@@ -118,8 +118,24 @@ def test_what_was_said_last_is_found_without_reading_all(provider: HolographicPr
 
     (asked,) = (one for one in statements if "said" in one)
     plan = [str(row[3]) for row in db.execute(f"explain query plan {asked}")]
-    assert any("facts_by_time (scope=? AND at<?)" in step for step in plan), plan
+    assert any("facts_by_place (session=? AND seq>?)" in step for step in plan), plan
     assert not any(step.startswith("SCAN facts") for step in plan), plan
+
+
+def test_what_was_said_at_a_time_is_found_without_reading_all(
+    provider: HolographicProvider,
+) -> None:
+    """An index leads to one utterance in sixteen, and the place to those behind it (G10)."""
+    statements: list[str] = []
+    db = provider.opened.db
+    db.set_trace_callback(statements.append)
+    texts(provider, "what did I do in May 2024?")
+    db.set_trace_callback(None)
+
+    asked = next(one for one in statements if "anchor" in one)
+    plan = [str(row[3]) for row in db.execute(f"explain query plan {asked}")]
+    assert any("facts_by_time (scope=? AND at>? AND at<?)" in step for step in plan), plan
+    assert any("facts_by_place (session=? AND seq>? AND seq<?)" in step for step in plan), plan
 
 
 def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvider) -> None:
