@@ -63,20 +63,23 @@ _RATHER_FOREIGN: Final = frozenset({"con", "den", "des", "die", "pour", "sur"})
 _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
 )
-_ANY_STOP_WORDS: Final = frozenset().union(*_STOP_WORDS.values())
+_SPEAKS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        word: tuple(
+            language
+            for language, stops in _STOP_WORDS.items()
+            if word in stops or (language == "english" and word in _ENGLISH_TOO)
+        )
+        for word in frozenset().union(*_STOP_WORDS.values())
+    }
+)
+"""Each stop word of any language, and the languages for which it speaks. One that means something
+in English speaks for English as well."""
 
 
 def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that words without diacritics are read in, the likeliest first.
-
-    A foreign stop word that means something in English speaks for English as well.
-    """
-    found = Counter(
-        language
-        for word in words
-        for language, stops in _STOP_WORDS.items()
-        if word in stops or (language == "english" and word in _ENGLISH_TOO)
-    )
+    """Return the languages that words without diacritics are read in, the likeliest first."""
+    found = Counter(language for word in words for language in _SPEAKS_FOR.get(word, ()))
     most = max(found.values(), default=0)
     likely = [language for language in found if found[language] == most]
     return tuple(dict.fromkeys([*likely, "english"])) if likely else LATIN
@@ -97,7 +100,7 @@ def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozense
 
 def is_stop_word(word: str) -> bool:
     """Say whether a word without diacritics is a stop word of any language."""
-    return word in _ANY_STOP_WORDS
+    return word in _SPEAKS_FOR
 
 
 def form_stems(token: str, languages: Iterable[str]) -> frozenset[str]:
@@ -106,6 +109,8 @@ def form_stems(token: str, languages: Iterable[str]) -> frozenset[str]:
     In a language whose stop word it is it has none: "die" is no form of "died", but an article.
     """
     word = split_token(token)[0]
+    if word not in _SPEAKS_FOR:
+        return stems_of(token, languages)
     if word in _RATHER_FOREIGN:
         return frozenset()
     return stems_of(token, [one for one in languages if word not in _STOP_WORDS.get(one, ())])

@@ -85,6 +85,13 @@ WEEKDAY_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """Numbers of months from 1 and of days of the week from 0, which is Monday."""
 
+TELLING: Final = frozenset(
+    word
+    for name in (*DAYS_AGO, *HOURS, *UNITS, *MONTH_NUMBERS, *WEEKDAY_NUMBERS)
+    for word in name.replace("'", " ").replace("-", " ").split()
+) - {"the", "before", "this", "last", "d", "de", "la", "cette", "por"}
+"""Words of which every expression has one, unless it has a digit."""
+
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])"
 

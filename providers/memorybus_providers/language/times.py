@@ -20,6 +20,7 @@ from memorybus_providers.language.time_words import (
     MONTH_NUMBERS,
     NUMBERS,
     PATTERNS,
+    TELLING,
     UNITS,
     WEEKDAY_NUMBERS,
 )
@@ -40,6 +41,7 @@ DAY_MS = 24 * _HOUR_MS
 
 _EPOCH = date(1970, 1, 1)
 _LAST_NOW = 4_102_444_800_000  # the year 2100: later ones are a mistake, or "forever"
+_WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\w+|\W+")
 _SPACES = re.compile(r"\s+")
 _ARTICLES = frozenset({"a", "an", "of"})
@@ -88,13 +90,15 @@ def read_times(text: str, now: int, languages: Collection[str]) -> NamedTimes:
         now: when it is asked, milliseconds.
         languages: in which it may be.
     """
+    if not _may_name_a_time(text[:READ]):
+        return NamedTimes(rest=text)
     today = _day_of(now)
     head = unicodedata.normalize("NFC", text[:READ])
     pieces = _PIECE.findall(head)
     plain = [_plain(piece) for piece in pieces]
     found = list(_expressions("".join(plain), today, languages))[:MOST_TIMES]
     if not found:
-        return NamedTimes((), frozenset(), frozenset(), text)
+        return NamedTimes(rest=text)
     rest = _without(pieces, plain, [span for span, _ in found])
     read = [one for _, one in found]
     return NamedTimes(
@@ -103,6 +107,12 @@ def read_times(text: str, now: int, languages: Collection[str]) -> NamedTimes:
         frozenset(one.year for one in read if one.year is not None),
         rest + text[READ:],
     )
+
+
+def _may_name_a_time(text: str) -> bool:
+    """Say whether a text has a digit or a word that expressions are made of: most have none."""
+    words = _WORD.findall(folded(text))
+    return not TELLING.isdisjoint(words) or any(word[0].isdecimal() for word in words)
 
 
 def _plain(piece: str) -> str:
