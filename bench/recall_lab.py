@@ -3,7 +3,8 @@
 ``python bench/recall_lab.py [DIRECTORY]`` feeds each LoCoMo conversation of the directory into a
 fresh provider and prints the mean share of each question's evidence (categories 1 to 4) that stands
 in a memory block of a budget of characters; then the mean length of a block, and the medians of the
-blocks of questions for what was never said, and of another conversation's questions.
+blocks of questions for what was never said, and of another conversation's questions. The last row
+is of every second question amid text of another conversation.
 
 ``--speed N`` measures writes and recall with N facts made of the same utterances instead.
 ``--embedder ADDRESS --model NAME`` (or a directory) measures with search by meaning, ``--embedder
@@ -13,6 +14,7 @@ near takes no room (PYTHONPATH=tests).
 
 import argparse
 import json
+import random
 import re
 import sqlite3
 import statistics
@@ -200,6 +202,24 @@ def mean_share(
     ]
 
 
+def shares_amid(
+    provider: HolographicProvider, conversation: Conversation, other: Conversation, budget: int
+) -> list[float]:
+    """Return what `mean_share` does for every second question, asked amid another conversation.
+
+    Three utterances stand around the question, without question marks: 90 words on average.
+    """
+    rng = random.Random(7)
+    told = [said.text.replace("?", ".") for said in other.said]
+    shares = []
+    for asked, texts in conversation.answerable()[::2]:
+        parts = rng.sample(told, 3)
+        parts.insert(rng.randrange(4), f"{asked.question.rstrip('?. ')}?")
+        found = asked_for(provider, " ".join(parts), budget)
+        shares.append(share_found(found, texts, budget))
+    return shares
+
+
 def lengths(
     provider: HolographicProvider, questions: Iterable[str], budget: int = USUAL
 ) -> list[int]:
@@ -262,6 +282,7 @@ def report_recall(directory: Path, options: Mapping[str, object]) -> None:
     print(f"{'':13} questions   1,000   2,000   4,000   chars   unsaid   others'   p50 ms")
     by_category: dict[str, dict[int, list[float]]] = {}
     total: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
+    amid: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
     for conversation, other in zip(conversations, _rotated(conversations), strict=True):
         with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
             feed(provider, list(turns(conversation)))
@@ -269,6 +290,8 @@ def report_recall(directory: Path, options: Mapping[str, object]) -> None:
                 await_vectors(provider)
             columns = {budget: mean_share(provider, conversation, budget) for budget in BUDGETS}
             print(_row(conversation.name, columns), _lengths(provider, conversation, other))
+            for budget in BUDGETS:
+                amid[budget] += shares_amid(provider, conversation, other, budget)
         kinds = [COUNTED[asked.category] for asked, _ in conversation.answerable()]
         for budget, shares in columns.items():
             total[budget].extend(shares)
@@ -277,6 +300,7 @@ def report_recall(directory: Path, options: Mapping[str, object]) -> None:
     for kind, found in by_category.items():
         print(_row(kind, found))
     print(_row("all", total))
+    print(_row("amid others", amid))
 
 
 def _lengths(provider: HolographicProvider, conversation: Conversation, other: Conversation) -> str:
