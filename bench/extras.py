@@ -9,7 +9,7 @@ import time
 from gauge import Figures, Size, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.recall.live import recall_now
+from memorybus.recall.operator_recall import recall_now
 from stage import PATIENCE, Agent, Stage, wait_for
 from texts import turns
 

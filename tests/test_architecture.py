@@ -11,9 +11,10 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ HAND_ENVIRONMENT_ON = (
 """A child process gets its parent's environment with the settings written into it, or parts."""
 
 READ_A_KEY = (
-    "memorybus_providers.embedding.embedder",
+    "memorybus_providers.embedding.choice",
     "memorybus_providers.remote.credentials",
 )
 """The options name the variable that holds a key, so that no file of settings has to."""
@@ -374,6 +375,15 @@ def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return 0 if ast.get_docstring(function) is None else _lines(function.body[0])
 
 
+def imported_modules(module: Module, names: Collection[str]) -> set[str]:
+    """Return those of some modules that a module imports, lazily or not."""
+    found = set()
+    for owner, name in imports(module.tree):
+        whole = f"{owner}.{name}"
+        found.add(whole if whole in names else owner)
+    return found.intersection(names) - {module.name}
+
+
 def drawers(module: Module) -> set[str]:
     """Return the words of a module's name that name nothing."""
     parts = {word for part in module.name.split(".") for word in part.split("_")}
@@ -439,6 +449,13 @@ def sleeps(module: Module) -> list[str]:
 def test_no_drawer_for_odds_and_ends() -> None:
     """A module is named for what it holds; ``utils`` names nothing."""
     assert offenders(drawers, sources()) == {}
+
+
+def test_no_module_needs_itself() -> None:
+    """Imports go round in no circle, those within functions and for types included."""
+    names = {module.name for module in sources()}
+    needs = {module.name: imported_modules(module, names) for module in sources()}
+    TopologicalSorter(needs).prepare()  # an error of it names the circle
 
 
 def test_a_public_class_has_its_name_alone() -> None:

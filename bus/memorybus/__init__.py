@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memorybus.agent.session_store import HostSessions
     from memorybus.config.settings import Settings, load
     from memorybus.events import Scope, SessionRef
-    from memorybus.recall.live import RecallAnswer
     from memorybus.recall.model import RecalledItem
+    from memorybus.recall.operator_recall import RecallAnswer
     from memorybus.receipt import Level, Receipt
     from memorybus.redis.keys import recall_slot, store_key
     from memorybus.registry.tools import OfferedTools, Tool
@@ -62,7 +62,7 @@ _HOMES = MappingProxyType({
     "agent.session_store": ("HostSessions",),
     "config.settings": ("Settings", "load"),
     "events": ("Scope", "SessionRef"),
-    "recall.live": ("RecallAnswer",),
+    "recall.operator_recall": ("RecallAnswer",),
     "recall.model": ("RecalledItem",),
     "receipt": ("Level", "Receipt"),
     "redis.keys": ("recall_slot", "store_key"),

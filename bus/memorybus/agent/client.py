@@ -23,7 +23,7 @@ from memorybus.lineage import graph
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshRecalls
-from memorybus.recall.live import RecallAnswer, recall_now
+from memorybus.recall.operator_recall import RecallAnswer, recall_now
 from memorybus.recall.pending import Ask
 from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, LogState, Receipt

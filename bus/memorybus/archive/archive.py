@@ -19,7 +19,8 @@ from memorybus.archive.format.manifest import (
 )
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.archive.objects.store import Objects, open_objects
+from memorybus.archive.objects.opening import open_objects
+from memorybus.archive.objects.store import Objects
 from memorybus.archive.partition import SealedPartition, SharedKnowledge, last_segment_before
 from memorybus.archive.read_ahead import ReadAheadThread
 from memorybus.archive.rows import SealedRow, SealedRows

@@ -14,7 +14,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
-from memorybus.recall.live import RecallAnswer
+from memorybus.recall.operator_recall import RecallAnswer
 from memorybus.text.fence import escape
 
 

@@ -32,7 +32,7 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from memorybus.clock import Clock
-from memorybus.tracing.spans import NO_SPAN, Span
+from memorybus.tracing.span import NO_SPAN, Span
 
 _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 

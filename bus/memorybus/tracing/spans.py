@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.forking import import_guard
+from memorybus.tracing.span import NO_SPAN, Span
 
 if TYPE_CHECKING:
     from memorybus.tracing.otel import OtelSpans
@@ -22,39 +22,6 @@ _API = "opentelemetry.trace"
 
 _LOOK_EVERY: Final = 0.1
 """Seconds between looks for a provider: each reads the environment, which takes microseconds."""
-
-
-class Span:
-    """A span around a block of code. This base class records nothing.
-
-    Attributes:
-        trace: its W3C traceparent, for work that goes on elsewhere; "" if nothing is recorded.
-    """
-
-    __slots__ = ()
-
-    @property
-    def trace(self) -> str:
-        """See the class."""
-        return ""
-
-    def set_counts(self, **counts: int) -> None:
-        """Record numbers that the block found."""
-
-    def __enter__(self) -> Self:
-        """Begin it."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End it; only the class of an error is recorded, since its text may quote a person."""
-
-
-NO_SPAN: Final = Span()
 
 
 class Tracing:

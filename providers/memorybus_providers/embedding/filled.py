@@ -1,7 +1,7 @@
 """Search by meaning of one open instance, whatever store holds its vectors: embedder and filler."""
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.embedding.embedder import make_embedder
+from memorybus_providers.embedding.choice import make_embedder
 from memorybus_providers.embedding.filler import Filler, FillerSettings, OpenStore
 from memorybus_providers.embedding.options import MeaningOptions
 

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
-from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
+from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
 
 _SLICE = 500

@@ -17,7 +17,7 @@ from memorybus.ids import new_rng
 from memorybus.log.entry import Place
 from memorybus.redis import scripts
 from memorybus.testing import no_crash
-from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 
 P = SealedLog.PARTITION
 AHEAD_MS = 600_000
@@ -120,7 +120,7 @@ def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(
     log.append(5, user="ours")
     assert log.logged() == list(range(61, 66))
     assert "does not have event 61" in refused(log)
-    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(

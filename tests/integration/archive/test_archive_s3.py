@@ -8,8 +8,8 @@ from helpers.archive.archives import LOG, as_logged, entries, pages
 from helpers.archive.object_servers import environment, s3_url
 from memorybus.archive.archive import Archive
 from memorybus.archive.objects import remote
+from memorybus.archive.objects.opening import open_objects
 from memorybus.archive.objects.remote import RemoteObjects
-from memorybus.archive.objects.store import open_objects
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveError, ArchiveTaken, ArchiveUnavailable
 from memorybus.query.query import Query

@@ -18,7 +18,7 @@ from memorybus.history.history import History
 from memorybus.ids import new_rng
 from memorybus.log.entry import parse_entry_id
 from memorybus.testing import no_crash
-from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer
 
 P = SealedLog.PARTITION
@@ -129,7 +129,7 @@ def test_a_worker_tells_of_it(log: SealedLog, make_redis: MakeServer) -> None:
     log.append(5, user="ours")
     append_later(clone, log, 30, "clone")
     run_once(clone.settings)
-    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(

@@ -19,7 +19,7 @@ from memorybus.log.losses import Losses
 from memorybus.redis import scripts
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
-from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 from memorybus_workers.watch.watch import EVERY, LogWatch
 
 P = SealedLog.PARTITION
@@ -172,7 +172,7 @@ def test_an_older_archive_takes_what_the_log_still_has(
 def test_the_thread_archives_by_itself(log: SealedLog) -> None:
     """G7: a worker's archiver seals and trims without being asked, and shows how it fares."""
     log.append(120)
-    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(lambda: log.sealed() == 120 and log.logged() == [120], "all is archived")
@@ -277,7 +277,7 @@ def test_without_the_extra_nothing_is_trimmed(
     log.append(20)
     with pytest.raises(ArchiveUnavailable, match="pip install 'memorybus\\[archive\\]'"):
         run_once(log.settings)
-    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(

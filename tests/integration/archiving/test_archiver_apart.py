@@ -17,7 +17,7 @@ from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
 from memorybus.query.query import Query
 from memorybus.testing import no_crash
-from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.retention import Policy
 
@@ -78,7 +78,7 @@ def test_the_thread_goes_on_beside_it_and_says_so(log: SealedLog, other: Other) 
     run_once(log.settings)
     on_a_bad_sector(manifest(other))
     log.append(20)
-    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(lambda: log.sealed() == 40, "the sound partition is sealed")

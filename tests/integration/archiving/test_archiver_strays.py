@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM
 from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
 from memorybus.testing import FakeClock, no_crash
-from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 
 P = SealedLog.PARTITION
 
@@ -33,7 +33,7 @@ def test_a_partition_that_begins_with_strays_is_sealed_by_itself(
     settings = make_settings(**QUICK | {"segment_events": 500})
     stray(log, count)
     log.append(200)
-    archiver = Archiver(settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver = ArchiverThread(settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
     try:
         wait_until(lambda: log.sealed() == 200, "all is sealed")

@@ -37,7 +37,7 @@ def test_a_lease_outlives_its_time_while_its_owner_lives(
     first = lease.until
     wait_until(lambda: lease.until > first + settings.lease, "renewed over its first end")
     leases.check(lease)
-    assert redis_client.get(lease.key) == lease.held.encode()
+    assert redis_client.get(lease.key) == lease.token.encode()
     assert leases.count() == 1
 
 
@@ -115,7 +115,7 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(
     wait_until(lambda: lease.until > renewed, "it is renewed all the same")
     again = take(leases, redis_client)
     assert again.epoch == lease.epoch + 1
-    assert redis_client.get(lease.key) == again.held.encode()
+    assert redis_client.get(lease.key) == again.token.encode()
     assert leases.give_up([again]) == []
     slot.end()
     wait_until(lambda: not redis_client.exists(lease.key), "it is released")

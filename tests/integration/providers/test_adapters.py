@@ -13,7 +13,7 @@ from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.recall.live import recall_now
+from memorybus.recall.operator_recall import recall_now
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
 DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}

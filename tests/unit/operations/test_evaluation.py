@@ -12,7 +12,7 @@ from memorybus.operations.evaluation import (
     read_questions,
     summarize_answers,
 )
-from memorybus.recall.live import RecallAnswer
+from memorybus.recall.operator_recall import RecallAnswer
 
 ANSWERS = {
     "Who sails?": "<memory-context>Bo sails on {lt}Tuesdays{gt}. Ana rows.</memory-context>",

@@ -7,7 +7,8 @@ import pytest
 from helpers.tracing.spans import Kept, is_linked, kept, traceparent
 from memorybus.testing import FakeClock
 from memorybus.tracing.otel import MOST_APPLIES
-from memorybus.tracing.spans import NO_SPAN, Tracing
+from memorybus.tracing.span import NO_SPAN
+from memorybus.tracing.spans import Tracing
 from memorybus_workers.processes.sampling import by_links
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode

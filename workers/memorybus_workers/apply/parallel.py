@@ -173,7 +173,7 @@ class ParallelApplier(Applier):
             lane.parked.put_aside(
                 lane.window.waiting_from(event)[1:], BEHIND
             )  # they wait with it (G6)
-            lane.window.abandon(event)
+            lane.window.pass_over(event)
 
     def _room(self) -> int:
         """Return how many calls may be handed out; few wait in the pool, so that a pause reaches

@@ -120,7 +120,7 @@ class SerialApplier(Applier):
             lane.commit()
             if self._stopped or self._is_paused() or self._is_turn_over():
                 break
-        return fed or window.has_ready() or window.hungry_key() is not None
+        return fed or window.has_ready() or window.key_to_read_again() is not None
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
         """Apply what was read, chunk by chunk, for a turn's time at most."""

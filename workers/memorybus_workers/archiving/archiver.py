@@ -29,7 +29,7 @@ from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.archiving.round import Archiving
+from memorybus_workers.archiving.round import ArchivingRound
 from memorybus_workers.archiving.sealer import SealingContext
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.lanes.leases import Leases
@@ -55,7 +55,7 @@ def look_interval(settings: Settings) -> float:
     return min(EVERY, max(_LEAST, wait))
 
 
-class Archiver:
+class ArchiverThread:
     """Archives on a thread of its own, until told to stop.
 
     Args:
@@ -78,7 +78,7 @@ class Archiver:
         self._stop = threading.Event()
         self._logged_error = ""
         self._reported_at = float("-inf")
-        self._archiving: Archiving | None = None
+        self._archiving: ArchivingRound | None = None
         self._redis = connect_redis(settings)
         self._reports = SealReports(self._redis, Keys(settings.namespace))
         self._leases = Leases(settings, clock, worker)
@@ -115,7 +115,7 @@ class Archiver:
             wait = backoff(failures - 1, self._rng, first=_FIRST, cap=_CAP) if failures else 0.0
             self._stop.wait(max(wait, look_interval(self._settings)))
 
-    def _make_archiving(self) -> Archiving:
+    def _make_archiving(self) -> ArchivingRound:
         return make_archiving(
             self._settings,
             self._clock,
@@ -126,14 +126,14 @@ class Archiver:
             progress=self._report_progress,
         )
 
-    def _publish_state(self, archiving: Archiving) -> None:
+    def _publish_state(self, archiving: ArchivingRound) -> None:
         """Publish how the archiver fares, and log an error that is new."""
         error = "; ".join(archiving.troubles.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
 
-    def _report_failure(self, archiving: Archiving | None, error: Exception) -> None:
+    def _report_failure(self, archiving: ArchivingRound | None, error: Exception) -> None:
         """Log a failure once; publish it if Redis can be reached."""
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         self._log(str(error), None if known else error)
@@ -146,7 +146,7 @@ class Archiver:
         if self._archiving is not None and self._clock.monotonic() - self._reported_at >= EVERY:
             self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
 
-    def _report(self, archiving: Archiving, error: str) -> None:
+    def _report(self, archiving: ArchivingRound, error: str) -> None:
         shown = one_line(error, self._settings.secrets)
         damaged = bool(archiving.errors)
         self._reported_at = self._clock.monotonic()
@@ -173,7 +173,7 @@ def make_archiving(
     stopping: Callable[[], bool] = lambda: False,
     progress: Callable[[], None] = lambda: None,
     patience: float | None = None,
-) -> Archiving:
+) -> ArchivingRound:
     """Return the object that looks at the log's partitions and archives them.
 
     Args:
@@ -193,7 +193,9 @@ def make_archiving(
     context = SealingContext(
         redis, settings, clock, leases, crash, entries_read, stopping, progress
     )
-    return Archiving(context, _PATIENCE * look_interval(settings) if patience is None else patience)
+    return ArchivingRound(
+        context, _PATIENCE * look_interval(settings) if patience is None else patience
+    )
 
 
 class ArchiverRun(msgspec.Struct, frozen=True):

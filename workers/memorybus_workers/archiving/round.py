@@ -38,7 +38,7 @@ ROTATE_EVERY = 60.0
 """Seconds between two partitions that are looked through for what is kept no longer."""
 
 
-class Archiving:
+class ArchivingRound:
     """Looks at all partitions and does what is due. Belongs to one thread.
 
     Attributes:

@@ -12,7 +12,8 @@ from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.steering import AS_CONFIGURED, Tuning
 from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.tracing.spans import NO_SPAN, Span, Tracing
+from memorybus.tracing.span import NO_SPAN, Span
+from memorybus.tracing.spans import Tracing
 
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases

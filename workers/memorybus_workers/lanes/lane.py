@@ -224,7 +224,7 @@ class Lane:
             LogUnavailable: Redis is away.
         """
         window = self.window
-        found = window.hungry_key()
+        found = window.key_to_read_again()
         if found is None:
             return False
         key, (entry, n) = found
@@ -235,7 +235,7 @@ class Lane:
         if parked:
             mine = [e for e in events if e.envelope.key == key and e.position.n <= window.read_n]
             self.parked.put_aside([e for e in mine if not window.is_done(e.position.n)], BEHIND)
-        window.feed(events, keep=not parked)
+        window.take_in_skipped(events, keep=not parked)
         return True
 
     def _look_back(self, n: int) -> None:

@@ -33,15 +33,22 @@ class WriteFenced(LeaseLost):
 
 
 class Lease(msgspec.Struct):
-    """A lane held by this worker; past ``until`` (monotonic) it may be another's.
+    """A lane that this worker owns.
 
     Attributes:
+        key: the key of the lease in Redis.
+        lane: the key of the lane's hash.
+        token: the value of the lease, by which a script knows it as this one.
+        epoch: the lane's fencing number.
+        worker: the worker's id.
+        until: monotonic seconds; from then on the lane may be another worker's.
+        lost: whether it is another's, or will not be renewed.
         needed: until when (monotonic) calls under way need it that may take longer than others.
     """
 
     key: str
     lane: str
-    held: str
+    token: str
     epoch: int
     worker: str
     until: float
@@ -105,7 +112,7 @@ class Leases:
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
-        held = left.held if left else ""
+        held = left.token if left else ""
         where = (self._keys, partition, provider)
         call = scripts.acquire(*where, self._worker, self._ms, floor, held=held)
         acquired = scripts.run(redis, call)
@@ -115,7 +122,7 @@ class Leases:
             key=self._keys.lease(partition, provider),
             lane=self._keys.lane(partition, provider),
             worker=self._worker,
-            held=f"{acquired.epoch}:{self._worker}",
+            token=f"{acquired.epoch}:{self._worker}",
             epoch=acquired.epoch,
             until=asked_at + self._settings.lease,
         )
@@ -190,7 +197,7 @@ class Leases:
         for lease in leases:
             self.drop(lease)
         if leases:
-            calls = [scripts.release(one.key, one.lane, one.held) for one in leases]
+            calls = [scripts.release(one.key, one.lane, one.token) for one in leases]
             scripts.run_many(redis, calls)
 
     def holds(self, provider: str, partition: int) -> bool:

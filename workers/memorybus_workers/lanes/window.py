@@ -66,7 +66,7 @@ class LaneWindow:
         self._lows: list[int] = []
         self._queues: dict[str, deque[LoggedEvent]] = {}
         self._skipped: dict[str, Skipped] = {}
-        self._hungry: deque[str] = deque()
+        self._to_read_again: deque[str] = deque()
         self._ready: deque[str] = deque()
         self._delayed: list[tuple[float, str]] = []
 
@@ -152,18 +152,21 @@ class LaneWindow:
 
     # -- what was skipped -------------------------------------------------------------------------
 
-    def hungry_key(self) -> tuple[str, Place] | None:
+    def key_to_read_again(self) -> tuple[str, Place] | None:
         """Return a key whose held events are done, and after which place its skipped ones are."""
-        return (self._hungry[0], self._skipped[self._hungry[0]].before) if self._hungry else None
+        if not self._to_read_again:
+            return None
+        key = self._to_read_again[0]
+        return key, self._skipped[key].before
 
-    def feed(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
-        """Go on with a key's skipped events, read after the place that `hungry_key` named.
+    def take_in_skipped(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
+        """Go on with a key's skipped events, read after the place that `key_to_read_again` named.
 
         Args:
             events: what was read, in order; empty if nothing is left there.
             keep: hold them; if not, all of that key's are done (they were put aside).
         """
-        key = self._hungry.popleft()
+        key = self._to_read_again.popleft()
         skipped = self._skipped.pop(key)
         place = skipped.before
         for event in events:
@@ -171,12 +174,12 @@ class LaneWindow:
             if n > self.read_n or len(self._queues[key]) >= self.most:
                 break
             if event.envelope.key == key and not self.is_done(n):
-                self._feed_one(event, place, keep=keep)
+                self._take_in_skipped_one(event, place, keep=keep)
             place = (event.position.entry, n)
-        self._note_fed(key, place, over=not events or events[0].position.n > self.read_n)
+        self._note_rest(key, place, over=not events or events[0].position.n > self.read_n)
         self._advance()
 
-    def _feed_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
+    def _take_in_skipped_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
         n = event.position.n
         if keep:
             self._keep_open(n, before)
@@ -185,14 +188,14 @@ class LaneWindow:
         else:
             self._done |= 1 << (n - self.n - 1)
 
-    def _note_fed(self, key: str, place: Place, *, over: bool) -> None:
+    def _note_rest(self, key: str, place: Place, *, over: bool) -> None:
         """Note what is still skipped of a key, and whether it has events to go on with."""
         if place[1] < self.read_n and not over:
             self._skipped[key] = Skipped(place[1] + 1, place)
         if self._queues[key]:
             self._ready.append(key)
         elif key in self._skipped:
-            self._hungry.append(key)
+            self._to_read_again.append(key)
         else:
             del self._queues[key]
 
@@ -238,7 +241,7 @@ class LaneWindow:
 
     def _note_emptied(self, key: str) -> None:
         if key in self._skipped:
-            self._hungry.append(key)
+            self._to_read_again.append(key)
         else:
             del self._queues[key]
 
@@ -255,7 +258,7 @@ class LaneWindow:
         """Return a taken event and those of its key that wait behind it."""
         return list(self._queues[event.envelope.key])
 
-    def abandon(self, event: LoggedEvent) -> None:
+    def pass_over(self, event: LoggedEvent) -> None:
         """Count a taken event and those held behind it as done: they were put aside."""
         queue = self._queues[event.envelope.key]
         while queue:

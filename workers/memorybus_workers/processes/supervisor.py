@@ -1,7 +1,7 @@
 """Worker processes as one: started, started again when one dies, ended together.
 
 Each is a full worker with its own share of the lanes, because Python runs one thread at a time. A
-provider that ends its process gets a process of its own (`posts.py`).
+provider that ends its process gets a process of its own (`worker_plans.py`).
 """
 
 import logging
@@ -21,10 +21,10 @@ from memorybus.processes.keeper import Death, Keeper
 
 from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.parent import call_when_parent_ends
-from memorybus_workers.processes.posts import plan_workers, set_apart, worker_command
 from memorybus_workers.processes.process import OrderlyEnd, print_json_line
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
+from memorybus_workers.processes.worker_plans import plan_workers, set_apart, worker_command
 
 _log = logging.getLogger("memorybus")
 
@@ -43,7 +43,7 @@ _ENDED_WELL = (0, -signal.SIGTERM)
 
 
 Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
-"""The command line of each place, by its name, when some providers are apart."""
+"""The command line of each worker process, by its name, when some providers are apart."""
 
 
 def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
@@ -194,7 +194,7 @@ class Supervisor:
         self._stop = threading.Event()
         self._wakes, self._wake = os.pipe()
         self._apart: frozenset[str] = frozenset()
-        self._seats: dict[str, SupervisedWorker] = {}
+        self._workers: dict[str, SupervisedWorker] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
         self.pulse = Pulse(clock)
@@ -209,7 +209,9 @@ class Supervisor:
         ready = False
         try:
             while not self._stop.is_set():
-                self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
+                self._set_apart(
+                    {name for worker in self._workers.values() for name in worker.watch()}
+                )
                 ready = ready or self._announce_if_ready()
                 for one in self._listeners:
                     one.note_turn()
@@ -222,7 +224,7 @@ class Supervisor:
 
     def _rest(self) -> None:
         """Wait until a worker says something, ends or is due, or until `stop`."""
-        settled = all(seat.settled for seat in self._seats.values())
+        settled = all(worker.settled for worker in self._workers.values())
         wait_for_any(self._running(), _LOOK if settled else _LOOK_SOON, also=(self._wakes,))
 
     def stop(self) -> None:
@@ -251,15 +253,15 @@ class Supervisor:
 
     def _arrange(self) -> None:
         for name, words in self._commands(self._apart).items():
-            if name in self._seats:
-                self._seats[name].serve(words)
+            if name in self._workers:
+                self._workers[name].serve(words)
             else:
-                self._seats[name] = SupervisedWorker(
+                self._workers[name] = SupervisedWorker(
                     name, words, self._settings, self._clock, self._mark
                 )
 
     def _announce_if_ready(self) -> bool:
-        workers = [seat.worker for seat in self._seats.values()]
+        workers = [worker.worker for worker in self._workers.values()]
         if not all(workers):
             return False
         print_json_line({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
@@ -268,7 +270,7 @@ class Supervisor:
         return True
 
     def _running(self) -> list[ChildProcess]:
-        return [process for seat in self._seats.values() for process in seat.processes]
+        return [process for worker in self._workers.values() for process in worker.processes]
 
     def _end(self) -> list[int]:
         running = self._running()
@@ -306,7 +308,7 @@ def run_supervisor(
 
     def commands(apart: frozenset[str]) -> dict[str, list[str]]:
         there = plan_workers(providers, apart, processes, jobs)
-        return {post.name: worker_command(post, providers, mark) for post in there}
+        return {plan.name: worker_command(plan, providers, mark) for plan in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
     ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)

@@ -31,7 +31,7 @@ from memorybus.testing import crash_points
 from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
-from memorybus_workers.archiving.archiver import Archiver
+from memorybus_workers.archiving.archiver import ArchiverThread
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.hosting.drop import remove_dropped
 from memorybus_workers.hosting.host import ProviderHost
@@ -109,7 +109,7 @@ class Worker:
         )
         self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
-        self._archiver = Archiver(
+        self._archiver = ArchiverThread(
             settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
         )
 

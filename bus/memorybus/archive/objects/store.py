@@ -5,16 +5,11 @@ told so. The archive's fence relies on this (G7).
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from memorybus.errors import ArchiveUnavailable, ConfigError
-
-REMOTE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
-"""Schemes of object stores."""
+from memorybus.errors import ArchiveUnavailable
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -72,47 +67,6 @@ class Objects(Protocol):
     def delete(self, name: str) -> None:
         """Delete a file; a missing file is no error."""
         ...
-
-
-def directory_of(place: str) -> Path | None:
-    """Return the directory that a place names; None if it is an object store.
-
-    Raises:
-        ConfigError: the place is neither a directory nor a URL of a known scheme.
-    """
-    scheme, mark, _ = place.partition("://")
-    if not mark:
-        return Path(place).expanduser().absolute()
-    if scheme in REMOTE:
-        return None
-    parts = urlsplit(place)
-    if scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
-        return Path(unquote(parts.path))
-    known = ", ".join(f"{one}://" for one in ("file", "s3", "gs", "az"))
-    raise ConfigError(f"archive: {scheme}:// is no place for it; use a directory or {known}")
-
-
-def open_objects(place: str, folder: str = "") -> Objects:
-    """Return the files below a folder of a place; nothing is read or created yet.
-
-    Args:
-        place: a directory, or a URL of an object store.
-        folder: a folder below it.
-
-    Raises:
-        ConfigError: the place is neither a directory nor a URL of a known scheme.
-        ArchiveUnavailable: the extra ``archive`` is missing, or the store cannot be set up.
-    """
-    directory = directory_of(place)
-    if directory is not None:
-        from memorybus.archive.objects.local import LocalObjects
-
-        return LocalObjects(directory / folder)
-    try:
-        from memorybus.archive.objects.remote import RemoteObjects
-    except ImportError as error:
-        raise missing_extra_error(error) from error
-    return RemoteObjects(place, folder)
 
 
 def missing_extra_error(error: ImportError) -> ArchiveUnavailable:

@@ -1,7 +1,7 @@
 """``memorybus events``: the log, listed or followed."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,6 @@ from memorybus.surfaces.cli.options import (
     to_absolute_time,
 )
 from memorybus.surfaces.views.events import event_json, event_line, event_text, fields_json
-from memorybus.surfaces.views.output import Output
 from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def run_events_ls(
     unread: list[str] = []
     history = journal.open_history(settings)
     found = journal.newest_events(history, wanted, limit, unread=unread)
-    note_unread(output, unread)
+    output.note_unread(unread)
     if output.json:
         output.result([event_json(event) for event in found])
     else:
@@ -148,7 +147,7 @@ def run_events_tail(
     heads = history.log.heads()
     unread: list[str] = []
     found = journal.newest_events(history, wanted, limit, heads, unread)
-    note_unread(output, unread)
+    output.note_unread(unread)
     for event in _with_following(
         found, history.log, journal.ReadPositions.behind_heads(heads), wanted
     ):
@@ -252,9 +251,3 @@ def _with_following(
 
     yield from found
     yield from (event for event in journal.follow_log(log, places) if wanted.wants(event))
-
-
-def note_unread(output: Output, unread: Sequence[str]) -> None:
-    """Print which parts of the past could not be read; the rest is shown."""
-    for why in unread:
-        output.note(f"a part of the past is left out: {why}", "yellow")

@@ -9,7 +9,6 @@ from memorybus.history.backward import BackwardMark
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchRequest, format_mark
 from memorybus.operations.events.words import SearchWords
-from memorybus.surfaces.cli.events import note_unread
 from memorybus.surfaces.cli.options import Common
 from memorybus.surfaces.views.events import event_json
 from memorybus.surfaces.views.found import found_lines
@@ -57,7 +56,7 @@ class SearchCommand:
         return code
 
     def _show(self, search: EventSearch) -> None:
-        note_unread(self._output, search.unread)
+        self._output.note_unread(search.unread)
         if self._output.json:
             self._output.result(
                 {

@@ -35,7 +35,7 @@ from memorybus.surfaces.views.safe import visible
 from memorybus.text.times import parse_timestamp
 
 if TYPE_CHECKING:
-    from memorybus.recall.live import RecallAnswer
+    from memorybus.recall.operator_recall import RecallAnswer
 
 
 AMPLE_BUDGET = 2_000
@@ -194,7 +194,7 @@ class _Question(msgspec.Struct, frozen=True):
 
 def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
     """Ask the workers. Nothing is published, so that no spool has to be opened."""
-    from memorybus.recall.live import recall_now
+    from memorybus.recall.operator_recall import recall_now
 
     try:
         return recall_now(

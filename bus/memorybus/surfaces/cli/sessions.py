@@ -38,7 +38,6 @@ def run_sessions_tree(
     """
     from memorybus.lineage.graph import fold
     from memorybus.operations import journal
-    from memorybus.surfaces.cli.events import note_unread
     from memorybus.surfaces.views import tree
 
     output, settings = common.output(), common.settings()
@@ -46,7 +45,7 @@ def run_sessions_tree(
     unread: list[str] = []
     events = journal.scan_events(journal.open_history(settings), wanted, unread)
     lineage = fold(event.envelope for event in events)
-    note_unread(output, unread)
+    output.note_unread(unread)
     found = tree.rows(lineage, session)
     if output.json:
         output.result([tree.session_json(row) for row in found])

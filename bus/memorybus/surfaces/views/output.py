@@ -1,6 +1,7 @@
 """The output of a command: results go to stdout, progress and notes to stderr."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import msgspec
@@ -82,6 +83,11 @@ class Output:
     def note(self, text: str, style: str = "dim") -> None:
         """Print a note for people on stderr, with its control characters escaped."""
         self.err.print(Text(visible(text), style=style), soft_wrap=True)
+
+    def note_unread(self, unread: Sequence[str]) -> None:
+        """Print which parts of the past could not be read; the rest is shown."""
+        for why in unread:
+            self.note(f"a part of the past is left out: {why}", "yellow")
 
     def progress(self, what: str) -> Progress:
         """Return a progress bar on stderr; it is hidden with JSON, and without a terminal."""

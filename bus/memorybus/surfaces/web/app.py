@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from memorybus.errors import MemoryBusError
-from memorybus.surfaces.web import acts, answers, forms, health, live, signing
+from memorybus.surfaces.web import acts, answers, forms, health, signing, updates
 from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.guard import Guard
 from memorybus.surfaces.web.page import Act, Page, PageRequest, Part
@@ -116,8 +116,8 @@ class Endpoints:
 
     def _page_endpoint(self, page: Page) -> Callable[[PageRequest], Awaitable[Response]]:
         async def show(page_request: PageRequest) -> Response:
-            if live.wants_events(page_request.http):
-                return live.stream(page_request, page)
+            if updates.wants_events(page_request.http):
+                return updates.stream(page_request, page)
             data = await run_in_threadpool(page.show, page_request)
             flash = {"flash": self._site.access.take_message(page_request.who)}
             return answers.render_page(page_request, self._pages, page, {**flash, **data})

@@ -16,7 +16,7 @@ from memorybus_providers.finding.source import (
     fact_of,
     newest_of_each,
 )
-from memorybus_providers.holographic.finding.rows import FACT, SCOPES, limits_of
+from memorybus_providers.holographic.rows import FACT, SCOPES, limits_of
 from memorybus_providers.holographic.schema import scope_prefix
 from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression

@@ -11,9 +11,9 @@ from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import Model
 from memorybus_providers.finding.compared import Compared, Uncompared
-from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.meaning.nearest import Nearest
 from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
+from memorybus_providers.holographic.rows import SCOPES, limits_of
 
 
 class NearbyFacts:

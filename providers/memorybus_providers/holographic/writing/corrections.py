@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
+from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.truth.changes import Correction

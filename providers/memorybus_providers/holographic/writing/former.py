@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any, Final
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
+from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import TRUST
 from memorybus_providers.truth.changes import FormerEntry

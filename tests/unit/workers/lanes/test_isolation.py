@@ -7,7 +7,7 @@ from memorybus_workers.lanes.leases import Lease
 
 def lease(name: str) -> Lease:
     """Return a lease that runs."""
-    return Lease(key=name, lane=name, held="", epoch=1, worker="w", until=1e9)
+    return Lease(key=name, lane=name, token="", epoch=1, worker="w", until=1e9)
 
 
 def test_only_one_is_tried() -> None:

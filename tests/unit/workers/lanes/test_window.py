@@ -108,7 +108,7 @@ def test_an_abandoned_key_is_done_with_all_its_events() -> None:
     window.take_in(events, left={1, 2, 3})
     (first, _) = window.take(10)
     assert window.waiting_from(first) == [events[0], events[2]]
-    window.abandon(first)
+    window.pass_over(first)
     assert (window.n, window.open) == (1, 1)
 
 
@@ -142,8 +142,8 @@ def test_a_busy_key_does_not_fill_the_window() -> None:
     window.finish(other)
     window.finish(first)
     window.finish(*window.take(9))
-    assert window.hungry_key() == ("a", ("2-0", 2))
-    window.feed(log[2:5])
+    assert window.key_to_read_again() == ("a", ("2-0", 2))
+    window.take_in_skipped(log[2:5])
     assert [e.position.n for e in window.waiting_from(log[2])] == [3, 4]
     assert (window.n, window.is_done(11), window.is_done(5)) == (2, True, False)
 
@@ -154,11 +154,11 @@ def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None
     log = turns("aaab")
     window.take_in(log, left={1, 2, 3, 4})
     first, other = window.take(9)
-    window.abandon(first)
-    assert window.hungry_key() == ("a", ("1-0", 1))
-    window.feed(log[1:], keep=False)
+    window.pass_over(first)
+    assert window.key_to_read_again() == ("a", ("1-0", 1))
+    window.take_in_skipped(log[1:], keep=False)
     window.finish(other)
-    assert (window.n, window.idle, window.hungry_key()) == (4, True, None)
+    assert (window.n, window.idle, window.key_to_read_again()) == (4, True, None)
 
 
 @given(
@@ -193,8 +193,8 @@ def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: 
             done.append(event.position.n)
         elif move == 3 and busy:
             window.postpone(busy.pop(), now + 2)
-        elif move == 4 and (hungry := window.hungry_key()):
-            window.feed(log[hungry[1][1] :][: rng.randint(1, 9)])
+        elif move == 4 and (again := window.key_to_read_again()):
+            window.take_in_skipped(log[again[1][1] :][: rng.randint(1, 9)])
         agrees(window, set(done))
     for key in set(keys):
         numbers = [n for n in done if keys[n - 1] == key]
@@ -214,7 +214,7 @@ def agrees(window: LaneWindow, done: set[int]) -> None:
     assert {n for n in every if window.is_done(n)} == done
     low = next((n - 1 for n in every if n not in done), window.read_n)
     assert window.n <= low  # what was skipped is not known before it is read again
-    assert window.n == low or window.hungry_key() or window.open < len(every) - len(done)
+    assert window.n == low or window.key_to_read_again() or window.open < len(every) - len(done)
     kept = decode_done_above(window.encoded_done_set(), window.n)
     assert {window.n + 1 + i for i in range(len(every)) if kept >> i & 1} == {
         n for n in done if n > window.n

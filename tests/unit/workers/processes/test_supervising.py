@@ -24,9 +24,9 @@ from memorybus.errors import (
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
 from memorybus_workers.processes.exit_codes import MISCONFIGURED
-from memorybus_workers.processes.posts import plan_workers, set_apart, spread_jobs
 from memorybus_workers.processes.process import print_json_line
 from memorybus_workers.processes.supervisor import Supervisor, fatal_error
+from memorybus_workers.processes.worker_plans import plan_workers, set_apart, spread_jobs
 
 READY = """
 import json, os, signal, sys, threading
@@ -229,7 +229,7 @@ def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """G10: a worker past its grace is ended by force, and the exit code says so."""
     supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
+        wait_until(lambda: all(one.worker for one in supervisor._workers.values()), "all are ready")
         supervisor.stop()
         assert run.end() == 1
         assert stand_ins() == []
@@ -239,7 +239,7 @@ def test_a_second_word_is_passed_on(tmp_path: Path) -> None:
     """Told twice, every worker is told twice; one that does not hear it is killed."""
     supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
+        wait_until(lambda: all(one.worker for one in supervisor._workers.values()), "all are ready")
         supervisor.stop()
         wait_until(lambda: len(stand_ins()) == 2, "one has ended in order")
         supervisor.end_at_once()
@@ -284,9 +284,9 @@ def test_who_is_replaced_works_until_the_next_is_ready(tmp_path: Path) -> None:
     supervisor = Supervisor(Settings(data_dir=tmp_path), ("a", "b"), commands, "abcdef")
     with running(supervisor):
         wait_until(lambda: len(stand_ins()) == 3, "both of the new ones are started")
-        (old,) = supervisor._seats["one"].leaving
-        wait_until(lambda: supervisor._seats["a"].worker, "the one of its own is ready")
+        (old,) = supervisor._workers["one"].leaving
+        wait_until(lambda: supervisor._workers["a"].worker, "the one of its own is ready")
         assert psutil.pid_exists(old.pid)
         gate.unlink()
-        wait_until(lambda: not supervisor._seats["one"].leaving, "the old one has ended")
+        wait_until(lambda: not supervisor._workers["one"].leaving, "the old one has ended")
         assert len(stand_ins()) == 2

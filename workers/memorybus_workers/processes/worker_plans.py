@@ -12,10 +12,10 @@ from memorybus.processes.commands import module_command
 
 
 class WorkerPlan(msgspec.Struct, frozen=True):
-    """The place of one worker process.
+    """What one worker process serves.
 
     Attributes:
-        name: for people; it stays the same when the place serves other instances.
+        name: for people; it stays the same when the process serves other instances.
         serves: the provider instances.
         jobs: recall processes for each of them.
     """
@@ -37,7 +37,7 @@ def spread_jobs(jobs: int, processes: int) -> list[int]:
 def plan_workers(
     providers: Sequence[str], apart: Collection[str], processes: int, jobs: int
 ) -> list[WorkerPlan]:
-    """Return the places: `processes` for those that share, and one for each that is set apart."""
+    """Return the plans: `processes` for those that share, and one for each that is set apart."""
     together = tuple(name for name in providers if name not in apart)
     shared = [
         WorkerPlan(f"worker process {number} of {processes}", together, share)
