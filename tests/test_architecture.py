@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -136,6 +136,9 @@ HERMES_ALSO_SEES = {
 
 MOST_LINES = 40
 """Lines of a function, beside its docstring: it is read without turning a page."""
+
+MOST_MODULES = 25
+"""Modules of a folder, its ``__init__`` among them."""
 
 HEAVY = ("redis", "rq", "cyclopts", "rich", "opentelemetry")
 """What an agent's process does not load for the sake of publishing."""
@@ -449,6 +452,12 @@ def sleeps(module: Module) -> list[str]:
 def test_no_drawer_for_odds_and_ends() -> None:
     """A module is named for what it holds; ``utils`` names nothing."""
     assert offenders(drawers, sources()) == {}
+
+
+def test_a_folder_is_seen_at_a_glance() -> None:
+    """No folder of the code has more than two dozen modules side by side."""
+    homes: Counter[Path] = Counter(module.path.parent for module in sources())
+    assert {str(home): n for home, n in homes.items() if n > MOST_MODULES} == {}
 
 
 def test_no_module_needs_itself() -> None:

@@ -11,7 +11,7 @@ from memorybus.archive.format.parquet import RawEntry, segment_row
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED, LoggedEvent
-from memorybus.surfaces.cli.events import event_json
+from memorybus.surfaces.cli.events.events import event_json
 from memorybus.surfaces.views.events import event_line
 from memorybus.surfaces.views.safe import json_text
 from memorybus.wire.codec import Decoder

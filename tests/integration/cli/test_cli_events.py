@@ -141,7 +141,7 @@ def test_a_terminal_of_80_columns_is_enough(
 def test_ctrl_c_shows_what_was_found(events: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that is interrupted ends with its exit code, what it found, and how to go on."""
     monkeypatch.setattr(search, "ASK_EVERY", 5)
-    monkeypatch.setattr("memorybus.surfaces.cli.events_search.SearchBar.show", interrupted)
+    monkeypatch.setattr("memorybus.surfaces.cli.events.events_search.SearchBar.show", interrupted)
     out, err = events.text("search", "asks", code=130)
     assert out
     assert "to go on, add: --before p" in err

@@ -11,7 +11,7 @@ from memorybus.history.history import History
 from memorybus.operations.ingest.foreign.sources import PARSERS
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli import main
-from memorybus.surfaces.cli.ingest import SourceName
+from memorybus.surfaces.cli.events.ingest import SourceName
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:

@@ -17,25 +17,20 @@ from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     check,
     config,
-    dlq,
     doctor,
-    events,
-    export,
-    forget,
-    ingest,
-    memories,
     notify,
     processes,
-    recall,
     serving,
-    sessions,
     status,
     tools,
     top,
 )
+from memorybus.surfaces.cli.dead_letters import dlq
+from memorybus.surfaces.cli.events import events, ingest, sessions
 from memorybus.surfaces.cli.failures import FAILED, report_failure, wants_json
 from memorybus.surfaces.cli.hermes import commands as hermes
 from memorybus.surfaces.cli.history import archive, rebuild, replay, verify
+from memorybus.surfaces.cli.memory import export, forget, memories, recall
 from memorybus.surfaces.cli.options import CARE
 from memorybus.surfaces.cli.providers import provider
 from memorybus.surfaces.views.output import QuietPipeConsole

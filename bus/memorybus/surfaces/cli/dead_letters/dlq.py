@@ -151,7 +151,7 @@ def run_dlq_retry(
     - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
     from memorybus.operations.dead_letters.selection import LetterSelection
-    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
+    from memorybus.surfaces.cli.dead_letters.dlq_actions import DeadLetterAct
 
     wanted = LetterSelection(event, key, error, everything, provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
@@ -180,7 +180,7 @@ def run_dlq_discard(
     - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
     """
     from memorybus.operations.dead_letters.selection import LetterSelection
-    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
+    from memorybus.surfaces.cli.dead_letters.dlq_actions import DeadLetterAct
 
     wanted = LetterSelection(event, key, error, everything, provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run("discard", wanted, reason)
@@ -206,7 +206,7 @@ def run_dlq_edit(
     - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
     """
     from memorybus.operations.dead_letters.selection import LetterSelection
-    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
+    from memorybus.surfaces.cli.dead_letters.dlq_actions import DeadLetterAct
 
     wanted = LetterSelection(event=event, provider=provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run(

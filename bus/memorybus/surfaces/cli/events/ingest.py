@@ -46,7 +46,7 @@ def run_ingest(
     - `memorybus ingest --from mem0 memories.json`
     - `memorybus ingest --from honcho http://localhost:8000/v3/workspaces/home --agent hermes`
     """
-    from memorybus.surfaces.cli.ingest_sources import ingest_all, ingest_from
+    from memorybus.surfaces.cli.events.ingest_sources import ingest_all, ingest_from
 
     output = common.output()
     if not files:

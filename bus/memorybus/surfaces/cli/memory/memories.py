@@ -6,7 +6,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from memorybus.config.settings import Settings
-from memorybus.surfaces.cli.events import check_event_id
+from memorybus.surfaces.cli.events.events import check_event_id
 from memorybus.surfaces.cli.options import (
     DEFAULT,
     MEMORIES,

@@ -227,7 +227,7 @@ def run_events_search(
     - `memorybus events search --session chat-17`
     """
     from memorybus.operations.events.search import SearchRequest, parse_mark
-    from memorybus.surfaces.cli.events_search import SearchCommand
+    from memorybus.surfaces.cli.events.events_search import SearchCommand
 
     wanted = SearchRequest(
         words=words,
