@@ -40,7 +40,7 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
 
 def matched_words(entry: str, query: str) -> tuple[str, ...]:
     """Return the words of an entry that a query asked for, as the entry spells them."""
-    question = parse_question(query)
+    question = parse_question(*split_prompt(query))
     return tuple(filter(question.asks_for, dict.fromkeys(_WORD.findall(entry))))
 
 

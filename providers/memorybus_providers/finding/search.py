@@ -2,8 +2,8 @@
 
 A recall costs a look at the vocabulary for each term, at most `query.MAX_MATCHES` matches, and the
 re-ranking of at most `CANDIDATES` facts, `SAID_THEN` more of a time that the question names, and
-their neighbours, however long the history. All of it
-is read within the asker's own scope: nobody else's facts change an answer, or the time it takes.
+their neighbours, however long the history. All of it is read within the asker's own scope: nobody
+else's facts change an answer, or the time it takes.
 """
 
 import heapq

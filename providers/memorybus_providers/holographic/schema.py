@@ -143,9 +143,14 @@ create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );
 """
-# One utterance in sixteen is found by its time, and those behind it by their place: an index of all
-# would take a third of the writes' pace where many people take turns.
-_BY_TIME = "create index if not exists facts_by_time on facts(scope, at) where seq % 16 = 0"
+ANCHOR_EVERY = 16
+"""One utterance in so many, an anchor, is found by its time, and those behind it by their place.
+
+An index of all would take a third of the writes' pace where many people take turns."""
+
+_BY_TIME = f"""
+create index if not exists facts_by_time on facts(scope, at) where seq % {ANCHOR_EVERY} = 0
+"""
 # In the same transaction: the version says that all of it is there.
 _DONE = f"""
 pragma user_version = {SCHEMA_VERSION};

@@ -2,5 +2,6 @@
 
 Any provider that stores texts may use this, in any script; it opens no file and knows no database.
 ``words`` parts a text, ``languages`` knows inflection, ``contractions`` spells English ones out,
-``query`` reads a question, ``mentions`` finds names.
+``sentences`` finds what a prompt asks, ``times`` reads the times in it, ``query`` reads a question,
+``mentions`` finds names.
 """

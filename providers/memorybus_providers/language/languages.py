@@ -92,8 +92,8 @@ def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozense
     language is likelier than English: "sedan" is Swedish, or a car.
     """
     found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
-    english = not found - _ENGLISH_TOO - _STOP_WORDS["english"]
-    if english and languages[0] == "english":
+    foreign = found - _ENGLISH_TOO - _STOP_WORDS["english"]
+    if not foreign and languages[0] == "english":
         found -= _ENGLISH_TOO - _STOP_WORDS["english"]
     return frozenset(found)
 

@@ -73,7 +73,7 @@ _BEHIND = 0.999
 _ASKS = "asks"
 _WORDS = "words"
 
-_LONG_MS = 100 * 86_400_000  # longer than a season: the year that a question names
+_LONG_MS = 100 * DAY_MS  # longer than a season: the year that a question names
 
 LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
 

@@ -4,6 +4,7 @@ import re
 
 from memorybus_providers.base import Why
 from memorybus_providers.language.query import parse_question
+from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.ranking.ranking import LOOKED_AT, Scored
 
 _WORD = re.compile(r"[^\W_]+")
@@ -19,7 +20,7 @@ def explain(question: str, scored: Scored, now: int | None = None) -> Why:
         scored: what was found.
         now: when it was asked, milliseconds; see `parse_question`.
     """
-    asked = parse_question(question, now=now)
+    asked = parse_question(*split_prompt(question), now)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if asked.asks_for(word))
     return Why(matched, scored.near, dict(scored.parts))

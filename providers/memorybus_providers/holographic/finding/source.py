@@ -17,17 +17,17 @@ from memorybus_providers.finding.source import (
     newest_of_each,
 )
 from memorybus_providers.holographic.rows import FACT, SCOPES, limits_of
-from memorybus_providers.holographic.schema import scope_prefix
+from memorybus_providers.holographic.schema import ANCHOR_EVERY, scope_prefix
 from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
-from memorybus_providers.language.times import Period
+from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import Span
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
 _ANCHORS = 12
-_REACHING_BACK = 90 * 86_400_000
+_REACHING_BACK = 90 * DAY_MS
 """Anchors of a period in a scope, and how much earlier than it they may be, milliseconds (G10)."""
 
 _SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
@@ -67,8 +67,8 @@ where facts_fts match :match and {_WITHIN}
 _AMONG = f"""
 select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
 """  # noqa: S608
-# The index `facts_by_time` leads to the last anchors before the end of each period, which are
-# utterances whose number is a multiple of 16. What was said is one of the 16 from an anchor on.
+# The index `facts_by_time` leads to the last anchors before the end of each period. What was said
+# then is one of them, or stands behind one and before the next.
 _SAID_WITHIN = f"""
 with asked as materialized (
     select key as period, json_extract(value, '$[0]') as low, json_extract(value, '$[1]') as high
@@ -76,12 +76,12 @@ with asked as materialized (
 )
 select period, facts.at, facts.id
 from asked cross join scopes cross join facts anchor on anchor.id in (
-    select id from facts as near where near.scope = scopes.id and near.seq % 16 = 0
+    select id from facts as near where near.scope = scopes.id and near.seq % {ANCHOR_EVERY} = 0
         and near.at < high and near.at >= low - {_REACHING_BACK}
     order by near.at desc limit {_ANCHORS}
 )
 cross join facts on facts.session = anchor.session
-    and facts.seq between anchor.seq and anchor.seq + 15
+    and facts.seq between anchor.seq and anchor.seq + {ANCHOR_EVERY - 1}
     and facts.at >= low and facts.at < high and {_SEEN}
 where scopes.id in ({SCOPES})
 union all
@@ -203,7 +203,7 @@ class SqliteFacts:
     def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
         """Return for each period the newest `most` rows of what was said in it."""
         spans = json.dumps([(period.start, period.end) for period in periods])
-        found = self._db.execute(_SAID_WITHIN, {"periods": spans, "most": most, **_limits(view)})
+        found = self._db.execute(_SAID_WITHIN, {"periods": spans, **_limits(view)})
         return newest_of_each(found, len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:

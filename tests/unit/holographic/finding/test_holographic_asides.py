@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus_providers.base import RecallContext
+from memorybus_providers.builtin.ranking import matched_words
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.sentences import split_prompt
-from unit.holographic.holographic_feeding import feed, texts, turn
+from unit.holographic.holographic_feeding import MINE, feed, texts, turn
 
 STORY = "The kids were loud all day and the soup boiled over. We watched the regatta in the rain."
 
@@ -66,3 +68,18 @@ def test_the_question_in_a_story_is_answered(provider: HolographicProvider) -> N
     assert texts(provider, f"{STORY} {STORY} Where does my sister live? {STORY}")[0].startswith(
         "My sister Ana"
     )
+
+
+def test_the_words_of_a_question_behind_a_long_story_are_told(
+    provider: HolographicProvider,
+) -> None:
+    """Why a fact was found is read from the prompt as finding it was."""
+    fact = "My sister Ana moved to Porto"
+    feed(provider, [turn(fact), turn("We watched the regatta all day, in the rain")])
+    story = " ".join(f"Word{n} and word{n + 1} again." for n in range(0, 120, 2))
+    prompt = f"{story} Where did my sister Ana move?"
+
+    (found, *_) = provider.prefetch(prompt, RecallContext(MINE, explain=True))
+    assert found.why is not None
+    assert (found.text, found.why.words) == (fact, ("sister", "Ana", "moved"))
+    assert matched_words(fact, prompt) == ("sister", "Ana", "moved")
