@@ -106,7 +106,15 @@ ENVIRONMENT = ("environ", "environb", "getenv", "getenvb", "putenv", "unsetenv")
 WALL_CLOCKS = ("now", "utcnow", "today")
 MUTABLE = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
 CONTAINERS = ("dict", "list", "set", "bytearray", "defaultdict", "OrderedDict", "Counter", "deque")
-WORDS_OF_THE_CONTRACT = ("clock", "errors", "events", "ids", "private", "testing")
+WORDS_OF_THE_CONTRACT = (
+    "clock",
+    "errors",
+    "events",
+    "ids",
+    "msgspec_types",
+    "private",
+    "testing",
+)
 
 PUBLIC_MODULES = (
     "memorybus",
@@ -139,6 +147,9 @@ MOST_LINES = 40
 
 MOST_MODULES = 25
 """Modules of a folder, its ``__init__`` among them."""
+
+OWN_TYPES = {"dict", "list", "tuple", "str", "bytes", "int", "object", "Any"}
+"""Python's own types, of which msgspec keeps nothing."""
 
 HEAVY = ("redis", "rq", "cyclopts", "rich", "opentelemetry")
 """What an agent's process does not load for the sake of publishing."""
@@ -431,6 +442,25 @@ def module_state(module: Module) -> list[str]:
     return mutable_state(module.tree) + changed
 
 
+def unprepared(module: Module) -> list[str]:
+    """Return the types that msgspec decodes or converts into, but for Python's own."""
+    if module.name == "memorybus.msgspec_types":
+        return []
+    given = []
+    for call in nodes(module.tree)[ast.Call]:
+        match ast.unparse(call.func).split("."):
+            case ["msgspec", "convert"] | ["msgspec", "json" | "msgpack", "Decoder"]:
+                given += call.args[-1:]
+            case ["msgspec", "json" | "msgpack", "decode"]:
+                given += [one.value for one in call.keywords if one.arg == "type"]
+    return [
+        ast.unparse(kind)
+        for kind in given
+        if not ast.unparse(kind).startswith("prepared(")
+        and {name.id for name in nodes(kind)[ast.Name]} - OWN_TYPES
+    ]
+
+
 def without_a_rule(module: Module) -> list[str]:
     """Return the tests of a module that do not say what they hold."""
     return [
@@ -447,6 +477,11 @@ def sleeps(module: Module) -> list[str]:
         return []
     sleeping = (("time", "sleep"), ("", "sleep"))
     return [f"{owner}.{name}" for owner, name in calls(module.tree) if (owner, name) in sleeping]
+
+
+def test_threads_may_decode_into_each_type() -> None:
+    """A type of ours is made ready before msgspec decodes into it: else two threads crash there."""
+    assert offenders(unprepared, sources()) == {}
 
 
 def test_no_drawer_for_odds_and_ends() -> None:

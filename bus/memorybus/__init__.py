@@ -1,9 +1,9 @@
 """memorybus: the event-sourced memory bus for AI agents.
 
 These names are the public API, and docs/agents.md says what each is for. Beside them others may
-use the modules `clock`, `errors`, `events`, `ids`, `private` and `testing`, which are all that a
-provider sees, and `text.fence`, `text.injection`, `text.scrubber`, for agents with a prompt of
-their own. Everything else may change with any release.
+use the modules `clock`, `errors`, `events`, `ids`, `msgspec_types`, `private` and `testing`, which
+are all that a provider sees, and `text.fence`, `text.injection`, `text.scrubber`, for agents with a
+prompt of their own. Everything else may change with any release.
 
 A name is imported when it is asked for: a provider loads the small modules alone.
 """

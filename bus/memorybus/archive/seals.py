@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from redis import Redis
 
+from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys, lane_name
 
@@ -167,7 +168,7 @@ class SealReports:
 
 def _decode(body: bytes, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=prepared(kind))
     except msgspec.MsgspecError as error:
         _log.debug("a report of an archiver cannot be read: %s", error)
         return None

@@ -8,6 +8,7 @@ import msgspec
 
 from memorybus.archive.objects.store import Objects
 from memorybus.errors import ArchiveDamaged
+from memorybus.msgspec_types import prepared
 from memorybus.query.query import EVERYTHING, Query
 
 FOLDER = "tombstones"
@@ -49,7 +50,7 @@ def read_all(objects: Objects, known: dict[str, Tombstone]) -> dict[str, Tombsto
 def _read(objects: Objects, name: str) -> Tombstone:
     data = objects.get(name)
     try:
-        return msgspec.json.decode(data or b"", type=Tombstone)
+        return msgspec.json.decode(data or b"", type=prepared(Tombstone))
     except msgspec.MsgspecError as error:
         raise ArchiveDamaged(
             f"{objects.where}/{name}: is no tombstone ({error}); what it hides is not known, so "

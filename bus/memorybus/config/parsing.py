@@ -12,6 +12,7 @@ import msgspec
 
 from memorybus.errors import ConfigError, UnknownSetting
 from memorybus.events import LARGEST_BODY
+from memorybus.msgspec_types import prepared
 
 PREFIX = "MEMORYBUS_"
 
@@ -90,7 +91,7 @@ def convert_settings(values: Mapping[str, Any], kind: type[_T]) -> _T:
         ConfigError: a value of the wrong type; the message names the setting.
     """
     try:
-        return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
+        return msgspec.convert(dict(values), prepared(kind), strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise ConfigError(_name_setting(str(error), kind)) from error
 

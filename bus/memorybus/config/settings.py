@@ -30,6 +30,7 @@ from memorybus.config.redis_urls import check_urls, place_of
 from memorybus.config.secrets_file import SECRETS_NAME, read_secrets
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
+from memorybus.msgspec_types import prepared
 from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
@@ -303,7 +304,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """
         table = {k: v for k, v in self.provider.get(name, {}).items() if k in LIMITS}
         try:
-            return msgspec.convert(table, CallLimits)
+            return msgspec.convert(table, prepared(CallLimits))
         except msgspec.ValidationError as error:
             raise ConfigError(f"provider {name}: {error}") from error
 

@@ -17,6 +17,7 @@ from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
 from memorybus.ids import text_digest
 from memorybus.log.entry import entry_ms, parse_entry_id
 from memorybus.log.stream import read_entries
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 
 START = "0-0"
@@ -147,7 +148,7 @@ def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
     if strange:
         raise InvalidEvent(f"{kind.__name__} has no field {', '.join(map(repr, strange))}")
     try:
-        made = msgspec.convert(fields, kind)
+        made = msgspec.convert(fields, prepared(kind))
         msgspec.msgpack.encode(made)
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise InvalidEvent(f"not a {kind.__name__}: {error}") from error
@@ -230,7 +231,7 @@ def _stored_letter(name: str, letter: DeadLetter, body: bytes | None) -> StoredL
     if body is None:
         return StoredLetter(name, letter)
     try:
-        amendment = msgspec.json.decode(body, type=Amendment)
+        amendment = msgspec.json.decode(body, type=prepared(Amendment))
     except msgspec.MsgspecError:
         return StoredLetter(name, msgspec.structs.replace(letter, reason=UNREADABLE), strange=True)
     return StoredLetter(name, apply_amendment(letter, amendment), amendment)
@@ -240,7 +241,7 @@ def _decode_record(name: str, fields: Sequence[bytes]) -> DeadLetter:
     """Decode a record; one that is not ours becomes a letter with a key that no event has."""
     try:
         body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]
-        letter = msgspec.json.decode(body, type=DeadLetter)
+        letter = msgspec.json.decode(body, type=prepared(DeadLetter))
         parse_entry_id(letter.entry)
     except (KeyError, ValueError, msgspec.MsgspecError):
         why = "a record that memorybus did not write"

@@ -13,6 +13,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys, lane_name
 
 MAX_REQUESTS = 256
@@ -110,6 +111,6 @@ def split_items(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
 
 def _request(body: bytes | None) -> LetterRequest | None:
     try:
-        return None if body is None else msgspec.json.decode(body, type=LetterRequest)
+        return None if body is None else msgspec.json.decode(body, type=prepared(LetterRequest))
     except msgspec.MsgspecError:
         return None

@@ -18,6 +18,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
+from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
@@ -196,21 +197,21 @@ class InstanceInspector:
             after=after,
             keys=tuple(keys),
         )
-        return msgspec.json.decode(self._answer(found), type=DigestPage)
+        return msgspec.json.decode(self._answer(found), type=prepared(DigestPage))
 
     def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
         )
-        return msgspec.json.decode(self._answer(found), type=RecalledItems).items
+        return msgspec.json.decode(self._answer(found), type=prepared(RecalledItems)).items
 
     def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
         """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
-        return msgspec.json.decode(self._answer(found), type=KnownEvents)
+        return msgspec.json.decode(self._answer(found), type=prepared(KnownEvents))
 
     def read_kept(
         self,
@@ -242,7 +243,7 @@ class InstanceInspector:
             most=most,
             holding=holding,
         )
-        return msgspec.json.decode(self._answer(found), type=KeptPage)
+        return msgspec.json.decode(self._answer(found), type=prepared(KeptPage))
 
     def owners(
         self,
@@ -271,19 +272,19 @@ class InstanceInspector:
             most=most,
             holding=holding,
         )
-        return msgspec.json.decode(self._answer(found), type=OwnersPage)
+        return msgspec.json.decode(self._answer(found), type=prepared(OwnersPage))
 
     def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
         )
-        return msgspec.json.decode(self._answer(found), type=EraseReport)
+        return msgspec.json.decode(self._answer(found), type=prepared(EraseReport))
 
     def health(self, provider: str, instance: str) -> str:
         """Return why an instance could not serve now; "" if it is well."""
         found = Inspection(id=self._make_id(), provider=provider, instance=instance, asks="health")
-        return msgspec.json.decode(self._answer(found), type=InstanceHealth).why
+        return msgspec.json.decode(self._answer(found), type=prepared(InstanceHealth)).why
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT

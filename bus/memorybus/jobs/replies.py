@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memorybus.events import AnyEvent, ContextCompressing, Event, ToolCalled
+from memorybus.msgspec_types import prepared
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -34,7 +35,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
-_decoder = msgspec.msgpack.Decoder(Reply)
+_decoder = msgspec.msgpack.Decoder(prepared(Reply))
 
 
 def is_awaited(event: Event | AnyEvent) -> bool:

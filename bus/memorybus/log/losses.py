@@ -12,6 +12,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.log.continuity import Gap
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 
 _log = logging.getLogger("memorybus")
@@ -60,7 +61,7 @@ class Losses:
         found = []
         for name, body in bodies.items():
             try:
-                found.append(msgspec.json.decode(body, type=Loss))
+                found.append(msgspec.json.decode(body, type=prepared(Loss)))
             except msgspec.MsgspecError as error:
                 _log.debug("%s: %r cannot be read: %s", self._key, name, error)
         return sorted(found, key=lambda loss: (loss.found_at, loss.name))

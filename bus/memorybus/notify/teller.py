@@ -15,6 +15,7 @@ from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding
+from memorybus.msgspec_types import prepared
 from memorybus.notify.channels import Channel
 from memorybus.notify.incidents import (
     DueReport,
@@ -228,6 +229,6 @@ class Teller:
 def _read(note: bytes) -> Incidents:
     """Return the incidents in a note; none if it is not ours, so that all are reported again."""
     try:
-        return msgspec.json.decode(note, type=Incidents) if note else ()
+        return msgspec.json.decode(note, type=prepared(Incidents)) if note else ()
     except msgspec.MsgspecError:
         return ()

@@ -14,6 +14,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
 from memorybus.recall.operator_recall import RecallAnswer
 from memorybus.text.fence import escape
 
@@ -96,7 +97,7 @@ def read_questions(path: Path) -> list[ExpectedAnswer]:
 
 def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     try:
-        found = msgspec.json.decode(line, type=ExpectedAnswer)
+        found = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableQuestions(
             f"{path}, line {number}: {error}; a line reads "

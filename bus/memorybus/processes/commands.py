@@ -9,6 +9,7 @@ import msgspec
 
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
 from memorybus.processes.child import running_child
 from memorybus.registry.description import InstanceDescription, KindOffer, TrialStep, TrialTerms
 
@@ -89,7 +90,7 @@ def describe_instance(
             raise MemoryBusError(
                 f"what {provider} is could not be found out (exit code {child.wait()})"
             )
-    return msgspec.convert(report, InstanceDescription)
+    return msgspec.convert(report, prepared(InstanceDescription))
 
 
 def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
@@ -102,7 +103,7 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
     found: list[KindOffer] = []
     with running_child(command, settings) as child:
         while (report := child.report()) is not None:
-            found.append(msgspec.convert(report, KindOffer))
+            found.append(msgspec.convert(report, prepared(KindOffer)))
         if not found:
             raise MemoryBusError(f"no kinds of providers are known (exit code {child.wait()})")
     return found
@@ -131,7 +132,7 @@ def try_instance(
         told = False
         while (report := child.report()) is not None:
             told = True
-            yield msgspec.convert(report, TrialStep)
+            yield msgspec.convert(report, prepared(TrialStep))
         if not told:
             raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
 

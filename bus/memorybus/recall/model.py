@@ -10,6 +10,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import partition_of, recall_slot, session_key, store_key
 
 GENERATION = b"g:"
@@ -99,7 +100,7 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
     mark: str = ""
 
 
-_result_decoder = msgspec.msgpack.Decoder(WarmResult)
+_result_decoder = msgspec.msgpack.Decoder(prepared(WarmResult))
 
 
 class WarmAsk(msgspec.Struct, frozen=True):

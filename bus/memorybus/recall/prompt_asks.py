@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from redis import Redis
 
+from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
 
@@ -47,8 +48,8 @@ class PromptReply(msgspec.Struct, frozen=True, omit_defaults=True):
     result: WarmResult | None = None
 
 
-_ask_decoder = msgspec.json.Decoder(PromptAsk)
-_reply_decoder = msgspec.msgpack.Decoder(PromptReply)
+_ask_decoder = msgspec.json.Decoder(prepared(PromptAsk))
+_reply_decoder = msgspec.msgpack.Decoder(prepared(PromptReply))
 
 
 def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memorybus.errors import ForeignKey
+from memorybus.msgspec_types import prepared
 
 _T = TypeVar("_T")
 
@@ -22,7 +23,7 @@ def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> d
     """
     try:
         return {
-            name.decode(): msgspec.json.decode(body, type=kind)
+            name.decode(): msgspec.json.decode(body, type=prepared(kind))
             for name, body in sorted(bodies.items())
         }
     except UNREADABLE as error:
@@ -34,5 +35,5 @@ def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str,
     found: dict[str, Any] = {}
     for name, body in sorted(bodies.items()):
         with contextlib.suppress(*UNREADABLE):
-            found[name.decode()] = msgspec.json.decode(body, type=kind)
+            found[name.decode()] = msgspec.json.decode(body, type=prepared(kind))
     return found

@@ -21,6 +21,7 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
+from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
@@ -219,7 +220,7 @@ class Homes:
 
 def _decode_home(key: str, provider: str, body: bytes) -> Home:
     try:
-        return msgspec.json.decode(body, type=Home)
+        return msgspec.json.decode(body, type=prepared(Home))
     except msgspec.MsgspecError as error:
         raise ForeignKey(
             f"{key}: the home of {provider} cannot be read ({error}); write it anew with "

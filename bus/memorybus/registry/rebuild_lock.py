@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
+from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys
@@ -173,7 +174,7 @@ def running_rebuilds(
 
 def _read_command(body: Any) -> RebuildCommand | None:
     try:
-        return None if body is None else msgspec.json.decode(body, type=RebuildCommand)
+        return None if body is None else msgspec.json.decode(body, type=prepared(RebuildCommand))
     except msgspec.MsgspecError:
         return None
 

@@ -15,6 +15,7 @@ from memorybus import private
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import NewId
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import DeclaredTools
 
@@ -27,7 +28,7 @@ LOOK_EVERY = 60.0
 def read_note(path: Path) -> dict[str, DeclaredTools]:
     """Return what this host has noted; nothing without a note, or if it cannot be read (logged)."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, DeclaredTools])
+        return msgspec.json.decode(path.read_bytes(), type=prepared(dict[str, DeclaredTools]))
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

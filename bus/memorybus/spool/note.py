@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from memorybus import private
+from memorybus.msgspec_types import prepared
 
 NOTE = ".unsent"
 """Suffix of the file that says what is unsent."""
@@ -46,6 +47,6 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
 def read_note(spool: Path) -> SpoolStats:
     """Return what the owner noted in the last few seconds; nothing if there is no note."""
     try:
-        return msgspec.json.decode(spool.with_suffix(NOTE).read_bytes(), type=SpoolStats)
+        return msgspec.json.decode(spool.with_suffix(NOTE).read_bytes(), type=prepared(SpoolStats))
     except (OSError, msgspec.MsgspecError):
         return SpoolStats()

@@ -22,6 +22,7 @@ from memorybus.events import (
     SessionRef,
     UnknownEvent,
 )
+from memorybus.msgspec_types import prepared
 from memorybus.wire.upcasts import UPCASTS, Upcasts, upcast
 
 PACKED = b"\x28"
@@ -63,7 +64,7 @@ class _Traced(msgspec.Struct, frozen=True):
     trace: str = ""
 
 
-_traced = msgspec.msgpack.Decoder(_Traced)
+_traced = msgspec.msgpack.Decoder(prepared(_Traced))
 
 
 def trace_of(body: bytes) -> str:
@@ -117,8 +118,8 @@ class Decoder:
         """Prepare the typed decoders once."""
         self._upcasts = upcasts
         self._types = versions or {kind.__name__: kind for kind in EVENT_TYPES}
-        self._typed = msgspec.msgpack.Decoder(Envelope)
-        self._head = msgspec.msgpack.Decoder(_Head)
+        self._typed = msgspec.msgpack.Decoder(prepared(Envelope))
+        self._head = msgspec.msgpack.Decoder(prepared(_Head))
         self._zstd = zstandard.ZstdDecompressor()
 
     def decode(self, body: bytes) -> Envelope:
@@ -215,7 +216,7 @@ class Decoder:
             current = upcast(fields, name, head.v, kind.version, self._upcasts)
         except _UPCAST_ERRORS as error:
             raise CorruptEnvelope(f"{name} of version {head.v}: {error!r}") from error
-        return cast("AnyEvent", msgspec.convert(current, kind))
+        return cast("AnyEvent", msgspec.convert(current, prepared(kind)))
 
 
 def are_plausible(envelopes: Sequence[Envelope]) -> bool:

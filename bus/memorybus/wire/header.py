@@ -7,6 +7,7 @@ import msgspec
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import EVENT_TYPES, MemoryWritten, Scope
+from memorybus.msgspec_types import prepared
 from memorybus.query.query import ORIGIN, EventRow
 from memorybus.wire.codec import Decoder
 
@@ -37,7 +38,7 @@ class HeaderReader:
     def __init__(self, decoder: Decoder) -> None:
         """Use `decoder` to decompress bodies."""
         self._unpacked = decoder.unpacked
-        self._head = msgspec.msgpack.Decoder(_Head)
+        self._head = msgspec.msgpack.Decoder(prepared(_Head))
 
     def row(self, body: bytes) -> EventRow | None:
         """Return the values that a query compares; None if the whole event has to be decoded.

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from memorybus import private
 from memorybus.events import Message, SessionRef, TurnCompleted
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.adapters.owners import Owner, session_key
 
@@ -60,7 +61,9 @@ class Conversations:
 
     def _read(self, owner: Owner) -> list[SpokenTurn]:
         try:
-            return msgspec.json.decode(self._file(owner).read_bytes(), type=list[SpokenTurn])
+            return msgspec.json.decode(
+                self._file(owner).read_bytes(), type=prepared(list[SpokenTurn])
+            )
         except (FileNotFoundError, msgspec.DecodeError):  # it helps recalls, and is no memory
             return []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from memorybus import private
 from memorybus.events import Scope
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.folder_names import folder_of
@@ -90,6 +91,6 @@ def _is_in_scope(owner: Owner, scope: RecallScope) -> bool:
 
 def _decode(line: bytes) -> list[Owner]:
     try:
-        return [msgspec.json.decode(line, type=Owner)]
+        return [msgspec.json.decode(line, type=prepared(Owner))]
     except msgspec.DecodeError:
         return []

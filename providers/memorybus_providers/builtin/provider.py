@@ -9,6 +9,7 @@ import msgspec
 from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, Scope, StoreName
 from memorybus.ids import text_digest
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import (
     Capabilities,
@@ -69,7 +70,7 @@ class BuiltinProvider(TransactionalProvider):
         """
         super().__init__(config)
         try:
-            self._options = msgspec.convert(dict(config.options), BuiltinOptions)
+            self._options = msgspec.convert(dict(config.options), prepared(BuiltinOptions))
         except msgspec.ValidationError as error:
             raise ConfigError(f"provider {config.name}: {error}") from error
         self._store = BuiltinStore(config.home, config.crash)

@@ -30,6 +30,7 @@ import msgspec
 from memorybus import private
 from memorybus.errors import Permanent, Transient, Unavailable
 from memorybus.ids import text_digest
+from memorybus.msgspec_types import prepared
 from memorybus.testing import CrashPoint
 
 from memorybus_providers import ledger
@@ -62,7 +63,7 @@ from memorybus_providers.builtin.places import MemoryFile, readable_files
 _log = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[EntryWrite, ...]).decode
+_decode = msgspec.msgpack.Decoder(prepared(tuple[EntryWrite, ...])).decode
 
 
 class Pending(msgspec.Struct, frozen=True):

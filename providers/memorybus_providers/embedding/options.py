@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 from memorybus.errors import ConfigError
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
 
@@ -82,7 +83,7 @@ def options_of(config: ProviderConfig) -> MeaningOptions:
         ConfigError: one is unknown, of the wrong type or out of its bounds.
     """
     try:
-        found = msgspec.convert(dict(config.options), MeaningOptions)
+        found = msgspec.convert(dict(config.options), prepared(MeaningOptions))
     except msgspec.ValidationError as error:
         raise ConfigError(f"provider {config.name}: {error}") from error
     if found.by_service and not found.embedder_model:

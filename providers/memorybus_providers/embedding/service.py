@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import urllib3
 from memorybus.errors import Permanent, Unavailable
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.embedding.embedder import Vectors
 
@@ -84,7 +85,7 @@ class ServiceEmbedder:
 
     def _vectors(self, answered: bytes, wanted: int) -> Vectors:
         try:
-            items = msgspec.json.decode(answered, type=_Answer).data
+            items = msgspec.json.decode(answered, type=prepared(_Answer)).data
             by_text = {item.index: item.embedding for item in items}
             found = np.array([by_text[number] for number in range(wanted)], dtype=np.float32)
         except (msgspec.MsgspecError, UnicodeError, LookupError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 from memorybus.events import TurnCompleted
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.hindsight.documents import Document, metadata_of, tags_of
@@ -35,7 +36,7 @@ def document_id(event: TurnCompleted, ctx: HookContext, turns: int) -> str:
 def messages_of(content: str) -> tuple[Message, ...]:
     """Return the messages of such a document; none of a text that is not ours."""
     try:
-        return msgspec.json.decode(content, type=tuple[Message, ...])
+        return msgspec.json.decode(content, type=prepared(tuple[Message, ...]))
     except msgspec.MsgspecError:
         return ()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from memorybus.errors import ConfigError, Permanent, ProviderError
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, OwnerIds
@@ -184,7 +185,7 @@ def _is_embedded(store: Any) -> bool:
 
 
 def _rows(found: Mapping[str, Any]) -> list[Mem0Memory]:
-    return msgspec.convert(found["results"], list[Mem0Memory])
+    return msgspec.convert(found["results"], prepared(list[Mem0Memory]))
 
 
 @contextmanager

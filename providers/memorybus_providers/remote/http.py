@@ -7,6 +7,7 @@ import msgspec
 import urllib3
 from memorybus.clock import Clock
 from memorybus.errors import ProviderError, Transient
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.remote import failures, rate_limit
 
@@ -63,7 +64,7 @@ class HttpService:
         """
         answer = self.request(method, path, seconds, body)
         try:
-            return msgspec.json.decode(answer, type=kind)
+            return msgspec.json.decode(answer, type=prepared(kind))
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise Transient(
                 f"{self.name} sent an answer that cannot be read: {type(error).__name__}"

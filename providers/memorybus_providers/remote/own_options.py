@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from memorybus.errors import ConfigError
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
 
@@ -72,7 +73,7 @@ def read(config: ProviderConfig, kind: type[T]) -> T:
         ConfigError: one is unknown, missing, of the wrong type, or breaks a rule.
     """
     try:
-        found = msgspec.convert(dict(config.options), kind)
+        found = msgspec.convert(dict(config.options), prepared(kind))
     except msgspec.ValidationError as error:
         raise ConfigError(f"provider {config.name}: {error}") from error
     if broken := [rule for rule, kept in found.rules().items() if not kept]:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.tool_schema import argument_schema
 
@@ -54,6 +55,6 @@ class ToolSet(Generic[T]):
         if tool is None:
             return f"there is no tool {name[:100]!r}; there are {', '.join(self._tools)}"
         try:
-            return msgspec.convert(dict(arguments), tool.arguments)
+            return msgspec.convert(dict(arguments), prepared(tool.arguments))
         except msgspec.ValidationError as error:
             return f"{name}: {error}"

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import msgspec
+from memorybus.msgspec_types import prepared
 from msgspec import Meta
 
 from memorybus_providers.ranking import facts
@@ -259,7 +260,7 @@ def parse_call(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
     if kind is None:
         return f"there is no tool {tool!r}; there are {', '.join(ARGUMENTS)}"
     try:
-        call = msgspec.convert(dict(arguments), kind)
+        call = msgspec.convert(dict(arguments), prepared(kind))
         if isinstance(call, Search):
             parse_time(call.as_of)
     except ValueError as error:  # msgspec's are such

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 from memorybus.errors import ConfigError, MissingProvider
+from memorybus.msgspec_types import prepared
 from memorybus.registry.description import KindOffer, OptionField
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.registry import load, registered_kinds, schema_of
@@ -30,7 +31,9 @@ def _offer_of(kind: str, provider: type[MemoryProvider]) -> KindOffer:
         tools=can.tools,
         as_of=can.as_of,
         retracts=can.retracts,
-        options=None if schema is None else msgspec.convert(list(schema), tuple[OptionField, ...]),
+        options=None
+        if schema is None
+        else msgspec.convert(list(schema), prepared(tuple[OptionField, ...])),
     )
 
 

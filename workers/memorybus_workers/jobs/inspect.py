@@ -27,6 +27,7 @@ from memorybus.jobs.inspect import (
     SentEvent,
 )
 from memorybus.jobs.replies import Reply
+from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import describe_error, one_line
@@ -265,7 +266,7 @@ def _parse_inspection(body: str) -> Inspection:
         Permanent: it is no inspection.
     """
     try:
-        asked = msgspec.json.decode(body, type=Inspection)
+        asked = msgspec.json.decode(body, type=prepared(Inspection))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
         raise Permanent(f"no inspection: {error}") from error
     if not _ID.fullmatch(asked.id):

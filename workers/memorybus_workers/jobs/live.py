@@ -8,6 +8,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.testing import CrashPoint, no_crash
@@ -116,4 +117,4 @@ def live_instance(provider: str, body: bytes | None) -> str:
     Raises:
         msgspec.MsgspecError: it cannot be read.
     """
-    return provider if body is None else msgspec.json.decode(body, type=Live).instance
+    return provider if body is None else msgspec.json.decode(body, type=prepared(Live)).instance

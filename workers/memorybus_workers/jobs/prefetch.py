@@ -10,6 +10,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import text_digest
+from memorybus.msgspec_types import prepared
 from memorybus.recall import retraction_marks
 from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
@@ -145,7 +146,7 @@ class Recaller:
             (generation, body), held, live = pipe.execute()
         if generation is None or body is None:
             return None
-        want = msgspec.json.decode(body, type=RecallRequest)
+        want = msgspec.json.decode(body, type=prepared(RecallRequest))
         answered = int(held or 0) >= int(generation)
         return SlotRequest(int(generation), want, answered, live_instance(provider, live))
 

@@ -12,6 +12,7 @@ from memorybus.events import Position, ToolCalled
 from memorybus.jobs import replies
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.tools import ToolRequest
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import HookContext, MemoryProvider
@@ -109,7 +110,7 @@ def _parse_request(body: str, partitions: int) -> ToolRequest:
         Permanent: it is none.
     """
     try:
-        request = msgspec.json.decode(body, type=ToolRequest)
+        request = msgspec.json.decode(body, type=prepared(ToolRequest))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
         raise Permanent(f"no request for a tool: {error}") from error
     if not _ID.fullmatch(request.id) or not 0 <= request.partition < partitions:

@@ -20,6 +20,7 @@ from memorybus.archive.format.manifest import (
     is_intact,
 )
 from memorybus.log.entry import parse_entry_id
+from memorybus.msgspec_types import prepared
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
 _CUT = "the last line is missing: the manifest was cut off"
@@ -93,7 +94,7 @@ def _read_lines(data: bytes, of: LogPartition, name: str) -> _ReadLines:
 def _decode_line(line: bytes) -> Segment | ManifestEnd | None:
     kind: type[Segment | ManifestEnd] = ManifestEnd if b'"head":' in line else Segment
     try:
-        found = msgspec.json.decode(line, type=kind)
+        found = msgspec.json.decode(line, type=prepared(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found if isinstance(found, ManifestEnd) or _is_ours(found) else None

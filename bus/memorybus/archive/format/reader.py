@@ -22,6 +22,7 @@ from memorybus.archive.format.parquet import (
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import parse_entry_id
+from memorybus.msgspec_types import prepared
 
 CONTENT = ("kind", "omitted", "envelope")
 """The columns from which an event is decoded."""
@@ -158,7 +159,7 @@ class SegmentReader:
 
     def _read_metadata(self) -> SegmentMetadata:
         meta = self._parquet.schema_arrow.metadata or {}
-        return msgspec.json.decode(meta.get(META, b""), type=SegmentMetadata)
+        return msgspec.json.decode(meta.get(META, b""), type=prepared(SegmentMetadata))
 
     @property
     def groups(self) -> int:

@@ -20,6 +20,7 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
+from memorybus.msgspec_types import prepared
 from memorybus.processes import signals
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import describe_instance, erase_owner, worker_command
@@ -77,7 +78,7 @@ class Play(msgspec.Struct, frozen=True):
 
 
 PLAY = msgspec.json.decode(
-    resources.files(__package__).joinpath("play.json").read_bytes(), type=Play
+    resources.files(__package__).joinpath("play.json").read_bytes(), type=prepared(Play)
 )
 
 

@@ -13,6 +13,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
+from memorybus.msgspec_types import prepared
 from memorybus.operations.stores import Stores
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
@@ -261,5 +262,5 @@ def list_memories(
     page = inspector.read_kept(provider, instance, whose, skip, most=most, holding=holding)
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
-    found = msgspec.convert(page.memories, tuple[KeptMemory, ...])
+    found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
     return Memories(provider, found, skip, page.more)

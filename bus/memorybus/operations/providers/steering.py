@@ -13,6 +13,7 @@ from memorybus.errors import ConfigError
 from memorybus.health.monitor import read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.ids import NewId, new_id
+from memorybus.msgspec_types import prepared
 from memorybus.operations.dead_letters import selection
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.providers.lifecycle import resolve_instance
@@ -69,7 +70,7 @@ def plan_limits(
 
 def _parse_tuning(asked: Mapping[str, Any]) -> Tuning:
     try:
-        return msgspec.convert(asked, Tuning)
+        return msgspec.convert(asked, prepared(Tuning))
     except msgspec.ValidationError as error:
         known = ", ".join(Tuning.__struct_fields__)
         raise ConfigError(f"{error}; what can be set is {known}: a number, or nothing") from error

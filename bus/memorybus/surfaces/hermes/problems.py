@@ -12,6 +12,7 @@ import msgspec
 
 from memorybus import Settings, masked, private
 from memorybus.clock import Clock
+from memorybus.msgspec_types import prepared
 from memorybus.text.display import visible
 
 _log = logging.getLogger("memorybus")
@@ -93,7 +94,9 @@ def problems_path(settings: Settings) -> Path:
 def read(settings: Settings) -> list[Problem]:
     """Return the hook errors that an agent of this host wrote last, newest first."""
     try:
-        found = msgspec.json.decode(problems_path(settings).read_bytes(), type=list[Problem])
+        found = msgspec.json.decode(
+            problems_path(settings).read_bytes(), type=prepared(list[Problem])
+        )
     except (OSError, msgspec.MsgspecError):
         return []
     return sorted(found, key=lambda problem: -problem.at)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 from memorybus.errors import ConfigError
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig
@@ -89,7 +90,7 @@ def options_of(config: ProviderConfig) -> PluginOptions:
         ConfigError: one is unknown or of the wrong type.
     """
     try:
-        found = msgspec.convert(dict(config.options), PluginOptions)
+        found = msgspec.convert(dict(config.options), prepared(PluginOptions))
     except msgspec.ValidationError as error:
         raise ConfigError(f"provider {config.name}: {error}") from error
     if min(found.instances, found.processes, found.idle) <= 0:

@@ -16,6 +16,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus import private
+from memorybus.msgspec_types import prepared
 from memorybus.surfaces.hermes.entries import Entries, FileWrite, apply_write
 
 _log = logging.getLogger("memorybus")
@@ -100,7 +101,7 @@ class FileNotes:
 
     def _read(self) -> SeenFiles:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=SeenFiles)
+            return msgspec.json.decode(self._path.read_bytes(), type=prepared(SeenFiles))
         except FileNotFoundError:
             return SeenFiles()
         except msgspec.MsgspecError as error:
@@ -115,7 +116,7 @@ class FileNotes:
             return
         whole = told[: told.rfind(b"\n") + 1]
         for line in whole.splitlines():
-            write = msgspec.json.decode(line, type=FileWrite)
+            write = msgspec.json.decode(line, type=prepared(FileWrite))
             noted.entries[write.store] = apply_write(noted.entries.get(write.store, ()), write)
         noted.heard += len(whole)
 

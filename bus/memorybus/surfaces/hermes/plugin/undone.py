@@ -17,6 +17,7 @@ from memorybus import HostSessions, clean_text
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
+from memorybus.msgspec_types import prepared
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
@@ -62,7 +63,7 @@ class TakenBack(msgspec.Struct, frozen=True):
     at: int
 
 
-_decoder = msgspec.msgpack.Decoder(list[BegunTurn])
+_decoder = msgspec.msgpack.Decoder(prepared(list[BegunTurn]))
 
 
 def mark_of(said: str) -> str:
