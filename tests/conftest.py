@@ -1,5 +1,6 @@
 """Fixtures: real servers, settings with short timings, children that never outlive a test."""
 
+import functools
 import gc
 import os
 import shutil
@@ -14,6 +15,7 @@ import fakeredis
 import hypothesis
 import pytest
 import redis
+import redis.utils
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.redis.fake import FakeServer
@@ -56,6 +58,9 @@ _TERMINAL += ("TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 for _name in _TERMINAL:
     os.environ.pop(_name, None)
+
+# redis-py reads its version from disk for every connection: a twentieth of the tests' own time.
+redis.utils.get_lib_version = functools.cache(redis.utils.get_lib_version)
 
 MANY_EXAMPLES = 300
 """Seconds that a test of hypothesis may take; the slowest takes ten on a quiet machine."""

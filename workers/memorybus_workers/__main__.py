@@ -30,7 +30,7 @@ from memorybus.text.redact import masked
 
 from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.exporting import export_spans
-from memorybus_workers.processes.heap import share_one_heap
+from memorybus_workers.processes.heap import collect_seldom, share_one_heap
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     os.umask(private.UMASK)  # providers of others make files, too
     logs.set_up()
+    collect_seldom()
     share_one_heap()
     sys.setswitchinterval(SWITCH)
     form: LogForm = "text"

@@ -6,11 +6,13 @@ every connection has its own time-out, and redis-py retries nothing.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from redis import Redis, SSLConnection
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
+from redis.driver_info import DriverInfo
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
@@ -71,12 +73,19 @@ def _build_client(url: str, timeout: float, single: bool) -> Redis:
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
         "retry": Retry(NoBackoff(), 0),
+        "driver_info": _driver_info(),
     }
     if is_cluster(url):
         return _cluster_client(url, options, single)
     if is_sentinel(url):
         return _sentinel_client(url, options, single)
     return Redis.from_url(url, single_connection_client=single, **options)
+
+
+@cache
+def _driver_info() -> DriverInfo:
+    """Return what a connection says of its library: redis-py would read it from disk each time."""
+    return DriverInfo()
 
 
 def _cluster_client(url: str, options: dict[str, Any], single: bool) -> Redis:

@@ -47,13 +47,14 @@ _CALLED = (
     r"(?:,|['’]s name is| (?:(?:is|was|ist|es|est) )?(?:called|named)| heißt| se llama|"
     r" s['’]appelle| si chiama| se chama)?"
 )
+# The large patterns are compiled when they are first needed: a worker that only applies never does.
 _TELLING = (
-    re.compile(rf"\b{_OWNER} {_ROLE}{_CALLED} (?P<name>{_NAME})", re.IGNORECASE),
-    re.compile(rf"\b(?P<name>{_NAME})(?:,| is| was) {_OWNER} {_ROLE}", re.IGNORECASE),
+    rf"\b{_OWNER} {_ROLE}{_CALLED} (?P<name>{_NAME})",
+    rf"\b(?P<name>{_NAME})(?:,| is| was) {_OWNER} {_ROLE}",
 )
-_WEAKLY = re.compile(rf"\b{_OWNER} {_ROLE} (?:is|ist|es|est|è) (?P<name>{_NAME})", re.IGNORECASE)
-_ASKED = re.compile(rf"(?:{_OWNER}|the|her|his|their) {_ROLE}", re.IGNORECASE)
-_SPOKEN_OF = re.compile(rf"\b{_OWNER} {_ROLE.removesuffix('??)')}?)", re.IGNORECASE)
+_WEAKLY = rf"\b{_OWNER} {_ROLE} (?:is|ist|es|est|è) (?P<name>{_NAME})"
+_ASKED = rf"(?:{_OWNER}|the|her|his|their) {_ROLE}"
+_SPOKEN_OF = rf"\b{_OWNER} {_ROLE.removesuffix('??)')}?)"
 _FIRST_PERSON = re.compile(_MINE, re.IGNORECASE)
 
 
@@ -101,8 +102,10 @@ def mentions(text: str) -> list[Mention]:
 
 def role_statements(text: str) -> list[RoleStatement]:
     """Return who is said to be whose what."""
-    hits = [(hit, False) for pattern in _TELLING for hit in pattern.finditer(text)]
-    hits += [(hit, True) for hit in _WEAKLY.finditer(text)]
+    hits = [
+        (hit, False) for pattern in _TELLING for hit in re.finditer(pattern, text, re.IGNORECASE)
+    ]
+    hits += [(hit, True) for hit in re.finditer(_WEAKLY, text, re.IGNORECASE)]
     return [
         _role_statement(hit, weak)
         for hit, weak in hits
@@ -115,7 +118,7 @@ def parse_role(asked: str) -> tuple[str, str] | None:
 
     None for any other text.
     """
-    hit = _ASKED.fullmatch(asked.strip())
+    hit = re.fullmatch(_ASKED, asked.strip(), re.IGNORECASE)
     if hit is None:
         return None
     return _owner(hit["owner"] or "my"), folded(hit["role"])
@@ -124,7 +127,7 @@ def parse_role(asked: str) -> tuple[str, str] | None:
 def roles_in(question: str) -> list[tuple[str, str]]:
     """Return whose what a question speaks of, as `parse_role` has it: the longest role first."""
     found = []
-    for hit in _SPOKEN_OF.finditer(question):
+    for hit in re.finditer(_SPOKEN_OF, question, re.IGNORECASE):
         role = folded(hit["role"])
         found += [(_owner(hit["owner"]), role), (_owner(hit["owner"]), role.split()[0])]
     return list(dict.fromkeys(found))

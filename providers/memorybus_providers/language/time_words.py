@@ -6,6 +6,7 @@ groups mean; of those that match the same words the first counts.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -213,13 +214,16 @@ def _compiled(written: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Patte
     return tuple((kind, re.compile(rf"(?<![\w.-])(?:{one})(?!\w)")) for kind, one in written)
 
 
-PATTERNS: Final[Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]] = MappingProxyType(
-    {
-        "": _compiled(_EVERYWHERE),
-        **{language: _compiled(written) for language, written in _WRITTEN.items()},
-    }
-)
-"""Kinds and patterns by language; those without a language are read in each."""
+@cache
+def time_patterns() -> Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]:
+    """Return kinds and patterns by language; those without a language are read in each."""
+    return MappingProxyType(
+        {
+            "": _compiled(_EVERYWHERE),
+            **{language: _compiled(written) for language, written in _WRITTEN.items()},
+        }
+    )
+
 
 _VAGUE: Final = """
     happen happens happened happening talk talked talking discuss discussed chat chatted speak spoke

@@ -19,10 +19,10 @@ from memorybus_providers.language.time_words import (
     HOURS,
     MONTH_NUMBERS,
     NUMBERS,
-    PATTERNS,
     TELLING,
     UNITS,
     WEEKDAY_NUMBERS,
+    time_patterns,
 )
 from memorybus_providers.language.words import folded
 
@@ -127,7 +127,7 @@ def _expressions(
     text: str, today: date, languages: Collection[str]
 ) -> Iterator[tuple[tuple[int, int], _Read]]:
     """Yield where each expression stands, and what it says; none overlaps another."""
-    for language, patterns in PATTERNS.items():
+    for language, patterns in time_patterns().items():
         if language and language not in languages:
             continue
         for kind, pattern in patterns:

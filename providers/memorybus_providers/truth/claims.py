@@ -72,19 +72,17 @@ _VERBS: Final = (
     ("drives", r"(?:drives?|driving)\s+(?:an?|my|the|his|her)\s+"),
     ("diet", rf"(?:(?:eats?|eating)\s+)?{_A}(?=(?:vegetarian|vegan|pescatarian|meat)\b)"),
 )  # fmt: skip
-_CLAIMS = tuple((slot, re.compile(f"{_LED}{verb}{_VALUE}")) for slot, verb in _VERBS)
+# Compiled when they are first needed: a worker that only applies never does.
+_CLAIMS = tuple((slot, f"{_LED}{verb}{_VALUE}") for slot, verb in _VERBS)
 _PLACE = r"(?P<value>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*)*)"
 _WORD = r"\s+(?:\w+\s+)?"
-_FOREIGN = tuple(
-    (slot, re.compile(pattern))
-    for slot, pattern in (
-        ("home", rf"\b(?:[Ww]ohne|[Vv]ivo|['’]habite|[Hh]abito){_WORD}(?:in|en|a|à)\s+{_PLACE}"),
-        ("home", rf"\bnach\s+{_PLACE}\s+(?:um)?gezogen"),
-        ("home", rf"\b(?:mudé a|déménagé à|trasferit[oa] a|mudei para)\s+{_PLACE}"),
-        ("employer", rf"\b(?:[Aa]rbeite|[Tt]rabajo){_WORD}(?:bei|en|para)\s+{_PLACE}"),
-        ("employer", rf"\b(?:[Tt]ravaille|[Ll]avoro){_WORD}(?:chez|per|a)\s+{_PLACE}"),
-    )
-)  # fmt: skip
+_FOREIGN = (
+    ("home", rf"\b(?:[Ww]ohne|[Vv]ivo|['’]habite|[Hh]abito){_WORD}(?:in|en|a|à)\s+{_PLACE}"),
+    ("home", rf"\bnach\s+{_PLACE}\s+(?:um)?gezogen"),
+    ("home", rf"\b(?:mudé a|déménagé à|trasferit[oa] a|mudei para)\s+{_PLACE}"),
+    ("employer", rf"\b(?:[Aa]rbeite|[Tt]rabajo){_WORD}(?:bei|en|para)\s+{_PLACE}"),
+    ("employer", rf"\b(?:[Tt]ravaille|[Ll]avoro){_WORD}(?:chez|per|a)\s+{_PLACE}"),
+)
 _ATTRIBUTE = re.compile(
     r"(?:(?P<mine>\b(?:[Mm]y|[Oo]ur)|\b[Tt]he user['’]s)|\b(?P<owner>(?:[A-Z]\w+ )?[A-Z]\w+)['’]s|"
     r"(?P<kept>^(?:[Tt]he )?))\s*(?P<what>\w+(?: \w+){0,3}?)(?:\s+|(?=:))"
@@ -230,7 +228,7 @@ def _slot_claims(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim
     found = []
     for slot, pattern in _CLAIMS:
         if slot in slots and any(word in clause for word in _BEGINNINGS[slot]):
-            for hit in pattern.finditer(clause):
+            for hit in re.finditer(pattern, clause):
                 subject, value = _read_subject(hit["subject"], kept=kept), _read_value(hit["value"])
                 if subject is not None and _is_value_of(slot, value):
                     found.append(Claim(slot, subject, value))
@@ -238,7 +236,7 @@ def _slot_claims(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim
         found += _use_claims(clause, kept=kept)
     for slot, pattern in _FOREIGN:
         if slot in slots:
-            found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
+            found += [Claim(slot, ME, hit["value"]) for hit in re.finditer(pattern, clause)]
     return found
 
 

@@ -20,7 +20,8 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> 
         what: the condition in words, as the failure shall name it.
         timeout: seconds; those in which the whole machine stood still do not count.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     while True:
         asked = time.monotonic()
         value = condition()
@@ -28,8 +29,9 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> 
             return value
         if asked > deadline:  # so the last question is one that was asked after it
             raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
-        # What is waited for needs the cores more than a question that takes long.
-        deadline += _stood(min(_LONGEST, max(POLL, 2 * (time.monotonic() - asked))))
+        # What is waited for needs the cores more than a question that takes long or comes often.
+        now = time.monotonic()
+        deadline += _stood(min(_LONGEST, max(POLL, 2 * (now - asked), (now - began) / 10)))
 
 
 def _stood(pause: float) -> float:
