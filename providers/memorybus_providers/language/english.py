@@ -55,7 +55,7 @@ _IRREGULAR = """
     strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took taken;
     teach taught; tear tore torn; tell told; think thought; throw threw thrown;
     understand understood; wake woke woken; wear wore worn; weep wept; win won; write wrote
-    written; foot feet; goose geese; knife knives; leaf leaves; life lives;
+    written; foot feet; goose geese; knife knives; leaf leaves;
     man men; mouse mice; person people; shelf shelves; tooth teeth; wife wives; wolf wolves;
     woman women; good better best; bad worse worst
 """

@@ -196,7 +196,7 @@ def _with_aside(
     """Add the terms of what was said beside a question; names in code count in full."""
     if not aside:
         return asked
-    weight = 1 / max(1, len(asked) ** 2)
+    weight = 1 / (len(asked) + 1) ** 2
     beside = _terms_of(aside, languages, stop_words_among(_plain(_said(aside)), languages))
     weighed = {
         stem: msgspec.structs.replace(term, weight=1.0 if term.extra else weight)

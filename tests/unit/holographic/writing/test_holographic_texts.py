@@ -122,6 +122,7 @@ def test_names_are_found_inside_sentences() -> None:
         ("written", "write"),
         ("ran", "run"),
         ("paintings", "painted"),
+        ("lives", "lived"),
     ],
 )
 def test_forms_of_a_word_share_a_stem(form: str, base: str) -> None:
