@@ -58,6 +58,7 @@ _TERMINAL += ("TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 for _name in _TERMINAL:
     os.environ.pop(_name, None)
+os.environ["TZ"] = "UTC"
 
 # redis-py reads its version from disk for every connection: a twentieth of the tests' own time.
 redis.utils.get_lib_version = functools.cache(redis.utils.get_lib_version)

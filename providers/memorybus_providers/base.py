@@ -12,6 +12,7 @@ Errors decide what happens next (see `memorybus.errors`): `Transient` is tried a
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -116,6 +117,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         clock: time, injected.
         crash: crash points, injected by fault tests.
         spend: counts, over all hosts, what a recalling instance spends; None if nothing counts it.
+        zone: by whose clocks the days of a question begin.
     """
 
     name: str
@@ -127,6 +129,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
     spend: Spend | None = None
+    zone: tzinfo = UTC
 
     def __repr__(self) -> str:
         """Name the options without their values: credentials may be among them."""

@@ -300,11 +300,16 @@ class FactProvider(TransactionalProvider):
             if not query or query.isspace():
                 found = essentials(search.source, ctx.scope, ctx.as_of)
             else:
-                answer = search.answer(query, ctx.scope, as_of=ctx.as_of, now=now)
+                answer = search.answer(
+                    query, ctx.scope, as_of=ctx.as_of, now=now, zone=self.config.zone
+                )
                 found = list(cut_off(answer, ctx.budget))
         given = fit_budget(found, ctx.budget)
         if ctx.explain:
-            return [_recollection(scored, reasons.explain(query, scored, now)) for scored in given]
+            zone = self.config.zone
+            return [
+                _recollection(scored, reasons.explain(query, scored, now, zone)) for scored in given
+            ]
         return [_recollection(scored) for scored in given]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -337,9 +342,12 @@ class FactProvider(TransactionalProvider):
         with self.opened.writing(in_order=True) as parts:
             return WritingTools(parts, parts.source).write(call, ctx)
 
+    def _reading_tools(self, search: FactSearch) -> ReadingTools:
+        return ReadingTools(search, self.config.clock.now_ms(), self.config.zone)
+
     def _read(self, call: tool_arguments.Reading, ctx: HookContext) -> Mapping[str, Any]:
         with self.opened.reading(RecallScope.own(ctx.scope), ctx.deadline) as search:
-            result, found = ReadingTools(search, self.config.clock.now_ms()).answer(call, ctx)
+            result, found = self._reading_tools(search).answer(call, ctx)
         if found:
             self.opened.count_retrieved([fact.id for fact in found])
         return result

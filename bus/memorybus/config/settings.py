@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -105,6 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         prompt_budget: size of the text that providers add to a session's system prompt, characters;
             0 for none.
         prompt_ttl: how long this text stays ready for a person's next session.
+        timezone: by whose clocks a day begins, as in ``Europe/Berlin``: "yesterday" in a question,
+            and the dates in a block. Empty means the zone of the host that recalls.
         prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
         prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
             prompt ready (G9); 0 for not at all.
@@ -181,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_timeout: float = 10.0
     prompt_budget: int = 4_000
     prompt_ttl: float = 604_800.0
+    timezone: str = ""
     prefetch_deadline: float = 0.05
     prefetch_wait: float = 0.25
     reply_max_bytes: int = 65_536
@@ -223,6 +227,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 "consider a worker dead after that silence"
             )
         check_urls(self.url, self.jobs_url)
+        if self.timezone:
+            _ = self.zone
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
         for name in (*self.providers, *self.provider):
@@ -242,6 +248,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         variables = (*self.secret_variables, *self.notify.variables)
         named = (self.notify.url, *(os.environ.get(name, "").strip() for name in variables))
         return frozenset(filter(None, (*secrets_in(msgspec.structs.asdict(self)), *named)))
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of `timezone`, or of this host."""
+        from memorybus.config.zones import host_zone, zone_named  # loads slowly; agents need none
+
+        return zone_named(self.timezone) if self.timezone else host_zone(os.environ.get("TZ", ""))
 
     @property
     def socket_path(self) -> Path:

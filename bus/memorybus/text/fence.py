@@ -26,7 +26,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from html.entities import html5
 
@@ -169,7 +169,15 @@ def _spells_the_name(text: str) -> bool:
     return _NAME in re.sub("[^a-z]", "", _folded(html.unescape(text)))
 
 
-def line(text: str, *, at: int = 0, speaker: str = "", until: int = 0, before: str = "") -> str:
+def line(
+    text: str,
+    *,
+    at: int = 0,
+    speaker: str = "",
+    until: int = 0,
+    before: str = "",
+    zone: tzinfo = UTC,
+) -> str:
     """Return one memory as a line of the block; it is escaped, and otherwise unchanged.
 
     The form is ``- [2023-05-08, Caroline] text``, without what is unknown. What holds no more has
@@ -183,9 +191,10 @@ def line(text: str, *, at: int = 0, speaker: str = "", until: int = 0, before: s
         speaker: who said it; empty if unknown.
         until: when it ceased to hold, milliseconds; 0 if it holds, as far as is known.
         before: what was so before, in short; empty if nothing is known.
+        zone: by whose clocks a day begins.
     """
-    said = ", ".join(part for part in (_date(at), _speaker(speaker)) if part)
-    ended, former = _date(until), _speaker(before)
+    said = ", ".join(part for part in (_date(at, zone), _speaker(speaker)) if part)
+    ended, former = _date(until, zone), _speaker(before)
     marks = (f"until {ended}" if ended else "", f"before: {former}" if former else "")
     known = "; ".join(part for part in (said, *marks) if part)
     body = _BREAK.sub("\n  ", escape(text))
@@ -208,9 +217,9 @@ def passage(text: str, room: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _date(at: int) -> str:
+def _date(at: int, zone: tzinfo) -> str:
     try:
-        return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}" if at else ""
+        return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d}" if at else ""
     except (OverflowError, ValueError, OSError):  # outside the years 1 to 9999
         return ""
 

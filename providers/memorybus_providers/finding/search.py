@@ -8,6 +8,7 @@ else's facts change an answer, or the time it takes.
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from itertools import islice
 
 import msgspec
@@ -59,7 +60,14 @@ class FactSearch:
         self._standings = Standings(source)
 
     def answer(
-        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None, *, now: int
+        self,
+        text: str,
+        scope: RecallScope,
+        about: str = "",
+        as_of: int | None = None,
+        *,
+        now: int,
+        zone: tzinfo = UTC,
     ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
@@ -73,10 +81,11 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
             now: when it is asked, milliseconds. With `as_of` that is when.
+            zone: by whose clocks a day begins.
         """
         asked, aside = split_prompt(text)
         asked = self._entities.add_names(asked, scope)
-        question = parse_question(asked, aside, now if as_of is None else as_of)
+        question = parse_question(asked, aside, now if as_of is None else as_of, zone)
         names = self.source.speakers(question.words, scope)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
         if question.names_only_a_time(names):

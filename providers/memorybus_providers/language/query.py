@@ -7,6 +7,7 @@ harmless.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 
 import msgspec
 
@@ -149,7 +150,9 @@ class Question(msgspec.Struct, frozen=True):
         )
 
 
-def parse_question(text: str, aside: str = "", now: int | None = None) -> Question:
+def parse_question(
+    text: str, aside: str = "", now: int | None = None, zone: tzinfo = UTC
+) -> Question:
     """Read a question; any text is one.
 
     Args:
@@ -157,6 +160,7 @@ def parse_question(text: str, aside: str = "", now: int | None = None) -> Questi
         aside: what was said beside it (see `sentences`): its words count the less, the more the
             question itself says.
         now: when it is asked, milliseconds; if None, only names of months and years are seen.
+        zone: by whose clocks a day begins.
     """
     words = _plain(_said(text))
     languages = likely_languages(words)
@@ -165,7 +169,7 @@ def parse_question(text: str, aside: str = "", now: int | None = None) -> Questi
         months.add(MONTHS["may"])
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
     names = frozenset() if "german" in languages else _names_in(f"{text}\n{aside}")
-    times = NamedTimes(rest=text) if now is None else read_times(text, now, languages)
+    times = NamedTimes(rest=text) if now is None else read_times(text, now, languages, zone)
     asked = _terms_of(times.rest, languages, stop_words_among(words, languages))
     terms = asked if _is_vague(times, asked) else _with_aside(asked, aside, languages)
     return Question(

@@ -1,14 +1,14 @@
 """Reading the times that a question names, as spans of milliseconds; pure.
 
-Days begin at midnight, UTC, and weeks on Monday. What lies ahead ("next week") is not read: nothing
-was said then. A month or a day of the year without a year may be that of any year, so it stands for
-the last `YEARS` of them.
+Days begin at midnight where the person is, and weeks on Monday. What lies ahead ("next week") is
+not read: nothing was said then. A month or a day of the year without a year may be that of any
+year, so it stands for the last `YEARS` of them.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -40,6 +40,7 @@ DAY_MS = 24 * _HOUR_MS
 """One day."""
 
 _EPOCH = date(1970, 1, 1)
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NOW = 4_102_444_800_000  # the year 2100: later ones are a mistake, or "forever"
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\w+|\W+")
@@ -82,17 +83,18 @@ class _Read(NamedTuple):
     year: int | None = None
 
 
-def read_times(text: str, now: int, languages: Collection[str]) -> NamedTimes:
+def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = UTC) -> NamedTimes:
     """Return the times that a question names; any text is one.
 
     Args:
         text: the question.
         now: when it is asked, milliseconds.
         languages: in which it may be.
+        zone: by whose clocks a day begins.
     """
     if not _may_name_a_time(text[:READ]):
         return NamedTimes(rest=text)
-    today = _day_of(now)
+    today = _day_of(now, zone)
     head = unicodedata.normalize("NFC", text[:READ])
     pieces = _PIECE.findall(head)
     plain = [_plain(piece) for piece in pieces]
@@ -102,7 +104,7 @@ def read_times(text: str, now: int, languages: Collection[str]) -> NamedTimes:
     rest = _without(pieces, plain, [span for span, _ in found])
     read = [one for _, one in found]
     return NamedTimes(
-        tuple(dict.fromkeys(period for one in read for period in one.periods)),
+        tuple(dict.fromkeys(_in_zone(period, zone) for one in read for period in one.periods)),
         frozenset(one.month for one in read if one.month is not None),
         frozenset(one.year for one in read if one.year is not None),
         rest + text[READ:],
@@ -119,8 +121,18 @@ def _plain(piece: str) -> str:
     return folded(piece).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
-def _day_of(now: int) -> date:
-    return datetime.fromtimestamp(min(max(now, 0), _LAST_NOW) / 1000, UTC).date()
+def _day_of(now: int, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(min(max(now, 0), _LAST_NOW) / 1000, zone).date()
+
+
+def _in_zone(period: Period, zone: tzinfo) -> Period:
+    """Return when the clocks of a zone show what a period says of those of UTC."""
+    return Period(_shown_at(period.start, zone), _shown_at(period.end, zone))
+
+
+def _shown_at(wall: int, zone: tzinfo) -> int:
+    shown = _BEGIN + timedelta(milliseconds=wall)
+    return (shown.replace(tzinfo=zone) - _BEGIN) // timedelta(milliseconds=1)
 
 
 def _expressions(

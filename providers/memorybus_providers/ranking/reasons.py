@@ -1,6 +1,7 @@
 """Why a fact was found, for a person who asks; pure."""
 
 import re
+from datetime import UTC, tzinfo
 
 from memorybus_providers.base import Why
 from memorybus_providers.language.query import parse_question
@@ -10,7 +11,7 @@ from memorybus_providers.ranking.ranking import LOOKED_AT, Scored
 _WORD = re.compile(r"[^\W_]+")
 
 
-def explain(question: str, scored: Scored, now: int | None = None) -> Why:
+def explain(question: str, scored: Scored, now: int | None = None, zone: tzinfo = UTC) -> Why:
     """Return the words that a fact shares with a question, and what its score is made of.
 
     A fact that shares none was found by the conversation around it, or by when it was said.
@@ -20,7 +21,7 @@ def explain(question: str, scored: Scored, now: int | None = None) -> Why:
         scored: what was found.
         now: when it was asked, milliseconds; see `parse_question`.
     """
-    asked = parse_question(*split_prompt(question), now)
+    asked = parse_question(*split_prompt(question), now, zone)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if asked.asks_for(word))
     return Why(matched, scored.near, dict(scored.parts))

@@ -1,6 +1,7 @@
 """Running the tools that only read (see `arguments`)."""
 
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.connections import Connections
@@ -32,9 +33,15 @@ from memorybus_providers.tools.shown import (
 class ReadingTools:
     """Answers the tools that only read, within the caller's scope."""
 
-    def __init__(self, search: FactSearch, now: int) -> None:
-        """Read what `search` reads; `now` is the time of the call, milliseconds."""
-        self._now = now
+    def __init__(self, search: FactSearch, now: int, zone: tzinfo = UTC) -> None:
+        """Read what `search` reads.
+
+        Args:
+            search: the facts.
+            now: the time of the call, milliseconds.
+            zone: by whose clocks a day begins.
+        """
+        self._now, self._zone = now, zone
         self._search_by = search
         self._source = search.source
         self._standings = Standings(self._source)
@@ -77,7 +84,12 @@ class ReadingTools:
         found = [
             one
             for one in self._search_by.answer(
-                call.query, whose, call.about, parse_time(call.as_of), now=self._now
+                call.query,
+                whose,
+                call.about,
+                parse_time(call.as_of),
+                now=self._now,
+                zone=self._zone,
             )
             if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
         ]
@@ -103,7 +115,7 @@ class ReadingTools:
 
     def _sessions(self, call: SessionSearch, whose: RecallScope) -> Result:
         hits: dict[int, Fact] = {}
-        for one in self._search_by.answer(call.query, whose, now=self._now):
+        for one in self._search_by.answer(call.query, whose, now=self._now, zone=self._zone):
             if one.fact.place is not None:
                 hits.setdefault(one.fact.place[0], one.fact)
         best = list(hits.values())[: call.limit]

@@ -64,6 +64,7 @@ def make_instance(
         clock=clock,
         crash=crash,
         spend=spend,
+        zone=settings.zone,
     )
     return _require_available(create(settings.provider_kind(configured), config, options.keys()))
 

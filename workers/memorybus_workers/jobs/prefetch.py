@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 from typing import Any
 
 import msgspec
@@ -207,7 +208,8 @@ class Recaller:
         context = RecallContext(
             scope, want.session, want.budget, deadline, explain=want.detail, as_of=want.as_of
         )
-        return render(opened.prefetch(want.query, context), want, provider, mark)
+        found = opened.prefetch(want.query, context)
+        return render(found, want, provider, mark, self._settings.zone)
 
     def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""
@@ -225,14 +227,25 @@ def _generation_field(provider: str) -> bytes:
 
 
 def render(
-    found: Sequence[Recollection], want: RecallRequest, provider: str, mark: str = ""
+    found: Sequence[Recollection],
+    want: RecallRequest,
+    provider: str,
+    mark: str = "",
+    zone: tzinfo = UTC,
 ) -> WarmResult:
     """Escape and render recollections, as many as the budget can hold (best first)."""
     lines: list[str] = []
     items: list[RecalledItem] = []
     room = want.budget
     for one in found:
-        text = line(one.text, at=one.at, speaker=one.speaker, until=one.until, before=one.before)
+        text = line(
+            one.text,
+            at=one.at,
+            speaker=one.speaker,
+            until=one.until,
+            before=one.before,
+            zone=zone,
+        )
         if len(text) >= room:
             continue
         room -= len(text) + 1

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,48 @@ def test_a_time_is_read_as_a_period(now: str, question: str, start: str, end: st
     """A question that names one time means that period, counted from when it is asked."""
     hours = [iso if "T" not in iso else f"{iso}:00" for iso in (start, end)]
     assert parse_question(question, now=ms(now)).periods == (Period(ms(hours[0]), ms(hours[1])),)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "question", "start", "end"),
+    [
+        (
+            "America/New_York",
+            "2026-11-26T01:30",
+            "yesterday",
+            "2026-11-24T05:00",
+            "2026-11-25T05:00",
+        ),
+        ("Asia/Tokyo", "2026-11-26T16:00", "yesterday", "2026-11-25T15:00", "2026-11-26T15:00"),
+        (
+            "Europe/Berlin",
+            "2026-11-26T12:00",
+            "on 25 October 2026",
+            "2026-10-24T22:00",
+            "2026-10-25T23:00",
+        ),
+        (
+            "Europe/Berlin",
+            "2026-11-26T12:00",
+            "in July 2026",
+            "2026-06-30T22:00",
+            "2026-07-31T22:00",
+        ),
+        (
+            "Asia/Kolkata",
+            "2026-11-26T12:00",
+            "this morning",
+            "2026-11-25T18:30",
+            "2026-11-26T06:30",
+        ),
+    ],
+)
+def test_a_day_begins_where_the_person_is(
+    zone: str, now: str, question: str, start: str, end: str
+) -> None:
+    """Days are those of the clocks there, also where one has 25 hours."""
+    asked = parse_question(question, now=ms(now), zone=ZoneInfo(zone))
+    assert asked.periods == (Period(ms(start), ms(end)),)
 
 
 @pytest.mark.parametrize("question", NOT_READ)

@@ -1,0 +1,45 @@
+"""Time zones: where a day begins."""
+
+from datetime import UTC, tzinfo
+from functools import cache
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memorybus.errors import ConfigError
+
+HOST = Path("/etc/localtime")
+"""The zone of a host, as tzfile(5) has it."""
+
+
+def zone_named(name: str) -> tzinfo:
+    """Return a zone of the IANA database.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"timezone {name!r} is not known here: give a name such as Europe/Berlin or UTC; if "
+            "this host has no zones at all, run: pip install tzdata"
+        ) from error
+
+
+@cache
+def host_zone(named: str, file: Path = HOST) -> tzinfo:
+    """Return the zone of this host; UTC if it does not say.
+
+    Args:
+        named: the variable TZ; it counts first, if it names a zone.
+        file: the host's own zone.
+    """
+    try:
+        return zone_named(named.removeprefix(":"))
+    except ConfigError:
+        pass
+    try:
+        with file.open("rb") as data:
+            return ZoneInfo.from_file(data)
+    except (OSError, ValueError):
+        return UTC
