@@ -6,7 +6,7 @@ delays no recall for long. Pause both instances before you compare them.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from redis import Redis
@@ -47,37 +47,92 @@ class SentEvent(msgspec.Struct, frozen=True, array_like=True):
     session: SessionRef
 
 
-class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is asked (the job's one argument, as JSON).
+class ReadDigest(msgspec.Struct, frozen=True, omit_defaults=True, tag="digest"):
+    """Asks for a page of the digest: `DigestPage`.
+
+    Attributes:
+        after: only the keys above this one.
+        keys: only these keys; empty for all.
+    """
+
+    after: str = ""
+    keys: tuple[str, ...] = ()
+
+
+class TryRecall(msgspec.Struct, frozen=True, tag="recall"):
+    """Asks what the instance recalls: `RecalledItems`."""
+
+    want: RecallRequest
+
+
+class CheckEvents(msgspec.Struct, frozen=True, tag="events"):
+    """Asks which of these events the instance knows: `KnownEvents`."""
+
+    sent: tuple[SentEvent, ...]
+
+
+class ReadKept(msgspec.Struct, frozen=True, omit_defaults=True, tag="kept"):
+    """Asks for a page of what the instance keeps of somebody: `KeptPage`.
+
+    Attributes:
+        whose: of whom; only its agent, user and workspace count.
+        skip: how many memories the asker has already.
+        most: how many memories to send at most; 0 for as many as fit.
+        holding: only what holds this text, or came by the event of this id; "" for all.
+    """
+
+    whose: RecallRequest
+    skip: int = 0
+    most: int = 0
+    holding: str = ""
+
+
+class ReadOwners(msgspec.Struct, frozen=True, omit_defaults=True, tag="owners"):
+    """Asks of whom the instance keeps something: `OwnersPage`.
+
+    Attributes:
+        after: the owner behind whom the page begins; only its agent, user and workspace count.
+        most: how many owners to send at most; 0 for as many as fit.
+        holding: only those whose names hold this text; "" for all.
+    """
+
+    after: RecallRequest | None = None
+    most: int = 0
+    holding: str = ""
+
+
+class Erase(msgspec.Struct, frozen=True, tag="erase"):
+    """Asks the instance to erase what it keeps of somebody: `EraseReport`.
+
+    Attributes:
+        whose: of whom; only its agent, user and workspace count.
+    """
+
+    whose: RecallRequest
+
+
+class CheckHealth(msgspec.Struct, frozen=True, tag="health"):
+    """Asks how the backend of the instance is: `InstanceHealth`."""
+
+
+Question = ReadDigest | TryRecall | CheckEvents | ReadKept | ReadOwners | Erase | CheckHealth
+"""Each has a tag, so that the recall process knows which one it was sent."""
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to one instance (the job's one argument, as JSON).
 
     Attributes:
         id: 32 hex digits; the reply is found by it.
         provider: whose recall processes are asked.
         instance: it, or a copy of it.
-        asks: for a page of the digest, for a recall, which events are there, for a page of what it
-            keeps of somebody, of whom it keeps something, to erase that, or how its backend is.
-        after: of the digest, the keys above this one.
-        keys: of the digest, only these; empty for all.
-        want: the recall; of what is kept or erased, whose (the rest of it is not looked at); of
-            owners, the one behind which they are asked for.
-        sent: the events.
-        skip: of what is kept, so many that the asker has.
-        most: of what is kept and of owners, so many at most; 0 for as many as fit.
-        holding: of what is kept, only what holds this text, or came by the event of this id; of
-            owners, those whose names hold it.
+        question: what is asked.
     """
 
     id: str
     provider: str
     instance: str
-    asks: Literal["digest", "recall", "known", "kept", "owners", "forget", "health"]
-    after: str = ""
-    keys: tuple[str, ...] = ()
-    want: RecallRequest | None = None
-    sent: tuple[SentEvent, ...] = ()
-    skip: int = 0
-    most: int = 0
-    holding: str = ""
+    question: Question
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -189,29 +244,18 @@ class InstanceInspector:
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
     ) -> DigestPage:
         """Return a page of an instance's digest: keys above `after`, or of these only."""
-        found = Inspection(
-            id=self._make_id(),
-            provider=provider,
-            instance=instance,
-            asks="digest",
-            after=after,
-            keys=tuple(keys),
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(DigestPage))
+        answer = self._ask(provider, instance, ReadDigest(after, tuple(keys)))
+        return msgspec.json.decode(answer, type=prepared(DigestPage))
 
     def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
-        found = Inspection(
-            id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(RecalledItems)).items
+        answer = self._ask(provider, instance, TryRecall(want))
+        return msgspec.json.decode(answer, type=prepared(RecalledItems)).items
 
     def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
         """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
-        found = Inspection(
-            id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(KnownEvents))
+        answer = self._ask(provider, instance, CheckEvents(tuple(sent)))
+        return msgspec.json.decode(answer, type=prepared(KnownEvents))
 
     def read_kept(
         self,
@@ -233,17 +277,8 @@ class InstanceInspector:
             most: at most so many; 0 for as many as fit into a page.
             holding: only what holds this text, in any case, or came by the event of this id.
         """
-        found = Inspection(
-            id=self._make_id(),
-            provider=provider,
-            instance=instance,
-            asks="kept",
-            want=whose,
-            skip=skip,
-            most=most,
-            holding=holding,
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(KeptPage))
+        answer = self._ask(provider, instance, ReadKept(whose, skip, most, holding))
+        return msgspec.json.decode(answer, type=prepared(KeptPage))
 
     def owners(
         self,
@@ -263,41 +298,35 @@ class InstanceInspector:
             most: at most so many.
             holding: only those whose names hold this text, in any case.
         """
-        found = Inspection(
-            id=self._make_id(),
-            provider=provider,
-            instance=instance,
-            asks="owners",
-            want=after,
-            most=most,
-            holding=holding,
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(OwnersPage))
+        answer = self._ask(provider, instance, ReadOwners(after, most, holding))
+        return msgspec.json.decode(answer, type=prepared(OwnersPage))
 
     def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; it may be asked again."""
-        found = Inspection(
-            id=self._make_id(), provider=provider, instance=instance, asks="forget", want=whose
-        )
-        return msgspec.json.decode(self._answer(found), type=prepared(EraseReport))
+        answer = self._ask(provider, instance, Erase(whose))
+        return msgspec.json.decode(answer, type=prepared(EraseReport))
 
     def health(self, provider: str, instance: str) -> str:
         """Return why an instance could not serve now; "" if it is well."""
-        found = Inspection(id=self._make_id(), provider=provider, instance=instance, asks="health")
-        return msgspec.json.decode(self._answer(found), type=prepared(InstanceHealth)).why
+        answer = self._ask(provider, instance, CheckHealth())
+        return msgspec.json.decode(answer, type=prepared(InstanceHealth)).why
 
-    def _answer(self, asked: Inspection) -> str:
+    def _ask(self, provider: str, instance: str, question: Question) -> str:
+        """Return the instance's answer, as JSON."""
+        asked = Inspection(
+            id=self._make_id(), provider=provider, instance=instance, question=question
+        )
         timeout = longest_run(self._settings) + _WAIT
 
-        def ask(redis: Redis) -> AwaitedReplies:
+        def enqueue(redis: Redis) -> AwaitedReplies:
             problem = _enqueue(redis, self._settings, asked, timeout)
-            return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
+            return AwaitedReplies(PARTITION, [asked.id], [provider], problem)
 
-        heard = self._listener.wait_for_replies(ask, timeout)
-        replies = heard.replies.get(asked.provider, [])
+        heard = self._listener.wait_for_replies(enqueue, timeout)
+        replies = heard.replies.get(provider, [])
         reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
         if reply.error:
-            raise InspectionFailed(f"{asked.instance} cannot be looked into: {reply.error}")
+            raise InspectionFailed(f"{instance} cannot be looked into: {reply.error}")
         return reply.text
 
 

@@ -16,15 +16,22 @@ from memorybus.events import EVENT_TYPES, Position
 from memorybus.jobs import replies
 from memorybus.jobs.inspect import (
     PARTITION,
+    CheckEvents,
+    CheckHealth,
     DigestPage,
+    Erase,
     EraseReport,
     Inspection,
     InstanceHealth,
     KeptPage,
     KnownEvents,
     OwnersPage,
+    ReadDigest,
+    ReadKept,
+    ReadOwners,
     RecalledItems,
     SentEvent,
+    TryRecall,
 )
 from memorybus.jobs.replies import Reply
 from memorybus.msgspec_types import prepared
@@ -78,6 +85,7 @@ class InspectionRunner:
         self._clock = clock
         self._visited = visited
         self._keys = Keys(settings.namespace)
+        self._deadline = settings.recall_timeout / 2
 
     def run(self, body: str) -> None:
         """Look, and reply.
@@ -97,32 +105,28 @@ class InspectionRunner:
             raise
         self._put_reply(asked, reply)
 
-    def _answer(self, asked: Inspection) -> Answer:
-        until = self._clock.monotonic() + self._settings.recall_timeout / 2
-        with self._visited(asked.instance) as provider:
-            match asked.asks:
-                case "kept":
-                    return self._kept_page(provider, asked, until)
-                case "owners":
-                    return self._owners_page(provider, asked, until)
-                case "forget":
-                    return _forget(provider, asked.want)
-                case _:
-                    return self._examine(provider, asked, until)
+    def _answer(self, inspection: Inspection) -> Answer:
+        until = self._clock.monotonic() + self._deadline
+        answer: Answer
+        with self._visited(inspection.instance) as provider:
+            match inspection.question:
+                case ReadDigest() as asked:
+                    answer = self._digest_page(provider, asked, until)
+                case TryRecall(want):
+                    answer = self._recall(provider, want, inspection.instance)
+                case CheckEvents(sent):
+                    answer = self._known_events(provider, sent, until)
+                case ReadKept() as asked:
+                    answer = self._kept_page(provider, asked, until)
+                case ReadOwners() as asked:
+                    answer = self._owners_page(provider, asked, until)
+                case Erase(whose):
+                    answer = _erase(provider, whose)
+                case CheckHealth():
+                    answer = InstanceHealth(one_line(provider.health(self._deadline)))
+        return answer
 
-    def _examine(self, provider: MemoryProvider, asked: Inspection, until: float) -> Answer:
-        """Answer a question that is not about the memories of one owner."""
-        match asked.asks:
-            case "digest":
-                return self._digest_page(provider, asked, until)
-            case "known":
-                return self._known_events(provider, asked.sent, until)
-            case "health":
-                return InstanceHealth(one_line(provider.health(self._settings.recall_timeout / 2)))
-            case _:
-                return self._recall(provider, asked)
-
-    def _digest_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
+    def _digest_page(self, provider: MemoryProvider, asked: ReadDigest, until: float) -> DigestPage:
         pairs = provider.digest(asked.after)
         if pairs is None:
             return DigestPage(given=False)
@@ -144,28 +148,30 @@ class InspectionRunner:
         if provider.delivery != "lookup":
             return KnownEvents(given=False)
         handles = bind(provider).handles
-        there, missing, asked = 0, list[str](), 0
+        there, missing, tried = 0, list[str](), 0
         for one in sent[:MOST]:
             if self._clock.monotonic() > until:
                 break
-            asked += 1
+            tried += 1
             if one.type not in _TYPES or not handles(_TYPES[one.type]):
                 continue
             if provider.knows(one.id, self._context(one)):
                 there += 1
             else:
                 missing.append(one.id)
-        return KnownEvents(True, there, tuple(missing), len(sent) - asked)
+        return KnownEvents(True, there, tuple(missing), len(sent) - tried)
 
-    def _kept_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> KeptPage:
+    def _kept_page(self, provider: MemoryProvider, asked: ReadKept, until: float) -> KeptPage:
         """Return the next memories, after skipping those that the caller has already."""
-        if not provider.capabilities.exports or asked.want is None:
+        if not provider.capabilities.exports:
             return KeptPage(given=False)
-        whose = RecallScope(asked.want.agent, asked.want.user, asked.want.workspace)
         page: list[dict[str, Any]] = []
         size, most = 0, min(asked.most or MOST, MOST)
         found = self._filter_by_text(
-            provider.export(whose), asked, lambda one: (one.text, one.event), until
+            provider.export(_scope_of(asked.whose)),
+            asked.holding,
+            lambda one: (one.text, one.event),
+            until,
         )
         for memory in islice(found, asked.skip, None):
             if len(page) >= most:
@@ -176,31 +182,31 @@ class InspectionRunner:
                 return KeptPage(memories=tuple(page), more=True)
         return KeptPage(memories=tuple(page))
 
-    def _owners_page(self, provider: MemoryProvider, asked: Inspection, until: float) -> OwnersPage:
+    def _owners_page(self, provider: MemoryProvider, asked: ReadOwners, until: float) -> OwnersPage:
         """Return the next owners of memories."""
-        last = asked.want
+        last = asked.after
         after = (last.agent or "", last.user or "", last.workspace or "") if last else None
         owners = provider.owners(after)
         if owners is None:
             return OwnersPage(given=False)
         most = min(asked.most or MOST, MOST)
-        found = self._filter_by_text(owners, asked, _names_of, until)
+        found = self._filter_by_text(owners, asked.holding, _names_of, until)
         page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
 
     def _filter_by_text(
         self,
         found: Iterable[_T],
-        asked: Inspection,
+        holding: str,
         texts: Callable[[_T], Iterable[str]],
         until: float,
     ) -> Iterator[_T]:
-        """Yield the items that hold the text asked for, ignoring case; all items if there is none.
+        """Yield the items that hold a text, ignoring case; all items if the text is "".
 
         Raises:
             Transient: the time is up before a page is full.
         """
-        wanted = asked.holding.casefold()
+        wanted = holding.casefold()
         for looked, one in enumerate(found):
             if not wanted or any(wanted in text.casefold() for text in texts(one)):
                 yield one
@@ -209,38 +215,40 @@ class InspectionRunner:
 
     def _context(self, one: SentEvent) -> HookContext:
         position = Position(one.partition, one.entry, one.n)
-        deadline = self._settings.recall_timeout / 2
-        return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
+        return HookContext(one.scope, one.session, one.id, position, one.at, self._deadline)
 
-    def _recall(self, provider: MemoryProvider, asked: Inspection) -> RecalledItems:
-        want = asked.want or RecallRequest(query="")
-        scope = RecallScope(want.agent, want.user, want.workspace)
-        deadline = self._settings.recall_timeout / 2
-        context = RecallContext(scope, want.session, want.budget, deadline)
+    def _recall(
+        self, provider: MemoryProvider, want: RecallRequest, instance: str
+    ) -> RecalledItems:
+        context = RecallContext(_scope_of(want), want.session, want.budget, self._deadline)
         found = provider.prefetch(want.query, context)
         detailed = msgspec.structs.replace(want, detail=True)
-        return RecalledItems(render(found, detailed, asked.instance).items)
+        return RecalledItems(render(found, detailed, instance).items)
 
     def _put_reply(self, asked: Inspection, reply: Reply) -> None:
         key = self._keys.reply(PARTITION, asked.id)
         replies.write_reply(self._redis, key, asked.provider, reply)
 
 
+def _scope_of(whose: RecallRequest) -> RecallScope:
+    return RecallScope(whose.agent, whose.user, whose.workspace)
+
+
 def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _forget(provider: MemoryProvider, whose: RecallRequest | None) -> EraseReport:
+def _erase(provider: MemoryProvider, whose: RecallRequest) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
         Permanent: nobody is named: a mistake must not erase everybody.
     """
-    if whose is None or (whose.agent, whose.user, whose.workspace) == (None, None, None):
+    if (whose.agent, whose.user, whose.workspace) == (None, None, None):
         raise Permanent("an erasure has to say whose memories are meant")
     if not provider.capabilities.forgets:
         return EraseReport(given=False)
-    residue = provider.forget(RecallScope(whose.agent, whose.user, whose.workspace))
+    residue = provider.forget(_scope_of(whose))
     return EraseReport(erased=residue.erased, remains=residue.remains)
 
 

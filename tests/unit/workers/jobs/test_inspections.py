@@ -1,4 +1,4 @@
-"""What an instance keeps is told page by page, each small, and none twice."""
+"""Each question to an instance gets its answer; what it keeps is told in small pages."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -6,10 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import fakeredis
+import msgspec
 import pytest
 from memorybus.config.settings import Settings
-from memorybus.jobs.inspect import Inspection, KeptPage
+from memorybus.jobs.inspect import (
+    PARTITION,
+    CheckEvents,
+    CheckHealth,
+    DigestPage,
+    Erase,
+    EraseReport,
+    Inspection,
+    InstanceHealth,
+    KeptPage,
+    KnownEvents,
+    OwnersPage,
+    Question,
+    ReadDigest,
+    ReadKept,
+    ReadOwners,
+    RecalledItems,
+    TryRecall,
+)
+from memorybus.jobs.replies import read_replies
 from memorybus.recall.model import RecallRequest
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_providers.base import (
     Capabilities,
@@ -46,14 +67,18 @@ class Long(Keeping):
     count, length = 5, 200_000
 
 
-def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
-    """Ask for page after page, until there is none."""
+def runner(provider: MemoryProvider, redis: fakeredis.FakeRedis, home: Path) -> InspectionRunner:
+    """Make a runner whose only instance is this provider."""
 
     def visited(_: str) -> AbstractContextManager[MemoryProvider]:
         return nullcontext(provider)
 
-    settings = Settings(data_dir=tmp_path)
-    inspecting = InspectionRunner(fakeredis.FakeRedis(), settings, FakeClock(), visited)
+    return InspectionRunner(redis, Settings(data_dir=home), FakeClock(), visited)
+
+
+def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
+    """Ask for page after page, until there is none."""
+    inspecting = runner(provider, fakeredis.FakeRedis(), tmp_path)
     found: list[KeptPage] = []
     more = True
     while more:
@@ -63,9 +88,7 @@ def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
                 id="0" * 32,
                 provider="p",
                 instance="p",
-                asks="kept",
-                want=RecallRequest(query="", user="ann"),
-                skip=skip,
+                question=ReadKept(RecallRequest(query="", user="ann"), skip),
             )
         )
         found.append(page)
@@ -88,3 +111,26 @@ def test_a_provider_that_cannot_say_is_told_apart(tmp_path: Path) -> None:
     """No answer is not the same as nothing kept."""
     config = ProviderConfig(name="p", home=tmp_path)
     assert pages(Silent(config), tmp_path) == [KeptPage(given=False)]
+
+
+ANSWERS: list[tuple[Question, Any]] = [
+    (ReadDigest(), DigestPage(given=False)),
+    (TryRecall(RecallRequest(query="tea")), RecalledItems()),
+    (CheckEvents(()), KnownEvents(given=False)),
+    (ReadKept(RecallRequest(query="")), KeptPage(given=False)),
+    (ReadOwners(), OwnersPage(given=False)),
+    (Erase(RecallRequest(query="", user="ann")), EraseReport(given=False)),
+    (CheckHealth(), InstanceHealth()),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS, ids=lambda one: type(one).__name__)
+def test_each_question_gets_its_own_answer(question: Question, answer: Any, tmp_path: Path) -> None:
+    """A question keeps its type on its way through Redis, and so does the reply."""
+    redis = fakeredis.FakeRedis()
+    asked = Inspection(id="0" * 32, provider="p", instance="p", question=question)
+    provider = Silent(ProviderConfig(name="p", home=tmp_path))
+    runner(provider, redis, tmp_path).run(msgspec.json.encode(asked).decode())
+    reply = read_replies(redis.hgetall(Keys(Settings().namespace).reply(PARTITION, asked.id)))["p"]
+    assert reply.error == ""
+    assert msgspec.json.decode(reply.text, type=type(answer)) == answer
