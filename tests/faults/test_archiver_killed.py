@@ -140,7 +140,7 @@ def test_a_store_slower_than_the_lease_names_nothing(
         patched.setattr(archive, "open_objects", lambda *_: stuck)
         slow = make_archiving(log.settings, SYSTEM, leases, client := connect_redis(log.settings))
         done: list[int] = []
-        thread = threading.Thread(target=lambda: done.append(slow.look(force=True)))
+        thread = threading.Thread(target=lambda: done.append(slow.run(force=True)))
         thread.start()
         assert stuck.reached.wait(30)
     wait_until(lambda: not list(log.redis.scan_iter("*lease:@archive")), "its lease has ended")

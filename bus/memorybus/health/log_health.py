@@ -104,14 +104,14 @@ class Examiner:
         found = self._redis.hget(self._keys.meta, "log")
         return found.decode("ascii", "replace") if isinstance(found, bytes) else None
 
-    def look(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
-        """Look once.
+    def examine(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
+        """Read the health of the log once.
 
         Args:
             settled: by partition, the places before and behind which to look (see
-                `LogInspector.look`).
+                `LogInspector.read_partitions`).
         """
-        self.sights = self._inspector.look(settled)
+        self.sights = self._inspector.read_partitions(settled)
         self._numbers = self._inspector.numbers(self.sights)
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
         now = max((sight.now_ms for sight in self.sights.values()), default=0)
@@ -189,7 +189,7 @@ class Examiner:
 
 
 def read_health(settings: Settings) -> LogHealth:
-    """Look once.
+    """Read the health of the log once.
 
     Raises:
         LogUnavailable: Redis does not answer.
@@ -197,7 +197,7 @@ def read_health(settings: Settings) -> LogHealth:
     """
     redis = connect_redis(settings)
     try:
-        return Examiner(redis, settings).look()
+        return Examiner(redis, settings).examine()
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:

@@ -139,7 +139,7 @@ def read_status(settings: Settings) -> Status:
 def read_with_lanes(settings: Settings) -> StatusWithLanes:
     """Read the whole status with its lanes; raises what `read_status` raises."""
     with open_monitor(settings) as monitor:
-        return monitor.look()
+        return monitor.read_status()
 
 
 @contextmanager
@@ -180,17 +180,17 @@ class Monitor:
         self._partitions = range(settings.partitions)
         self._parts: Mapping[int, ArchivedPart] = {}
 
-    def look(self) -> StatusWithLanes:
+    def read_status(self) -> StatusWithLanes:
         """Read everything once; return the lanes, too."""
         server = self.log.server()
         self.log.check_partitions()
-        names, sight = self.provider_names(), Instances(self._redis, self._keys).look()
+        names, sight = self.provider_names(), Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, sight.live) for name in names}
         idle = [name for name in [*names, *_copies(sight)] if name not in serving.values()]
         lanes = self.read_lanes(list(dict.fromkeys([*serving.values(), *idle])))
         workers = self.roster.alive()
         examiner = Examiner(self._redis, self._settings)
-        health = examiner.look()
+        health = examiner.examine()
         self._parts = health.parts
         halted = alarms.halted_lane_alarms({live: lanes[live] for live in serving.values()})
         read_spool = self.read_spool()
@@ -221,7 +221,7 @@ class Monitor:
         Paused providers are left out. Providers whose lane has no owner are left out if any other
         lane has one.
         """
-        sight = Instances(self._redis, self._keys).look()
+        sight = Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, sight.live) for name in self.provider_names()}
         moving = {name: live for name, live in serving.items() if live not in sight.pauses}
         read_lanes = self.read_lanes(list(dict.fromkeys(moving.values())))

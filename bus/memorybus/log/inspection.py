@@ -49,7 +49,7 @@ class PartitionSight(msgspec.Struct, frozen=True):
 
 
 class LogInspector:
-    """Looks at the log. Belongs to one thread."""
+    """Reads what the partitions of the log are like. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
         """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
@@ -58,8 +58,10 @@ class LogInspector:
         self._keys = Keys(settings.namespace)
         self._partitions = range(settings.partitions)
 
-    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, PartitionSight]:
-        """Look at every partition; one whose key is not ours is left out.
+    def read_partitions(
+        self, settled: Mapping[int, Place] | None = None
+    ) -> dict[int, PartitionSight]:
+        """Return what each partition is like; one whose key is not ours is left out.
 
         Args:
             settled: places to look before and behind, by partition.

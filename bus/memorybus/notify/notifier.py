@@ -71,18 +71,18 @@ class Notifier:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next `look`."""
+        """Seconds until the next `poll`."""
         sending = self._bus.busy or self._host.busy
         return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
 
-    def look(self) -> None:
-        """Look if it is time, or if a notice has arrived; an error is logged, and tried again."""
+    def poll(self) -> None:
+        """Read and report what is wrong, if it is time or a notice was sent; log errors."""
         if not self._has_news() and self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + self._every
         try:
             away = self._look_at_bus()
-            self._host.look(lambda: away)
+            self._host.report(lambda: away)
             self._last_error = ""
         except (MemoryBusError, OSError) as error:
             if str(error) != self._last_error:
@@ -112,7 +112,7 @@ class Notifier:
         """
         try:
             with self._translated():
-                self._bus.look(self._findings)
+                self._bus.report(self._findings)
         except LogUnavailable as error:
             return [redis_away_finding(error, spool_status(self._settings).events)]
         return []
@@ -156,7 +156,7 @@ def _run(settings: Settings, channels: Mapping[str, Channel], stop: StopSignal) 
     notifier = Notifier(settings, channels)
     try:
         while not stop.is_set():
-            notifier.look()
+            notifier.poll()
             stop.wait(notifier.pause)
     finally:
         notifier.close()

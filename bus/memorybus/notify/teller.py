@@ -164,7 +164,7 @@ class Teller:
         """Whether a notice is being sent."""
         return any(queue.busy for queue in self._queues)
 
-    def look(self, findings: Callable[[], Sequence[Finding]]) -> None:
+    def report(self, findings: Callable[[], Sequence[Finding]]) -> None:
         """Report what is due, if this teller has the task; raise what `findings` raises.
 
         Args:

@@ -149,7 +149,7 @@ def _read_memories(
     """
     with Stores(settings) as stores:
         stores.check_partitions()
-        view = stores.instances.look()
+        view = stores.instances.read_view()
         provider = provider_of(name, view, settings.providers)
     instance = live_name(provider, view.live) if name == provider else name
     inspector = InstanceInspector(settings, SYSTEM)

@@ -174,7 +174,7 @@ def plan_erasure(settings: Settings, whose: ErasureOwner) -> ErasurePlan:
     with Stores(settings) as stores:
         stores.check_partitions()
         found = _find_history(stores, query)
-        view = stores.instances.look()
+        view = stores.instances.read_view()
     with closing(DeadLetters(settings)) as desk:
         all_letters = desk.letters(desk.providers())
     letters = [dead for dead in all_letters if whose.owns(dead.stored.letter.scope)]

@@ -113,7 +113,7 @@ def _look_after(
         MemoryBusError: one of `HOPELESS`, as the supervisor reported it.
     """
     with signals.deferred():
-        death = keeper.look()
+        death = keeper.poll()
     if death is None:
         for report in keeper.child.reports() if keeper.child else ():
             if "worker" in report and keeper.child:

@@ -53,7 +53,7 @@ class Keeper:
     def __init__(
         self, start: Start, clock: Clock = SYSTEM, longest: float = LONGEST_RESTART
     ) -> None:
-        """Start nothing yet; the first `look` does."""
+        """Start nothing yet; the first `poll` does."""
         self.child: ChildProcess | None = None
         self._start = start
         self._clock = clock
@@ -61,8 +61,8 @@ class Keeper:
         self._delay = self._born_at = 0.0
         self._start_at = float("-inf")
 
-    def look(self) -> Death | None:
-        """Start a child when it is time; return how it ended, if it has since the last look."""
+    def poll(self) -> Death | None:
+        """Start a child when it is time; return how it ended, if it has since the last poll."""
         if self.child is None:
             return self._start_child() if self._clock.monotonic() >= self._start_at else None
         code = self.child.listen()

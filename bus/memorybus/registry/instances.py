@@ -176,7 +176,7 @@ class Instances:
         self._keys = keys
         self._lock = lock
 
-    def look(self, redo: Collection[str] = ()) -> InstancesView:
+    def read_view(self, redo: Collection[str] = ()) -> InstancesView:
         """Return everything in one round trip, for every heartbeat of a worker.
 
         Args:
@@ -217,7 +217,7 @@ class Instances:
         )
 
     def all(self) -> dict[str, Instance]:
-        """Return the copies, and the plans of those that were added late, by name; see `look`."""
+        """Return the copies, with the plans of those that were added late; see `read_view`."""
         key = self._keys.instances
         return _decode_copies(ask_redis(lambda: self._redis.hgetall(key), key))
 

@@ -1,7 +1,7 @@
 """Requests of operators to providers at work: other limits of calls, and retries at once.
 
 Commands write it, and workers obey with their next heartbeat. The structs are read by
-`Instances.look`, in the round trip that every heartbeat makes anyway.
+`Instances.read_view`, in the round trip that every heartbeat makes anyway.
 """
 
 from collections.abc import Mapping

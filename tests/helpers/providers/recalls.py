@@ -118,7 +118,7 @@ class Recalls:
 
         def looked() -> T:
             if self.processes is not None and self.watched:
-                self.processes.look()
+                self.processes.poll()
             return condition()
 
         return wait_until(looked, what, timeout)

@@ -39,10 +39,10 @@ class Log:
         found: list[tuple[bytes, object]] = self.client.xrange(self.key)  # type: ignore[assignment]
         return found[n - 1][0]
 
-    def look(self) -> LogHealth:
-        """Look once, as `status` does."""
+    def examine(self) -> LogHealth:
+        """Examine it once, as `status` does."""
         return read_health(self.settings)
 
     def gaps(self) -> list[Gap]:
         """Return what is missing."""
-        return self.look().continuity.gaps
+        return self.examine().continuity.gaps

@@ -45,7 +45,7 @@ def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -
     leases = Leases(log.settings, SYSTEM, worker_id(1, "m"))
     leases.start()
     try:
-        make_archiving(log.settings, SYSTEM, leases, log.redis, patience=0.0, crash=forget).look(
+        make_archiving(log.settings, SYSTEM, leases, log.redis, patience=0.0, crash=forget).run(
             force=True
         )
     finally:

@@ -294,12 +294,12 @@ def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log: SealedLog
     watch = LogWatch(log.settings, clock := FakeClock())
     run_once(log.settings)
     for _ in range(8):
-        watch.look(log.redis)
+        watch.poll(log.redis)
         clock.advance(EVERY)
     assert [a for a in watch.alarms if a.code == "data_loss"] == []
     log.append(50)
     log.redis.xtrim(log.key, maxlen=30, approximate=False)
-    watch.look(log.redis)
+    watch.poll(log.redis)
     (alarm,) = [a for a in watch.alarms if a.code == "data_loss"]
     assert "events 51 to 70 are gone" in alarm.text
 

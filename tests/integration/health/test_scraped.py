@@ -156,7 +156,7 @@ def test_a_lease_that_another_takes_is_counted_as_lost(
     keys = Keys(settings.namespace)
     with thread_worker(settings):
         wait_until(lambda: redis_client.exists(keys.lease(0, NAME)), "the lane has an owner")
-        monkeypatch.setattr(Presence, "look", lambda *_: None)  # it would hand the lane over
+        monkeypatch.setattr(Presence, "update", lambda *_: None)  # it would hand the lane over
         assert collected(settings)["memorybus_lost_leases_total"] == 0
         redis_client.set(keys.lease(0, NAME), "99:somebody-else", px=60_000)
         wait_until(

@@ -23,22 +23,22 @@ class Watched:
     """A log, its watch and the watch's clock."""
 
     def __init__(self, log: Log, clock: FakeClock) -> None:
-        """Look once, so that the watch knows the log."""
+        """Poll once, so that the watch knows the log."""
         self.log = log
         self.clock = clock
         self.watch = LogWatch(log.settings, clock)
-        self.look()
+        self.poll()
 
-    def look(self, times: int = 1) -> None:
-        """Look, each time when it is time."""
+    def poll(self, times: int = 1) -> None:
+        """Poll, each time when it is due."""
         for _ in range(times):
             self.clock.advance(EVERY)
-            self.watch.look(self.log.client)
+            self.watch.poll(self.log.client)
 
     def settle(self) -> None:
-        """Look for so long that producers may have forgotten what is in the log."""
+        """Poll for so long that producers may have forgotten what is in the log."""
         keep = self.log.settings.spool_keep + EVERY
-        self.look(2 * round(keep / EVERY + 1))
+        self.poll(2 * round(keep / EVERY + 1))
 
     @property
     def subjects(self) -> list[str]:
@@ -48,7 +48,7 @@ class Watched:
     @property
     def losses(self) -> list[Loss]:
         """What is written down."""
-        return self.log.look().continuity.losses
+        return self.log.examine().continuity.losses
 
 
 @pytest.fixture(name="server")
@@ -80,10 +80,10 @@ def errors(said: pytest.LogCaptureFixture) -> list[str]:
 def test_a_gap_is_logged_once(watched: Watched, said: pytest.LogCaptureFixture) -> None:
     """G7: data loss is one error line with partition, numbers and what to do, however long."""
     watched.log.append(10)
-    watched.look(2)
+    watched.poll(2)
     assert errors(said) == []
     watched.log.client.xtrim(watched.log.key, maxlen=4, approximate=False)
-    watched.look(5)
+    watched.poll(5)
     (line,) = errors(said)
     assert line.startswith("DATA LOSS: partition p01: events 1 to 6 are gone; find who trims")
     assert watched.subjects == ["p01:1"]
@@ -96,7 +96,7 @@ def test_a_gap_that_grows_is_told_again_each_minute(
     watched.log.append(200)
     for left in range(190, 100, -1):
         watched.log.client.xtrim(watched.log.key, maxlen=left, approximate=False)
-        watched.look()
+        watched.poll()
     looks_a_line = REMIND / EVERY
     assert len(errors(said)) == math.ceil(90 / looks_a_line)
     assert f"events 1 to {200 - 190 + round(2 * looks_a_line)} are gone" in errors(said)[2]
@@ -105,10 +105,10 @@ def test_a_gap_that_grows_is_told_again_each_minute(
 def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCaptureFixture) -> None:
     """G1: FLUSHALL leaves nothing to count; the birth certificate's id tells it, with what was."""
     watched.log.append(10)
-    watched.look()
-    before = watched.log.look().continuity.log
+    watched.poll()
+    before = watched.log.examine().continuity.log
     watched.log.client.flushall()
-    watched.look()
+    watched.poll()
     (line,) = errors(said)
     assert line.startswith("DATA LOSS: the log was wiped, or replaced by another: partition p01")
     assert "events 1 to 10 are gone" in line
@@ -119,7 +119,7 @@ def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCapture
         "found_at": iso(watched.clock.now_ms()),
         "gaps": [{"partition": P, "first": 1, "last": 10, "missing": 10}],
     }
-    assert watched.log.look().continuity.log not in (None, before), "it was given a certificate"
+    assert watched.log.examine().continuity.log not in (None, before), "it was given a certificate"
 
 
 def test_a_wiped_log_that_went_on_is_told_all_the_same(
@@ -127,12 +127,12 @@ def test_a_wiped_log_that_went_on_is_told_all_the_same(
 ) -> None:
     """G1: a log born anew and as long as before is another log, and no look is fooled by it."""
     watched.log.append(10)
-    watched.look()
+    watched.poll()
     watched.log.client.flushall()
     reborn = Log(watched.log.settings)
     reborn.append(10)
     reborn.client.close()
-    watched.look(3)
+    watched.poll(3)
     assert len(errors(said)) == 1
     assert [loss.what for loss in watched.losses] == ["wiped"]
 
@@ -142,15 +142,15 @@ def test_a_loss_stays_until_it_is_dealt_with(
 ) -> None:
     """G10: status and doctor show what workers saw, until the command of the remedy ends it."""
     watched.log.append(3)
-    watched.look()
+    watched.poll()
     watched.log.client.flushall()
-    watched.look(2)
+    watched.poll(2)
     (check,) = [one for one in check_log(watched.log.settings) if one.name == "continuity"]
     assert not check.ok
     command, key, field = check.fix.split("redis-cli ")[1].split()
     assert command == "hdel"
     assert watched.log.client.hdel(key, field) == 1
-    watched.look()
+    watched.poll()
     assert watched.subjects == []
     assert said.messages[-1].startswith("no longer: the log was wiped")
     assert all(one.ok for one in check_log(watched.log.settings))
@@ -159,11 +159,11 @@ def test_a_loss_stays_until_it_is_dealt_with(
 def test_two_workers_write_one_loss(watched: Watched) -> None:
     """G1: whoever finds a loss first writes it down; the next one finds the same."""
     watched.log.append(3)
-    watched.look()
+    watched.poll()
     other = Watched(watched.log, watched.clock)
     watched.log.client.flushall()
-    watched.look()
-    other.look()
+    watched.poll()
+    other.poll()
     assert len(watched.losses) == 1
     assert len(other.subjects) == 1
 
@@ -176,13 +176,13 @@ def test_a_partition_that_began_anew_is_told(
     watched.settle()
     watched.log.client.delete(watched.log.key, watched.log.keys.state(P))
     watched.log.append(3)
-    watched.look(3)
+    watched.poll(3)
     (line,) = errors(said)
     assert "gives these numbers again: partition p01: events 1 to 10 are gone" in line
     (loss,) = watched.losses
     assert loss.what == "tail"
     watched.log.client.hdel(watched.log.keys.losses, loss.name)
-    watched.look(2)
+    watched.poll(2)
     assert watched.losses == []
 
 
@@ -197,7 +197,7 @@ def test_an_older_state_is_told(
     watched.settle()
     server.kill()
     server.start(appendonly="no")
-    watched.look()
+    watched.poll()
     (line,) = errors(said)
     assert "the log went back" in line
     assert "partition p01: events 11 to 15 are gone" in line
@@ -212,10 +212,10 @@ def test_a_lost_tail_that_comes_again_is_no_loss(
     watched.settle()
     watched.log.client.save()
     watched.log.append(5)
-    watched.look()
+    watched.poll()
     server.kill()
     server.start(appendonly="no")
-    watched.look()
+    watched.poll()
     Log(watched.log.settings).append(15)  # the producer sends again what Redis lost
     watched.settle()
     assert errors(said) == []
@@ -244,9 +244,9 @@ def test_a_redis_that_keeps_nothing_comes_back_empty(
     server = make_redis()
     watched = Watched(Log(make_settings(url=server.url, partitions=2)), fake_clock)
     watched.log.append(10)
-    watched.look()
+    watched.poll()
     server.restart()
-    watched.look(2)
+    watched.poll(2)
     assert len(errors(said)) == 1
     assert [loss.what for loss in watched.losses] == ["wiped"]
 
@@ -264,11 +264,11 @@ def test_a_setting_changed_later_is_told(
     """G1: a policy that evicts, or a file switched off, is an alarm also when it comes later."""
     good = str(dict(watched.log.client.config_get(option))[option])
     watched.log.client.config_set(option, value)
-    watched.look(2)
+    watched.poll(2)
     assert [alarm.code for alarm in watched.watch.alarms] == [code]
     assert len(said.messages) == 1
     watched.log.client.config_set(option, good)
-    watched.look()
+    watched.poll()
     assert watched.watch.alarms == ()
     assert said.messages[1].startswith("no longer: ")
 
@@ -278,13 +278,13 @@ def test_an_absent_redis_is_said_once(
 ) -> None:
     """G9: a watch without Redis ends nothing, says so once, and goes on when it is back."""
     server.kill()
-    watched.look(3)
+    watched.poll(3)
     assert len(said.messages) == 1
     assert said.messages[0].startswith("the log cannot be watched")
     server.start()
     watched.log.append(2)
     watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
-    watched.look()
+    watched.poll()
     assert watched.subjects == ["p01:1"]
 
 
@@ -296,11 +296,11 @@ def test_a_loss_that_cannot_be_written_is_told_all_the_same(
     watched.settle()
     watched.log.client.delete(watched.log.key, watched.log.keys.state(P))
     watched.log.client.config_set("maxmemory", 1)
-    watched.look(2)
+    watched.poll(2)
     assert len([line for line in errors(said) if line.startswith("DATA LOSS")]) == 1
     assert watched.losses == []
     watched.log.client.config_set("maxmemory", 0)
-    watched.look()
+    watched.poll()
     assert [loss.what for loss in watched.losses] == ["tail"]
 
 
@@ -308,9 +308,9 @@ def test_a_look_before_its_time_asks_nothing(watched: Watched) -> None:
     """G10: the watch may be called often, and looks every few seconds."""
     watched.log.append(2)
     watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
-    watched.watch.look(redis.Redis(port=1))
+    watched.watch.poll(redis.Redis(port=1))
     assert watched.subjects == []
-    watched.look()
+    watched.poll()
     assert watched.subjects == ["p01:1"]
 
 
@@ -319,7 +319,7 @@ def test_it_is_told_within_ten_seconds(how: str, watched: Watched) -> None:
     """G7: whatever is done to the log, a running watch tells it within ten seconds."""
     log = watched.log
     log.append(10)
-    watched.look()
+    watched.poll()
     until = watched.clock.monotonic() + 10
     match how:
         case "XTRIM":
@@ -334,4 +334,4 @@ def test_it_is_told_within_ten_seconds(how: str, watched: Watched) -> None:
     while [alarm.code for alarm in watched.watch.alarms] != ["data_loss"]:
         watched.clock.advance(0.5)
         assert watched.clock.monotonic() <= until
-        watched.watch.look(log.client)
+        watched.watch.poll(log.client)

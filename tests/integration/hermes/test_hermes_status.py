@@ -59,7 +59,7 @@ def test_all_is_well(home: HermesHome, make_settings: MakeSettings, redis_url: s
 
 
 def _applied(settings: Settings) -> bool:
-    (one,) = status.look(settings).providers
+    (one,) = status.read_bus(settings).providers
     return one.backlog == 0 and one.last_applied_at is not None
 
 

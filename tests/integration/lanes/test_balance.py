@@ -62,7 +62,7 @@ class Two:
 
     def wants(self, *alive: str) -> frozenset[int]:
         """Return what the first worker wants."""
-        return self.balance.look(self.redis, [worker(name) for name in alive], ["p"])["p"]
+        return self.balance.compute_shares(self.redis, [worker(name) for name in alive], ["p"])["p"]
 
     def lose_leases(self) -> None:
         """Take all leases away, as a server does whose clock is set forward."""
@@ -144,7 +144,7 @@ def test_what_was_free_while_we_could_not_serve_is_not_deserted(two: Two) -> Non
     """G5: a provider that is ready again takes no lane that is another's before that one has."""
     two.free(1)
     assert two.wants(*"ab") == EVEN
-    assert two.balance.look(two.redis, [worker("a"), worker("b")], []) == {}
+    assert two.balance.compute_shares(two.redis, [worker("a"), worker("b")], []) == {}
     two.clock.sleep(10.1)
     assert two.wants(*"ab") == EVEN
     two.clock.sleep(1.0)

@@ -52,7 +52,7 @@ def epoch(client: redis.Redis, settings: Settings) -> int:
 def stop_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the worker from assigning lanes; wait until no look of before is under way."""
     rests = threading.Event()
-    monkeypatch.setattr(Presence, "look", lambda *_: rests.set())
+    monkeypatch.setattr(Presence, "update", lambda *_: rests.set())
     assert rests.wait(20), "the worker does not look"
 
 

@@ -82,7 +82,7 @@ def test_entries_of_others_are_no_gap(log: Log) -> None:
     log.client.xadd(log.key, {"foo": "bar"})
     log.append(6)
     log.client.xadd(log.key, {"n": "many", "e": "x"})
-    found = log.look()
+    found = log.examine()
     assert found.continuity.gaps == []
     assert {(a.code, a.subject) for a in found.alarms if a.code != "no_append_only_file"} == {
         ("strays", "p01")
@@ -112,7 +112,7 @@ def test_a_server_that_forbids_weighing_is_looked_at(
     log.client.acl_setuser("default", commands=["-memory"], enabled=True, reset=False)
     log.append(10)
     log.client.xtrim(log.key, maxlen=4, approximate=False)
-    found = log.look()
+    found = log.examine()
     log.client.close()
     assert found.continuity.gaps == [gap(1, 6)]
     assert (found.memory.bytes_per_event, found.memory.seconds_left) == (0.0, None)
@@ -126,7 +126,7 @@ def test_a_server_that_refuses_is_no_gap(
     log.append(3)
     log.client.acl_setuser("default", commands=["-xrange"], enabled=True, reset=False)
     with pytest.raises(LogUnavailable, match=r"can't run this command|permission"):
-        log.look()
+        log.examine()
     log.client.close()
 
 
@@ -146,7 +146,7 @@ def test_a_look_costs_the_same_however_long_the_log(log: Log) -> None:
 
     def calls() -> int:
         before = _count(log.client)
-        Examiner(log.client, log.settings).look()
+        Examiner(log.client, log.settings).examine()
         return _count(log.client) - before
 
     log.append(10)
@@ -175,7 +175,7 @@ def test_a_look_while_events_come_raises_nothing(log: Log) -> None:
     thread.start()
     try:
         examiner = Examiner(log.client, log.settings)
-        found = [gap for _ in range(100) for gap in examiner.look().continuity.gaps]
+        found = [gap for _ in range(100) for gap in examiner.examine().continuity.gaps]
     finally:
         stop.set()
         thread.join()
@@ -188,11 +188,11 @@ def test_a_lost_counter_is_told_with_its_repair(log: Log) -> None:
     """G2: a partition whose counter is gone would give numbers twice; the command repairs it."""
     log.append(5)
     log.client.delete(log.keys.state(P))
-    (alarm,) = [alarm for alarm in log.look().alarms if alarm.code == "numbering"]
+    (alarm,) = [alarm for alarm in log.examine().alarms if alarm.code == "numbering"]
     command, key, field, value = alarm.remedy.split("redis-cli ")[1].split()
     assert (command, key) == ("hset", log.keys.state(P))
     log.client.hset(key, field, value)
-    assert [alarm for alarm in log.look().alarms if alarm.code == "numbering"] == []
+    assert [alarm for alarm in log.examine().alarms if alarm.code == "numbering"] == []
     log.append(1)
     assert log.gaps() == []
 
@@ -202,7 +202,7 @@ def test_a_counter_lost_and_used_again_is_told(log: Log) -> None:
     log.append(5)
     log.client.delete(log.keys.state(P))
     log.append(2)
-    (alarm,) = [alarm for alarm in log.look().alarms if alarm.code == "numbering"]
+    (alarm,) = [alarm for alarm in log.examine().alarms if alarm.code == "numbering"]
     assert "after event 5 the numbers begin anew" in alarm.text
 
 
@@ -223,7 +223,7 @@ def test_an_event_is_weighed_truly(make_redis: MakeServer, make_settings: MakeSe
     for _ in range(20):
         log.append(500, b"x" * 900)
     used = (log.client.info("memory")["used_memory"] - before) / 10_000
-    weighed = log.look().memory.bytes_per_event
+    weighed = log.examine().memory.bytes_per_event
     log.client.close()
     assert 0.67 * used < weighed < 1.5 * used
 
@@ -232,7 +232,7 @@ def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSetti
     """G10: a server near its maxmemory is a critical alarm at any rate; the limit is named."""
     server = make_redis(appendonly="yes")
     log = Log(make_settings(url=server.url, partitions=2))
-    found = log.look()
+    found = log.examine()
     assert (found.memory.limit_from, found.memory.trend) == ("available", "not enough history")
     assert found.alarms == []
     # So much that the buffers of connections, which come and go, are no part of it that matters.
@@ -242,7 +242,7 @@ def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSetti
     )
     used = log.client.info("memory")["used_memory"]
     log.client.config_set("maxmemory", int(used * 1.02))
-    found = log.look()
+    found = log.examine()
     log.client.close()
     assert found.memory.limit_from == "maxmemory"
     assert [(a.code, a.severity) for a in found.alarms] == [("memory", "critical")]
@@ -256,7 +256,7 @@ def test_a_look_works_when_redis_is_full(
     log.append(20)
     log.client.config_set("maxmemory", 1)
     log.client.script_flush()  # a failover forgets scripts
-    found = log.look()
+    found = log.examine()
     log.client.close()
     assert found.continuity.gaps == []
     assert "memory" in {alarm.code for alarm in found.alarms}
@@ -268,7 +268,7 @@ def test_the_growth_is_measured_by_the_logs_own_times(log: Log) -> None:
     for n, age in enumerate((4_000, 3_000, 500, 1), start=1):
         log.client.xadd(log.key, {"n": n, "e": "x"}, id=f"{now - age * 1000}-0")
     log.client.hset(log.keys.state(P), "n", 4)
-    memory = log.look().memory
+    memory = log.examine().memory
     # Two of the last ten minutes are twelve an hour; three of the last hour are fewer.
     assert (memory.trend, memory.events_per_hour, memory.measured_over) == ("growing", 12.0, 600.0)
 
@@ -309,5 +309,5 @@ def test_a_failed_snapshot_is_told(make_redis: MakeServer, make_settings: MakeSe
     log = Log(make_settings(url=server.url, partitions=2))
     (server.directory / "dump.rdb").mkdir()  # in the way
     log.client.bgsave()
-    wait_until(lambda: [a.subject for a in log.look().alarms] == ["snapshot"], "it is told")
+    wait_until(lambda: [a.subject for a in log.examine().alarms] == ["snapshot"], "it is told")
     log.client.close()

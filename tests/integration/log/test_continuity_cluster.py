@@ -29,7 +29,7 @@ def _log(cluster: RedisCluster, make_settings: MakeSettings) -> Iterator[Log]:
 def test_a_gap_on_a_shard_is_named(log: Log) -> None:
     """G7: partitions are looked at on their shards, in one round trip, and their gaps named."""
     log.append(10)
-    assert log.look().alarms == []
+    assert log.examine().alarms == []
     log.client.xtrim(log.key, maxlen=4, approximate=False)
     assert log.gaps() == [Gap(Log.PARTITION, 1, 6, 6)]
 
@@ -39,7 +39,7 @@ def test_every_shard_is_asked(cluster: RedisCluster, log: Log) -> None:
     client = cluster.shards[-1].client()
     client.config_set("maxmemory-policy", "allkeys-lru")
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.02))
-    found = log.look()
+    found = log.examine()
     client.config_set("maxmemory", 0)
     client.config_set("maxmemory-policy", "noeviction")
     assert {alarm.code for alarm in found.alarms} == {"eviction_policy", "memory"}
@@ -52,12 +52,14 @@ def test_a_wiped_shard_is_told(log: Log, fake_clock: FakeClock) -> None:
     log.append(10)
     for _ in range(2 * round((log.settings.spool_keep + EVERY) / EVERY + 1)):
         fake_clock.advance(EVERY)
-        watch.look(log.client)
+        watch.poll(log.client)
     certificate = log.client.hgetall(log.keys.meta)
     assert isinstance(log.client, Cluster)
     log.client.client_for_key(log.key).flushall()
     log.client.hset(log.keys.meta, mapping=certificate)  # in case it lay on the same shard
     fake_clock.advance(EVERY)
-    watch.look(log.client)
+    watch.poll(log.client)
     assert [alarm.code for alarm in watch.alarms] == ["data_loss"]
-    assert [loss.gaps for loss in log.look().continuity.losses] == [[Gap(Log.PARTITION, 1, 10, 10)]]
+    assert [loss.gaps for loss in log.examine().continuity.losses] == [
+        [Gap(Log.PARTITION, 1, 10, 10)]
+    ]

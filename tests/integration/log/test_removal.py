@@ -48,7 +48,7 @@ def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSett
     after = [event.position for event in History.from_settings(log.redis, log.settings).scan()]
     assert after == before
     inspector = LogInspector(log.redis, log.settings)
-    sights = inspector.look()
+    sights = inspector.read_partitions()
     numbers = inspector.numbers(sights)
     assert find_gaps(P, sights[P].view, numbers.get(P)) == []
 

@@ -43,14 +43,14 @@ class Watched:
         self.clock = FakeClock()
         self.notifier = Notifier(settings, channels_of(settings), self.clock)
 
-    def look(self, seconds: float = 5.0) -> None:
+    def poll(self, seconds: float = 5.0) -> None:
         """Look after some seconds, and let what is sent arrive."""
         self.clock.advance(seconds)
-        self.notifier.look()
+        self.notifier.poll()
         wait_until(self._has_sent, "what is sent has arrived")
 
     def _has_sent(self) -> bool:
-        self.notifier.look()
+        self.notifier.poll()
         return not (self.notifier._bus.busy or self.notifier._host.busy)
 
 
@@ -80,19 +80,19 @@ def test_an_alarm_is_told_once_when_it_begins_and_once_when_it_ends(
 ) -> None:
     """G10: after the grace, and with what to do."""
     watched = Watched(alone)
-    watched.look()
+    watched.poll()
     assert hook.notices == []
-    watched.look(GRACE)
-    watched.look(GRACE)
+    watched.poll(GRACE)
+    watched.poll(GRACE)
     (told,) = hook.notices
     assert told["state"] == "CRITICAL"
     assert [(one["code"], one["remedy"]) for one in told["began"]] == [
         ("no_worker", "run: memorybus up")
     ]
     with thread_worker(alone):
-        watched.look()
-        watched.look(GRACE)
-        watched.look(GRACE)
+        watched.poll()
+        watched.poll(GRACE)
+        watched.poll(GRACE)
     assert [len(notice["ended"]) for notice in hook.notices] == [0, 1]
     assert hook.notices[1]["ended"][0]["id"] == told["began"][0]["id"]
     assert hook.notices[1]["state"] == "OK"
@@ -103,16 +103,16 @@ def test_the_next_teller_does_not_tell_it_again(
 ) -> None:
     """G10: neither an orderly restart nor another host that takes over tells twice."""
     first = Watched(alone)
-    first.look()
-    first.look(GRACE)
+    first.poll()
+    first.poll(GRACE)
     first.notifier.close()
     second = Watched(alone)
     second.clock.advance(3 * GRACE)
-    second.look()
+    second.poll()
     lapse(redis_client, alone)
     third = Watched(alone)
     third.clock.advance(6 * GRACE)
-    third.look()
+    third.poll()
     assert hook.told("began") == ["no_worker"]
 
 
@@ -122,12 +122,12 @@ def test_of_several_hosts_one_tells(
     """G5: who lost the office tells nothing and overwrites nothing."""
     first, second = Watched(alone), Watched(alone)
     for _ in range(3):
-        first.look(GRACE)
-        second.look(GRACE)
+        first.poll(GRACE)
+        second.poll(GRACE)
     assert len(hook.notices) == 1
     lapse(redis_client, alone)
-    second.look(GRACE)
-    first.look(GRACE)
+    second.poll(GRACE)
+    first.poll(GRACE)
     assert len(hook.notices) == 1
 
 
@@ -136,15 +136,15 @@ def test_a_look_that_fails_forgets_nothing_that_was_taken(
 ) -> None:
     """G10: Redis goes away just when the webhook has answered: it is not told twice."""
     watched = Watched(alone)
-    watched.look()
+    watched.poll()
     watched.clock.advance(GRACE)
-    watched.notifier.look()
+    watched.notifier.poll()
     wait_until(watched.notifier._bus.has_ended, "the webhook has answered")
     with monkeypatch.context() as away:
         away.setattr(watched.notifier, "_findings", lost)
-        watched.notifier.look()
-    watched.look(GRACE)
-    watched.look(GRACE)
+        watched.notifier.poll()
+    watched.poll(GRACE)
+    watched.poll(GRACE)
     assert hook.told("began") == ["no_worker"]
 
 
@@ -171,16 +171,16 @@ def test_a_webhook_that_fails_is_tried_again(
     """G10: what it did not take is told later, to it alone; its address is in no log."""
     hook.faults.append(fault)
     watched = Watched(alone)
-    watched.look()
-    watched.look(GRACE)
+    watched.poll()
+    watched.poll(GRACE)
     kept = len(hook.notices)
     assert said in caplog.text
     assert PATH not in caplog.text
-    watched.look()
-    watched.look()
+    watched.poll()
+    watched.poll()
     assert len(hook.notices) == kept + 1
     assert {path for _, path in hook.asked} == {PATH}
-    watched.look(GRACE)
+    watched.poll(GRACE)
     assert len(hook.notices) == kept + 1
 
 
@@ -194,9 +194,9 @@ def test_a_webhook_that_hangs_delays_no_command(
     settings = with_rules(alone, **rules)
     hook.faults.append(Fault(PATH, "late"))
     watched = Watched(settings)
-    watched.look()
+    watched.poll()
     watched.clock.advance(GRACE)
-    watched.notifier.look()
+    watched.notifier.poll()
     wait_until(
         lambda: looked(watched) and out.exists() and out.read_text().endswith("\n"),
         "the command is told",
@@ -211,7 +211,7 @@ def test_a_webhook_that_hangs_delays_no_command(
 
 def looked(watched: Watched) -> bool:
     """Look once more."""
-    watched.notifier.look()
+    watched.notifier.poll()
     return True
 
 
@@ -232,18 +232,18 @@ def test_redis_away_is_told_by_the_host_itself(
     first, second = Watched(settings), Watched(settings)
     private_redis.kill()
     for _ in range(3):
-        first.look(GRACE)
-        second.look(GRACE)
+        first.poll(GRACE)
+        second.poll(GRACE)
     assert hook.told("began") == ["redis_away"]
     first.notifier.close()
     restarted = Watched(settings)
     restarted.clock.advance(4 * GRACE)
-    restarted.look()
+    restarted.poll()
     assert hook.told("began") == ["redis_away"]
     private_redis.start()
     with thread_worker(settings):
         for _ in range(3):
-            restarted.look(GRACE)
+            restarted.poll(GRACE)
     assert "redis_away" in hook.told("ended")
     assert hook.told("began").count("redis_away") == 1
 

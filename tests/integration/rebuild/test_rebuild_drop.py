@@ -64,7 +64,7 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
         drop(settings)
         assert stores.instances.live()[NAME] == Live(NEXT, numbered=2)
         assert stores.lanes.count_remaining(NAME) == 0
-        assert find_free_name(stores, NAME, stores.instances.look()) == f"{NAME}@3"
+        assert find_free_name(stores, NAME, stores.instances.read_view()) == f"{NAME}@3"
 
 
 def test_half_a_drop_is_ended_by_the_same_command(
@@ -134,7 +134,7 @@ def test_a_new_generation_is_called_as_no_provider_is(
     """G8: where a provider of its own is called as a generation, the next number is taken."""
     settings = make_settings(providers=(NAME, NEXT))
     with Stores(settings) as stores:
-        assert find_free_name(stores, NAME, stores.instances.look()) == AFTER
+        assert find_free_name(stores, NAME, stores.instances.read_view()) == AFTER
 
 
 def test_a_frozen_removal_leaves_a_later_copy(

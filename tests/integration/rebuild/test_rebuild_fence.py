@@ -154,7 +154,7 @@ def test_no_write_without_the_lock(
     plain.add(Instance(name=NEXT, provider=NAME))
     plain.swap(NAME, None, Live(NAME))
     plain.set_pause(NEXT, InstancePause("early"))
-    before = plain.look()
+    before = plain.read_view()
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
         for key in entries(keys):
             redis_client.delete(key)
@@ -164,10 +164,10 @@ def test_no_write_without_the_lock(
                 refused(fenced, name)
         else:
             refused(fenced, name)
-    assert plain.look() == before
+    assert plain.read_view() == before
     with RebuildLock(redis_client, keys, NAME, "rebuild", "cy") as lock:
         WRITES[name](Instances(redis_client, keys, lock))
-    assert plain.look() != before
+    assert plain.read_view() != before
 
 
 def refused(fenced: Instances, name: str) -> None:

@@ -23,8 +23,8 @@ class Looks:
         self._error = error
         self._looks = 0
 
-    def look(self) -> None:
-        """Look."""
+    def recover(self) -> None:
+        """Find the error, at the second time."""
         self._looks += 1
         if self._looks < 2:
             return

@@ -125,7 +125,7 @@ def test_a_hostile_live_entry_is_not_followed(
     body = msgspec.json.encode({"instance": name})
     redis_client.hset(Keys(settings.namespace).live, NAME, body)
     with Stores(settings) as stores:
-        assert stores.instances.look().live == {}
+        assert stores.instances.read_view().live == {}
         with pytest.raises(ForeignKey):
             stores.instances.live()
 

@@ -132,7 +132,7 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     (finding,) = pause_findings(read_status(settings))
     assert reason in finding.text
     with Stores(settings) as stores:
-        assert not is_dropped(NAME, stores.instances.look())
+        assert not is_dropped(NAME, stores.instances.read_view())
     assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"]
     assert paused(settings) == {}
 

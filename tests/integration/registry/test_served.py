@@ -273,7 +273,7 @@ def test_a_record_that_cannot_be_read_blinds_nobody(
     keys, one = Keys(settings.namespace), generation(settings)
     redis_client.hset(keys.instances, "broken", b'{"name":"broken","plan":{"rate":null}}')
     with Stores(settings) as stores:
-        assert stores.instances.all() == stores.instances.look().all == {GENERATION: one}
+        assert stores.instances.all() == stores.instances.read_view().all == {GENERATION: one}
         assert stores.instances.get(GENERATION) == one
         with pytest.raises(ForeignKey, match="instances"):
             stores.instances.get("broken")

@@ -34,8 +34,8 @@ class Story:
         self.known: Incidents = ()
         self.heard: list[str] = []
 
-    def look(self, *findings: Finding, after: float = 0, taken: bool = True) -> list[str]:
-        """Look after some seconds; return what was told, as ``+code``, ``=code`` and ``-code``."""
+    def report(self, *findings: Finding, after: float = 0, taken: bool = True) -> list[str]:
+        """Wait and report; return what was told, as ``+code``, ``=code`` and ``-code``."""
         self.now += round(after * 1000)
         self.known = update_incidents(self.known, findings, self.rules, self.now)
         told = find_due(self.known, "webhook", self.rules, self.now)
@@ -50,14 +50,14 @@ class Story:
 def test_a_finding_is_told_once_after_its_grace_and_once_when_it_is_over() -> None:
     """G10: neither a blink of an alarm nor a blink of its absence is told."""
     story = Story()
-    assert story.look(DOWN) == []
-    assert story.look(DOWN, after=59) == []
-    assert story.look(DOWN, after=1) == ["+failing"]
-    assert story.look(DOWN, after=600) == []
-    assert story.look(after=5) == []
-    assert story.look(after=59) == []
-    assert story.look(after=1) == ["-failing"]
-    assert story.look(after=600) == []
+    assert story.report(DOWN) == []
+    assert story.report(DOWN, after=59) == []
+    assert story.report(DOWN, after=1) == ["+failing"]
+    assert story.report(DOWN, after=600) == []
+    assert story.report(after=5) == []
+    assert story.report(after=59) == []
+    assert story.report(after=1) == ["-failing"]
+    assert story.report(after=600) == []
     assert story.known == ()
 
 
@@ -65,57 +65,57 @@ def test_what_flaps_is_one_incident() -> None:
     """G10: a finding that comes and goes within the grace is told once, and not as over."""
     story = Story()
     for turn in range(100):
-        story.look(*([DOWN] if turn % 2 == 0 else []), after=30)
+        story.report(*([DOWN] if turn % 2 == 0 else []), after=30)
     assert story.heard == ["+failing"]
 
 
 def test_what_is_still_wrong_is_told_again_together() -> None:
     """G10: reminders come with each other, after `again`; none if that is 0."""
     story = Story()
-    story.look(DOWN)
-    story.look(DOWN, LATE, after=60)
-    assert story.look(DOWN, LATE, after=60) == ["+behind"]
-    assert story.look(DOWN, LATE, after=3540) == ["=failing", "=behind"]
-    assert story.look(DOWN, LATE, after=3599) == []
+    story.report(DOWN)
+    story.report(DOWN, LATE, after=60)
+    assert story.report(DOWN, LATE, after=60) == ["+behind"]
+    assert story.report(DOWN, LATE, after=3540) == ["=failing", "=behind"]
+    assert story.report(DOWN, LATE, after=3599) == []
     silent = Story(msgspec.structs.replace(RULES, again=0))
-    silent.look(DOWN)
-    silent.look(DOWN, after=60)
-    assert silent.look(DOWN, after=1e6) == []
+    silent.report(DOWN)
+    silent.report(DOWN, after=60)
+    assert silent.report(DOWN, after=1e6) == []
 
 
 def test_what_becomes_worse_is_told_and_what_becomes_better_is_not() -> None:
     """G10: a warning that was told and turns critical is news."""
     story = Story()
     bad = msgspec.structs.replace(LATE, severity="critical")
-    story.look(LATE)
-    assert story.look(LATE, after=60) == ["+behind"]
-    assert story.look(bad, after=1) == ["+behind"]
-    assert story.look(LATE, after=1) == []
-    assert story.look(bad, after=1) == []
+    story.report(LATE)
+    assert story.report(LATE, after=60) == ["+behind"]
+    assert story.report(bad, after=1) == ["+behind"]
+    assert story.report(LATE, after=1) == []
+    assert story.report(bad, after=1) == []
 
 
 def test_only_what_is_bad_enough_is_told() -> None:
     """G10: who wants to be woken for critical findings only is told of no others."""
     story = Story(msgspec.structs.replace(RULES, severity="critical", after=0))
-    assert story.look(DOWN, LATE) == ["+failing"]
+    assert story.report(DOWN, LATE) == ["+failing"]
 
 
 def test_a_channel_that_was_away_is_told_what_is_not_what_was() -> None:
     """G10: nothing piles up for a webhook that does not answer, and nothing is missed for good."""
     story = Story()
-    story.look(DOWN)
-    assert story.look(DOWN, after=60, taken=False) == ["+failing"]
-    assert story.look(DOWN, LATE, after=60, taken=False) == ["+failing"]
-    assert story.look(LATE, after=60, taken=False) == ["+behind"]
-    assert story.look(LATE, after=60) == ["+behind"]
-    assert story.look(LATE, after=600) == []
+    story.report(DOWN)
+    assert story.report(DOWN, after=60, taken=False) == ["+failing"]
+    assert story.report(DOWN, LATE, after=60, taken=False) == ["+failing"]
+    assert story.report(LATE, after=60, taken=False) == ["+behind"]
+    assert story.report(LATE, after=60) == ["+behind"]
+    assert story.report(LATE, after=600) == []
 
 
 def test_each_channel_is_told_by_itself() -> None:
     """G10: one that fails keeps no other from being told; one that is no more is forgotten."""
     story = Story()
-    story.look(DOWN)
-    story.look(DOWN, after=60)
+    story.report(DOWN)
+    story.report(DOWN, after=60)
     other = find_due(story.known, "command", RULES, story.now)
     assert [one.finding.code for one in other.began] == ["failing"]
     (known,) = drop_other_channels(story.known, ["command"])
@@ -125,31 +125,31 @@ def test_each_channel_is_told_by_itself() -> None:
 def test_an_incident_keeps_its_name() -> None:
     """G10: who is told twice, since a teller was killed, can tell that it is the same."""
     story = Story()
-    story.look(DOWN)
+    story.report(DOWN)
     before = story.known[0].id
     grown = msgspec.structs.replace(DOWN, text="p waits for longer", severity="warning")
-    story.look(grown, after=60)
+    story.report(grown, after=60)
     assert story.known[0].id == before
-    story.look(after=1)
-    story.look(after=60)
-    story.look(DOWN, after=1)
+    story.report(after=1)
+    story.report(after=60)
+    story.report(DOWN, after=1)
     assert story.known[0].id != before
 
 
 def test_a_time_in_which_nobody_looked_is_no_end() -> None:
     """G10: after Redis was away, one look without a finding does not tell that it is over."""
     story = Story(msgspec.structs.replace(RULES, again=0))
-    story.look(DOWN)
-    story.look(DOWN, after=60)
-    assert story.look(after=100_000) == []
-    assert story.look(DOWN, after=5) == []
+    story.report(DOWN)
+    story.report(DOWN, after=60)
+    assert story.report(after=100_000) == []
+    assert story.report(DOWN, after=5) == []
 
 
 def test_what_is_kept_track_of_is_bounded() -> None:
     """G10: of more findings than can be told, the critical ones are."""
     many = [Finding("lane_halted", "warning", f"p{n}", "x", "y") for n in range(2 * MOST)]
     story = Story()
-    story.look(*many, DOWN)
+    story.report(*many, DOWN)
     assert len(story.known) == MOST
     assert story.known[0].finding == DOWN
     assert worst_state(story.known) == "CRITICAL"
@@ -165,10 +165,10 @@ def test_begin_and_end_take_turns_whatever_happens(
     """G10: of each finding a channel hears begin, end, begin, end, and the last word is true."""
     story = Story(msgspec.structs.replace(RULES, again=0))
     for findings, pause, taken in steps:
-        story.look(*findings, after=pause, taken=taken)
+        story.report(*findings, after=pause, taken=taken)
     last = steps[-1][0] if steps else []
     for _ in range(3):
-        story.look(*last, after=60)
+        story.report(*last, after=60)
     for one in (DOWN, LATE):
         heard = [said[0] for said in story.heard if said[1:] == one.code]
         assert heard == [sign for sign, _ in zip("+-" * len(heard), heard, strict=False)]
@@ -179,5 +179,5 @@ def test_begin_and_end_take_turns_whatever_happens(
 def test_the_state_is_that_of_the_worst(found: tuple[Finding, ...], state: str) -> None:
     """G10: the state is the one that `memorybus check` would name."""
     story = Story()
-    story.look(*found)
+    story.report(*found)
     assert worst_state(story.known) == state

@@ -105,7 +105,7 @@ class ArchiverThread:
         while not self._stop.is_set():
             try:
                 self._archiving = self._archiving or self._make_archiving()
-                self._archiving.look()
+                self._archiving.run()
                 unbind_lane()
                 self._publish_state(self._archiving)
                 failures = failures + 1 if self._archiving.unreached else 0
@@ -232,7 +232,7 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     try:
         crash = crash_points(settings.crash_at)
         archiving = make_archiving(settings, clock, leases, redis, crash=crash)
-        events = archiving.look(force=True)
+        events = archiving.run(force=True)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
     finally:

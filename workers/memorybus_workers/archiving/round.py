@@ -85,8 +85,8 @@ class ArchivingRound:
         """What keeps partitions from being sealed, whatever it is."""
         return self.errors | self.unreached
 
-    def look(self, *, force: bool = False) -> int:
-        """Look once, and do what is due; return how many events were sealed.
+    def run(self, *, force: bool = False) -> int:
+        """Read the partitions once, do what is due; return how many events were sealed.
 
         One partition whose files cannot be reached holds up no other.
 
@@ -99,7 +99,7 @@ class ArchivingRound:
         """
         self.unreached = {}
         opened = self._open_archive()
-        sights = self._inspector.look()
+        sights = self._inspector.read_partitions()
         self.now_ms = max((sight.now_ms for sight in sights.values()), default=self.now_ms)
         if opened is None:
             return 0

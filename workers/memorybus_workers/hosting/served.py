@@ -67,7 +67,7 @@ class ServedInstances:
         among: Sequence[str],
         only: str = "",
     ) -> None:
-        """Serve what is configured; `look` finds the copies."""
+        """Serve what is configured; `refresh` finds the copies."""
         self._settings = settings
         self._clock = clock
         self._only = only
@@ -89,14 +89,14 @@ class ServedInstances:
         self._wishes: Mapping[str, RetryWish] | None = None
         self.hurried = False
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Find out which copies came, changed or go, and which instances are held.
 
         Raises:
             LogUnavailable: Redis is away; everything stays as it was.
             ForeignKey: a key is not ours.
         """
-        sight = self._instances.look(redo=tuple(self.infos))
+        sight = self._instances.read_view(redo=tuple(self.infos))
         self._log_ignored(sight)
         ours = [one for one in sight.all.values() if self._is_ours(one)]
         copies = {one.name: one for one in ours if not one.dropped}

@@ -107,8 +107,8 @@ class LostJobs:
         self._taken = queue.intermediate_queue_key
         self._silence = Silence()
 
-    def look(self) -> None:
-        """Free what is lost, and ask it again if that may be done; raises what redis-py raises."""
+    def recover(self) -> None:
+        """Free lost jobs, and ask again what may be; raises what redis-py raises."""
         self._drop_expired()
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started

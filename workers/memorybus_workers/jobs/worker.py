@@ -203,7 +203,7 @@ class JobWorker(SimpleWorker):
     def run_maintenance_tasks(self) -> None:
         """Free what killed processes left, and keep all that RQ leaves from staying for ever."""
         self._look_at = self._clock.monotonic() + _LOOK_EVERY
-        self._lost.look()
+        self._lost.recover()
         self._queue.failed_job_registry.cleanup()
         clean_worker_registry(self._queue)
         with self.connection.pipeline(transaction=False) as pipe:

@@ -74,7 +74,7 @@ class Balance:
         """Seconds without a heartbeat after which a worker counts as gone."""
         return max(_LEAST_SILENT, min(MOST_SILENT, self._settings.lease))
 
-    def look(
+    def compute_shares(
         self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
     ) -> dict[str, frozenset[int]]:
         """Return the lanes that we are to have, by provider.

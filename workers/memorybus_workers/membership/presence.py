@@ -112,7 +112,7 @@ class Presence:
             LogUnavailable: Redis is away.
             ForeignKey: a key is not ours.
         """
-        self._served.look()
+        self._served.refresh()
         self._roster.register(self._served.infos, self._served.tools)
         self._registered = set(self._served.infos)
         if self._local_instances:
@@ -151,7 +151,7 @@ class Presence:
         """
         return min(self._settings.heartbeat / 2, _SOON if self._served.hurried else _LOOK)
 
-    def look(self, hosts: Hosts) -> None:
+    def update(self, hosts: Hosts) -> None:
         """Write a heartbeat if it is time, and tell the hosts which lanes they are to have.
 
         Raises:
@@ -170,7 +170,7 @@ class Presence:
             hosts.retry_now(self._served.retries)
             self._served.retries.clear()
         elif self._served.hurried:
-            self._served.look()
+            self._served.refresh()
         if self._clock.monotonic() < self._look_at:
             return
         ready = [name for name in ready if name in self._served.infos]  # the beat may have shown
@@ -192,7 +192,7 @@ class Presence:
         if who == self._settled and now < self._settled_until:
             return self._shares
         self._look_at = now + lanes * _PER_LANE
-        self._shares = self._balance.look(self._redis, self.alive, ready)
+        self._shares = self._balance.compute_shares(self._redis, self.alive, ready)
         shared = sum(len(partitions) for partitions in self._shares.values())
         alone = len(self.alive) == 1 and shared == lanes == self._leases.count()
         self._settled = who if alone else None
@@ -200,7 +200,7 @@ class Presence:
         return self._shares
 
     def _beat(self, ready: Sequence[str], hosts: Hosts) -> None:
-        self._served.look()
+        self._served.refresh()
         secrets = self._settings.secrets
         failing = {host.name: one_line(host.failing, secrets) for host in hosts.all if host.failing}
         reports = {

@@ -84,7 +84,7 @@ class Heap:
         self._trim = trim
         self._at = clock.monotonic() + EVERY
 
-    def look(self) -> None:
+    def trim_if_due(self) -> None:
         """Give memory back if it is time."""
         if self._clock.monotonic() >= self._at:
             self._at = self._clock.monotonic() + EVERY

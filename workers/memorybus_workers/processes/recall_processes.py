@@ -41,9 +41,9 @@ class _ProviderRecalls:
         self.provider = provider
         self.keepers = keepers
 
-    def look(self) -> None:
+    def poll(self) -> None:
         for keeper in self.keepers:
-            death = keeper.look()
+            death = keeper.poll()
             if death is not None:
                 _log.warning(
                     "the recall process of %s %s; another starts in %.1f s",
@@ -95,7 +95,7 @@ class RecallProcesses:
             self._providers = tuple(providers)
         self._end_processes(gone)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Start what is asked for, and start those that died again.
 
         Raises:
@@ -103,7 +103,7 @@ class RecallProcesses:
         """
         with self._lock:
             for one in self._recalling:
-                one.look()
+                one.poll()
             running = {one.provider for one in self._recalling}
             asleep = [name for name in self._providers if name not in running]
         for name in self._demand.providers_with_work(asleep):
@@ -113,7 +113,7 @@ class RecallProcesses:
         with self._lock:
             if name in self._providers:
                 begun = _ProviderRecalls(name, self._make_keepers(name))
-                begun.look()
+                begun.poll()
                 self._recalling.append(begun)
 
     def _make_keepers(self, name: str) -> list[Keeper]:
@@ -145,7 +145,7 @@ class RecallProcesses:
     def _run(self) -> None:
         while not self._is_over():
             try:
-                self.look()
+                self.poll()
             except (MemoryBusError, RedisError, OSError) as error:
                 self._unseen.warn(error)
 

@@ -110,7 +110,7 @@ class SupervisedWorker:
         Raises:
             MemoryBusError: it ended for a reason for which the next one would end, too.
         """
-        death = self._keeper.look()
+        death = self._keeper.poll()
         shown = self._read_reports(death.child if death else self._keeper.child)
         if death is not None:
             shown |= self._clear_up(death)

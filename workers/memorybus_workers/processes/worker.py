@@ -205,9 +205,9 @@ class Worker:
         tail.start()
         self._wait_for_hosts(ProviderHost.wait_opened)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
-            self._presence.look(self._hosts)
+            self._presence.update(self._hosts)
             self._wait_for_hosts(ProviderHost.wait_ready)
-        self._log_watch.look(self._redis)
+        self._log_watch.poll(self._redis)
         if not self._only:
             self._archiver.start()
 
@@ -240,12 +240,12 @@ class Worker:
         while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
-                self._presence.look(self._hosts)
+                self._presence.update(self._hosts)
                 self._serve_at_home()
                 self._clear_dropped()
-                self._log_watch.look(self._redis)
+                self._log_watch.poll(self._redis)
                 self._work.report(self._redis, Keys(self._settings.namespace))
-                heap.look()
+                heap.trim_if_due()
             except (MemoryBusError, RedisError, OSError) as error:
                 self._unseen.warn(error)
 

@@ -71,25 +71,25 @@ class LogWatch:
         self._settling: tuple[float, dict[int, Place]] = (float("-inf"), {})
         self._examiner: Examiner | None = None
 
-    def look(self, redis: Redis) -> None:
-        """Look, if it is time; if Redis is away, warn of it. Raises no error of Redis.
+    def poll(self, redis: Redis) -> None:
+        """Examine the log, if it is time; if Redis is away, warn of it. Raises no error of Redis.
 
         Args:
-            redis: the log's, the same at every look.
+            redis: the log's, the same each time.
         """
         if self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + EVERY
         try:
-            self._look(redis)
+            self._examine(redis)
         except LogError as error:
             self._unwatched.warn(error)
         except (RedisError, OSError) as error:
             self._unwatched.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
 
-    def _look(self, redis: Redis) -> None:
+    def _examine(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
-        health = self._examiner.look(self._settled)
+        health = self._examiner.examine(self._settled)
         views = {partition: sight.view for partition, sight in self._examiner.sights.items()}
         self._unwritten += self._find_losses(health.continuity.log, views)
         self._views = views

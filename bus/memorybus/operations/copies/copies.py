@@ -53,7 +53,7 @@ def list_copies(stores: Stores) -> list[Copy]:
     Raises:
         LogUnavailable: Redis is away.
     """
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     live = {name for one in view.all.values() if (name := live_name(one.provider, view.live))}
     homes = stores.homes.all()
     return [

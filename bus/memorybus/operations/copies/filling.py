@@ -101,7 +101,7 @@ class LocalWorker:
             OSError: no child can be started.
         """
         with signals.deferred():
-            death = self._keeper.look()
+            death = self._keeper.poll()
         if death is None:
             return
         if death.why is not None:

@@ -184,7 +184,7 @@ def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> N
     Raises:
         ConfigError: it is not.
     """
-    owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
+    owner = owner_of(what, copy, stores.instances.read_view(), stores.settings.provider)
     if owner:
         raise ConfigError(
             f"{describe_shared_state(copy, owner)}; {describe_remedy(what, copy.name)}; if its "

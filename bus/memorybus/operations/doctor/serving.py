@@ -165,7 +165,7 @@ def check_copies(settings: Settings) -> Check:
     keys = Keys(settings.namespace)
     redis = connect_redis(settings)
     try:
-        strange = ignored_entries(Instances(redis, keys).look(), settings.providers)
+        strange = ignored_entries(Instances(redis, keys).read_view(), settings.providers)
     finally:
         redis.close()
     if not strange:
@@ -190,7 +190,7 @@ def check_rebuilds(settings: Settings) -> Check:
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
-        view = Instances(redis, keys).look()
+        view = Instances(redis, keys).read_view()
         return check_left_behind(view, running_rebuilds(redis, keys, _all_providers(view)).keys())
     finally:
         redis.close()

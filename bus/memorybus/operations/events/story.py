@@ -129,7 +129,7 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     Raises:
         LogError: Redis is away, or something there is not ours.
     """
-    place, view = event.position, stores.instances.look()
+    place, view = event.position, stores.instances.read_view()
     roles = _roles(stores, view)
     lanes = stores.lanes.passages(place.partition, list(roles), event.envelope.key)
     decided = {one.provider: one for one in _decisions(stores.history, event)}

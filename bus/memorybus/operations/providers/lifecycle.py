@@ -251,7 +251,7 @@ def plan_resume(stores: Stores, name: str) -> PauseResult:
         ConfigError: the instance is unknown, or must stay paused.
         LogUnavailable: Redis is away.
     """
-    view, live = stores.instances.look(), _resolve(stores, name)
+    view, live = stores.instances.read_view(), _resolve(stores, name)
     if live not in view.pauses:
         check_instance(stores, name)
     _check_can_resume(live, view)
@@ -290,7 +290,7 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
         LogUnavailable: Redis is away.
     """
     _serve_itself(stores, name)
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     live = live_name(name, view.live)
     if live not in view.pauses:
         check_instance(stores, name)

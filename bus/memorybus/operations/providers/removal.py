@@ -141,7 +141,7 @@ def _check_no_copies(stores: Stores, name: str, live: str) -> None:
     Raises:
         ConfigError: the message says what to drop first, and how.
     """
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     one = view.all.get(name, Instance(name=name, provider=name))
     if one.is_copy:
         raise ConfigError(

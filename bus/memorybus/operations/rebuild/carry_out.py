@@ -64,6 +64,6 @@ def describe_unserved(provider: str) -> str:
 
 def _finish_killed_swap(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult | None:
     """Finish the swap of a command that was killed after it; return None if there is none."""
-    if not unfinished_swap(wanted.provider, work.stores.instances.look()):
+    if not unfinished_swap(wanted.provider, work.stores.instances.read_view()):
         return None
     return work.finish_killed_swap(wanted.provider, wanted.by)

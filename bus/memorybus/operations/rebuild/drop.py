@@ -56,7 +56,7 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
     Raises:
         ConfigError: the provider is unknown, there is nothing to drop, or a swap is unfinished.
     """
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     if unfinished_swap(provider, view):
         raise ConfigError(
             f"a swap of {provider} was cut short; first: {command_to_finish_swap(provider, view)}"

@@ -111,7 +111,7 @@ def plan_rebuild(
     """
     provider = wanted.provider
     check_provider(stores, provider)
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     live = live_name(provider, view.live)
     heads = {head.partition: head.n for head in stores.history.log.heads()}
     serves = view.all.get(live, Instance(name=live, provider=provider))

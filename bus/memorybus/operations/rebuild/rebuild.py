@@ -416,6 +416,6 @@ class Rebuilder:
 
     def _keep_all_for_rollback(self, provider: str, live: str) -> None:
         """Keep all earlier generations paused: a killed rollback may have resumed one."""
-        for one in generations(provider, self.stores.instances.look()):
+        for one in generations(provider, self.stores.instances.read_view()):
             if one.state in ("kept", "unused"):
                 self._keep_for_rollback(provider, live, one.name)

@@ -111,7 +111,7 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
 def _reason_against_copy(stores: Stores, copy: Instance) -> str:
     """Return why no copy may be filled: it would write into an existing state; "" if it may."""
     what = describe_instance(stores.settings, copy.provider, copy.name, copy.options)
-    owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
+    owner = owner_of(what, copy, stores.instances.read_view(), stores.settings.provider)
     return describe_shared_state(copy, owner) if owner else ""
 
 
@@ -172,7 +172,7 @@ def _abandoned_copies(stores: Stores, provider: str) -> list[str]:
 
 def _build_copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
     """Return the record of a copy with the live instance's plan and options."""
-    view = stores.instances.look()
+    view = stores.instances.read_view()
     known = view.all.get(live, Instance(name=live, provider=wanted.provider))
     plan = plan_without_end(known.plan)
     if wanted.until:

@@ -42,7 +42,7 @@ class SqliteMeaning(FilledMeaning):
         """Return a search by words and meaning over an open database."""
         nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
         self._nearby.append(nearby)
-        return FactSearch(SqliteFacts(db), nearby.look)
+        return FactSearch(SqliteFacts(db), nearby.begin_comparison)
 
     def _end_searches(self) -> None:
         for nearby in self._nearby:

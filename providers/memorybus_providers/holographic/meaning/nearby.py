@@ -49,8 +49,8 @@ class NearbyFacts:
         """End the thread that asks for vectors."""
         self._questions.close()
 
-    def look(self, text: str, scope: RecallScope) -> Callable[[], Compared]:
-        """Begin to look; the function returned waits a moment, and compares.
+    def begin_comparison(self, text: str, scope: RecallScope) -> Callable[[], Compared]:
+        """Ask for the vector; the function returned waits for it a moment, and compares.
 
         Nothing is compared if the vector does not come in time, or if the vectors of the facts are
         of another model.

@@ -41,14 +41,14 @@ class PostgresMeaning(FilledMeaning):
     def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
 
-        def look(text: str, scope: RecallScope) -> Callable[[], Compared]:
+        def begin_comparison(text: str, scope: RecallScope) -> Callable[[], Compared]:
             model = model_of(db)
             if model is None or model.name != self._model:
                 return Uncompared
             asked = self._questions.ask(text)
             return lambda: self._compare(db, source.scopes(scope), asked, model)
 
-        return FactSearch(source, look)
+        return FactSearch(source, begin_comparison)
 
     def _compare(
         self, db: Connection, scopes: list[int], asked: PendingVector, model: Model

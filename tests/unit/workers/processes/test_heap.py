@@ -16,7 +16,7 @@ def test_memory_goes_back_now_and_then() -> None:
     begin = clock.monotonic()
     for _ in range(int(EVERY) * 3):
         clock.advance(1.0)
-        heap.look()
+        heap.trim_if_due()
     assert [round(at - begin) for at in times] == [EVERY, EVERY * 2, EVERY * 3]
 
 

@@ -236,7 +236,7 @@ def _note_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     from memorybus.operations.copies.generations import unfinished_copy
 
     with suppress(MemoryBusError):  # without Redis that is unknown
-        if unfinished_copy(provider, "rebuild", work.stores.instances.look()):
+        if unfinished_copy(provider, "rebuild", work.stores.instances.read_view()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 
@@ -252,7 +252,7 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        sight = stores.instances.look()
+        sight = stores.instances.read_view()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
     found = [

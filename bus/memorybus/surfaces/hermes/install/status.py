@@ -135,7 +135,7 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
 def _look_or_spool(settings: Settings) -> tuple[HermesLook, str]:
     """Look at the bus, or at this host alone if Redis is away; return the look and the error."""
     try:
-        return look(settings), ""
+        return read_bus(settings), ""
     except LogError as error:
         return without_redis(settings), f"away: {one_line(str(error), _SHOWN)}"
 
@@ -230,8 +230,8 @@ def without_redis(settings: Settings) -> HermesLook:
     return HermesLook(spool_status(settings))
 
 
-def look(settings: Settings, timeout: float = _PATIENCE) -> HermesLook:
-    """Look at the bus once.
+def read_bus(settings: Settings, timeout: float = _PATIENCE) -> HermesLook:
+    """Read spool, backlogs and workers once.
 
     Args:
         settings: where the log is.

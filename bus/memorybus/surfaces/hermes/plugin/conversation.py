@@ -248,7 +248,7 @@ class HermesConversation:
     def _check_files(self, session_id: str) -> None:
         """Publish changes of the memory files that no hook reported."""
         if self._files is not None:
-            self._files.look(self._session(session_id))
+            self._files.publish_changes(self._session(session_id))
 
     # -- tools, delegations -----------------------------------------------------------------------
 

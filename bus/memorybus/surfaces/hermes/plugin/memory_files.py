@@ -90,7 +90,7 @@ class MemoryFiles:
         self._first: dict[StoreName, tuple[Signature, float]] = {}
         self._told: list[tuple[FileWrite, float]] = []
 
-    def look(self, session: Session) -> None:
+    def publish_changes(self, session: Session) -> None:
         """Publish changes that no hook reported, on behalf of a session.
 
         Raises:

@@ -27,7 +27,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         LogUnavailable: Redis is away.
     """
     with Stores(request.settings) as stores:
-        sight = stores.instances.look()
+        sight = stores.instances.read_view()
         names = list(stores.roster.providers())
         providers = [*names, *(one for one in request.settings.providers if one not in names)]
         known = {name: _existing(generations(name, sight)) for name in providers}

@@ -27,7 +27,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
     with Stores(request.settings) as stores:
         stores.check_partitions()
-        sight = stores.instances.look()
+        sight = stores.instances.read_view()
     names = instances(provider, sight)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
     known = tuple((provider_of(one, sight, request.settings.providers), one) for one in pair)
