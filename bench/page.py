@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
-from memorybus.health.looks import KEPT
+from memorybus.health.bus_state import KEPT
 from memorybus.health.metrics.server import Address
 from memorybus.surfaces.web import serving
 from stage import Stage, wait_for

@@ -18,7 +18,7 @@ from filling import Filler
 from gauge import Figures, Size
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.records import DeadLetter
-from memorybus.health.looks import KEPT
+from memorybus.health.bus_state import KEPT
 from memorybus.health.metrics.server import Address
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal

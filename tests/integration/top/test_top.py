@@ -283,7 +283,7 @@ def test_a_look_that_comes_after_the_end_is_dropped(running: Settings) -> None:
         async with screen(running) as shown:
             await shown.shows("rec")
             app = shown.app
-        app.on_top_app_look_arrived(app.LookArrived(app._reader.read()))
+        app.on_top_app_snapshot_arrived(app.SnapshotArrived(app._reader.read()))
         app._tick()
 
     asyncio.run(story())

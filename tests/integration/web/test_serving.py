@@ -69,7 +69,7 @@ def test_an_error_of_ours_quotes_nothing(
     def fail(_: object) -> None:
         raise KeyError("redis://ann:secret@host says <b>hello</b>")
 
-    monkeypatch.setattr("memorybus.health.looks.LookCache.look", fail)
+    monkeypatch.setattr("memorybus.health.bus_state.BusStateCache.read", fail)
     said = io.StringIO()
     with served(settings) as visitor:
         log = logging.StreamHandler(said)

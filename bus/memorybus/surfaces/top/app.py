@@ -77,7 +77,7 @@ class TopApp(App[None]):
         Binding("space", "hold", "Hold"),
     ]
 
-    class LookArrived(Message):
+    class SnapshotArrived(Message):
         """The reader has looked at the bus."""
 
         def __init__(self, snapshot: Snapshot) -> None:
@@ -153,7 +153,7 @@ class TopApp(App[None]):
 
     def _post_snapshot(self, snapshot: Snapshot) -> None:
         """Pass on a snapshot from the reader's thread."""
-        self.post_message(self.LookArrived(snapshot))
+        self.post_message(self.SnapshotArrived(snapshot))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Ignore the keys of the views while a dialog is open."""
@@ -178,7 +178,7 @@ class TopApp(App[None]):
         }
         return self.query_one(f"#{names[self.view]}", LiveTable)
 
-    def on_top_app_look_arrived(self, arrived: LookArrived) -> None:
+    def on_top_app_snapshot_arrived(self, arrived: SnapshotArrived) -> None:
         """Show a snapshot; if Redis did not answer, the one before stays on the screen.
 
         A snapshot that arrives while the app is closing is dropped, because the views are gone.
@@ -186,7 +186,7 @@ class TopApp(App[None]):
         if not self.is_running:
             return
         snapshot = arrived.snapshot
-        if snapshot.look.status is not None:
+        if snapshot.bus.status is not None:
             self._snapshot_at = self._clock.monotonic()
             if not self._held:
                 self._snapshot = snapshot
@@ -209,9 +209,9 @@ class TopApp(App[None]):
     def _rows(self, snapshot: Snapshot) -> Sequence[rows.TableRow]:
         match self.view:
             case "overview":
-                return rows.provider_rows(snapshot.look)
+                return rows.provider_rows(snapshot.bus)
             case "lanes":
-                return rows.lane_rows(snapshot.look, self._provider)
+                return rows.lane_rows(snapshot.bus, self._provider)
             case "letters":
                 of = rows.error_rows if self._by_error else rows.letter_rows
                 return of(snapshot.letters or ())
@@ -219,7 +219,7 @@ class TopApp(App[None]):
                 return rows.event_rows(snapshot.events or ())
 
     def _show_findings(self, snapshot: Snapshot) -> None:
-        lines = [finding_line(one) for one in snapshot.look.findings]
+        lines = [finding_line(one) for one in snapshot.bus.findings]
         text = Text("\n").join(lines) if lines else Text("Nothing is wrong.", "green")
         self.query_one("#findings", Static).update(text)
 
@@ -240,8 +240,8 @@ class TopApp(App[None]):
 
     def _show_head(self) -> None:
         silent = self._clock.monotonic() - self._snapshot_at
-        look = self._snapshot.look if self._snapshot else None
-        text = head_line(self._settings.namespace, look, silent, frozen=self._held)
+        bus = self._snapshot.bus if self._snapshot else None
+        text = head_line(self._settings.namespace, bus, silent, frozen=self._held)
         self.query_one("#head", Static).update(text)
         tabs = Text("   ").join(
             Text(title, "bold reverse" if view == self.view else "")
@@ -335,7 +335,7 @@ class TopApp(App[None]):
         if self.view not in ("overview", "lanes") or row is None or snapshot is None:
             return
         name = row.key if self.view == "overview" else row.key.rpartition(" ")[0]
-        status = snapshot.look.status
+        status = snapshot.bus.status
         found = [one for one in status.providers if one.name == name] if status else []
         if found:
             self._ask_about(PauseAct(name, paused=not found[0].paused))

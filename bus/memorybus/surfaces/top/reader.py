@@ -12,14 +12,14 @@ from memorybus.concurrency.wakeup import StopSignal
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MemoryBusError
-from memorybus.health.looks import Look, LookCache
+from memorybus.health.bus_state import BusState, BusStateCache
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations import journal
 
 View = Literal["overview", "lanes", "letters", "tail"]
 
 LOOK_INTERVAL: Final = 1.0
-"""Seconds between looks."""
+"""Seconds between readings."""
 
 MOST_LETTERS: Final = 2_000
 """If there are more dead letters, only the first of each lane are read."""
@@ -32,14 +32,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What the reader saw at one time.
 
     Attributes:
-        look: the state of the bus; without a status if Redis could not be read.
+        bus: the state of the bus; without a status if Redis could not be read.
         letters: the dead letters, if the view shows them; None if they were not read.
         cut: whether there are more dead letters than these.
         events: the newest events, if the view shows them; None if they were not read.
         error: why something that the view shows could not be read. Hostile text.
     """
 
-    look: Look
+    bus: BusState
     letters: Sequence[LocatedLetter] | None = None
     cut: bool = False
     events: Sequence[LoggedEvent] | None = None
@@ -65,7 +65,7 @@ class Reader:
         self.view: View = "overview"
         self._settings = settings
         self._tell = tell
-        self._looks = LookCache(settings, clock)
+        self._bus_state = BusStateCache(settings, clock)
         self._stop = StopSignal()
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Reader:
     def look_now(self, view: View) -> None:
         """Take a snapshot at once, because another view is shown or something was changed."""
         self.view = view
-        self._looks.forget()
+        self._bus_state.forget()
         self._stop.interrupt()
 
     def _run(self) -> None:
@@ -89,20 +89,20 @@ class Reader:
 
     def read(self) -> Snapshot:
         """Return a snapshot."""
-        view, look = self.view, self._looks.look()
-        if look.status is None:
-            return Snapshot(look, error="; ".join(one.text for one in look.findings))
+        view, bus = self.view, self._bus_state.read()
+        if bus.status is None:
+            return Snapshot(bus, error="; ".join(one.text for one in bus.findings))
         try:
             if view == "letters":
-                letters, cut = self._letters(look)
-                return Snapshot(look, letters=letters, cut=cut)
-            return Snapshot(look, events=self._events() if view == "tail" else None)
+                letters, cut = self._letters(bus)
+                return Snapshot(bus, letters=letters, cut=cut)
+            return Snapshot(bus, events=self._events() if view == "tail" else None)
         except MemoryBusError as error:
-            return Snapshot(look, error=str(error))
+            return Snapshot(bus, error=str(error))
 
-    def _letters(self, look: Look) -> tuple[list[LocatedLetter], bool]:
+    def _letters(self, bus: BusState) -> tuple[list[LocatedLetter], bool]:
         """Return the dead letters, and whether there are more than these."""
-        status = look.status
+        status = bus.status
         found = [*status.providers, *status.copies] if status else []
         names = [one.live or one.name for one in found if one.dead_letters]
         with closing(DeadLetters(self._settings)) as desk:

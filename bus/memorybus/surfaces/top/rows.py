@@ -6,7 +6,7 @@ import msgspec
 from rich.text import Text
 
 from memorybus.dead_letters.queue import LocatedLetter
-from memorybus.health.looks import Look
+from memorybus.health.bus_state import BusState
 from memorybus.health.providers import LaneFigures, ProviderStatus
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
@@ -53,23 +53,23 @@ class TableRow(msgspec.Struct, frozen=True):
         return words.lower() in " ".join(one.plain for one in self.cells).lower()
 
 
-def provider_rows(look: Look) -> list[TableRow]:
+def provider_rows(bus: BusState) -> list[TableRow]:
     """Return a row for each provider."""
-    found = look.status.providers if look.status else []
-    return [TableRow(one.name, _provider(one, look.at_ms)) for one in found]
+    found = bus.status.providers if bus.status else []
+    return [TableRow(one.name, _provider(one, bus.at_ms)) for one in found]
 
 
-def lane_rows(look: Look, only: str = "") -> list[TableRow]:
+def lane_rows(bus: BusState, only: str = "") -> list[TableRow]:
     """Return a row for each lane of the serving instances, or of one provider's.
 
     The lanes with the largest backlog come first.
     """
-    found = look.status.providers if look.status else []
+    found = bus.status.providers if bus.status else []
     rows = [
         (lane, one.name, partition)
         for one in found
         if not only or one.name == only
-        for partition, lane in enumerate(look.lanes.get(one.live or one.name, ()))
+        for partition, lane in enumerate(bus.lanes.get(one.live or one.name, ()))
     ]
     rows.sort(key=lambda row: -row[0].backlog)
     return [TableRow(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]

@@ -7,8 +7,8 @@ templates get as data whatever the services return.
 How to add a view, one module of `pages` each:
 
 1. A function ``show(request: PageRequest) -> Mapping[str, Any]``: it reads a snapshot
-   (`request.look()`, or a service of the operations) and returns the data of its template. It runs
-   on a thread, so it may block. If it raises `MemoryBusError`, people see the message, with a
+   (`request.bus_state()`, or a service of the operations) and returns the data of its template. It
+   runs on a thread, so it may block. If it raises `MemoryBusError`, people see the message, with a
    fitting status code.
 2. A template that extends ``base.html``. Its block ``live`` is rendered again every two seconds and
    sent to open pages; forms stand outside of it, in the block ``body``.

@@ -46,7 +46,7 @@ def carry_out(act: Act, page_request: PageRequest, who: Operator) -> ActResult:
         audit.record_act(page_request.settings, msgspec.structs.replace(record, failed=failed))
         raise
     finally:
-        page_request.site.looks.forget()
+        page_request.site.bus_state.forget()
     page_request.site.access.keep_message(who, done.message)
     return done
 

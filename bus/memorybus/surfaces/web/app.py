@@ -82,7 +82,7 @@ class Endpoints:
 
     async def _record_looks(self) -> None:
         while True:
-            self._site.past.note(await run_in_threadpool(self._site.looks.look))
+            self._site.past.note(await run_in_threadpool(self._site.bus_state.read))
             await asyncio.sleep(EVERY)
 
     async def _asset(self, request: Request) -> Response:

@@ -34,8 +34,8 @@ def routes(site: Site, guarded: Guarded) -> list[Route]:
         return PlainTextResponse("alive\n")
 
     async def ready(_: Request) -> Response:
-        look = await run_in_threadpool(site.looks.look)
-        if look.status is None:
+        bus = await run_in_threadpool(site.bus_state.read)
+        if bus.status is None:
             return PlainTextResponse("Redis does not answer\n", 503)
         return PlainTextResponse("ready\n")
 
@@ -85,7 +85,7 @@ class Canary:
 
 
 def _health_response(page_request: PageRequest, canary: Canary) -> Response:
-    verdict = page_request.look().verdict
+    verdict = page_request.bus_state().verdict
     said = msgspec.to_builtins(verdict)
     well = verdict.state in ("OK", "WARNING")
     if page_request.query.get("deep") == "1":

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybus.config.settings import Settings
-from memorybus.health.looks import Look
+from memorybus.health.bus_state import BusState
 from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.site import Site
 
@@ -54,9 +54,9 @@ class PageRequest:
         """Return who acts, as records name them."""
         return self.who.name if self.who else ""
 
-    def look(self) -> Look:
+    def bus_state(self) -> BusState:
         """Return the state of the bus, no older than a second."""
-        return self.site.looks.look()
+        return self.site.bus_state.read()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections import deque
 
 import msgspec
 
-from memorybus.health.looks import Look
+from memorybus.health.bus_state import BusState
 
 EVERY = 5.0
 """Seconds between two recorded moments."""
@@ -36,11 +36,11 @@ class Past:
         self._lock = threading.Lock()
         self._seen: deque[Moment] = deque(maxlen=round(SPAN / EVERY))
 
-    def note(self, look: Look) -> None:
-        """Record the figures of a look; if Redis was away, record a gap."""
-        providers = look.status.providers if look.status else []
+    def note(self, bus: BusState) -> None:
+        """Record the figures of one moment; if Redis was away, record a gap."""
+        providers = bus.status.providers if bus.status else []
         seen = Moment(
-            look.at_ms / 1000,
+            bus.at_ms / 1000,
             {one.name: one.backlog for one in providers},
             {one.name: one.rate for one in providers if one.rate is not None},
         )

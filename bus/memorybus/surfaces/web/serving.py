@@ -10,7 +10,7 @@ import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.health.looks import LookCache
+from memorybus.health.bus_state import BusStateCache
 from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
@@ -36,7 +36,7 @@ def build_site(settings: Settings) -> Site:
     return Site(
         settings=settings,
         clock=SYSTEM,
-        looks=LookCache(settings, SYSTEM),
+        bus_state=BusStateCache(settings, SYSTEM),
         past=Past(),
         access=Access(settings, SYSTEM, new_secret),
         errands=Errands(SYSTEM),

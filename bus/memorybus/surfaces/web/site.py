@@ -7,7 +7,7 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.health.looks import LookCache
+from memorybus.health.bus_state import BusStateCache
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.past import Past
@@ -20,7 +20,7 @@ class Site:
     Attributes:
         settings: of the bus.
         clock: time.
-        looks: the state of the bus, read once a second at most.
+        bus_state: the state of the bus, read once a second at most.
         past: the figures of the last hour.
         access: who may look, and who may act.
         errands: tasks that take longer than a request.
@@ -30,7 +30,7 @@ class Site:
 
     settings: Settings
     clock: Clock
-    looks: LookCache
+    bus_state: BusStateCache
     past: Past
     access: Access
     errands: Errands

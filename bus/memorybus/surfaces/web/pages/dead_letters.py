@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import Lane, LocatedLetter
 from memorybus.errors import LogUnavailable
-from memorybus.health.looks import Look
+from memorybus.health.bus_state import BusState
 from memorybus.operations.dead_letters.acts import open_dead_letters
 from memorybus.operations.dead_letters.selection import count_by_key
 from memorybus.surfaces.views import dead_letters as views
@@ -29,7 +29,7 @@ KEYS: Final = 50
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the groups of errors and the first keys of the selected provider and error."""
     provider, error = (request.query.get(name, "") for name in ("provider", "error"))
-    counts = lanes_with_letters(request.look(), provider)
+    counts = lanes_with_letters(request.bus_state(), provider)
     with closing(open_dead_letters(request.settings)) as desk:
         each = max(LEAST, MOST // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
@@ -46,17 +46,17 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     }
 
 
-def lanes_with_letters(look: Look, provider: str) -> dict[Lane, int]:
+def lanes_with_letters(bus: BusState, provider: str) -> dict[Lane, int]:
     """Return the number of dead letters of each lane that has any.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    if look.status is None:
-        raise LogUnavailable(look.verdict.line)
+    if bus.status is None:
+        raise LogUnavailable(bus.verdict.line)
     return {
         (name, partition): lane.dead
-        for name, lanes in look.lanes.items()
+        for name, lanes in bus.lanes.items()
         if provider in ("", name)
         for partition, lane in enumerate(lanes)
         if lane.dead

@@ -33,7 +33,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         known = {name: _existing(generations(name, sight)) for name in providers}
         found, working = list_copies(stores), stores.working_commands(providers)
     return {
-        "look": request.look(),
+        "bus": request.bus_state(),
         "generations": known,
         "copies": [one for one in found if one.state not in (_DROPPED, "live")],
         "working": working,
@@ -60,7 +60,7 @@ def show_plan(request: PageRequest) -> Mapping[str, Any]:
         back = _try_plan(lambda: plan.rollback_target(stores, provider))
         drop = _try_plan(lambda: ", ".join(generation_drop.plan_drop(stores, provider).dropped))
     return {
-        "look": request.look(),
+        "bus": request.bus_state(),
         "provider": provider,
         "prepared": prepared,
         "unserved": "" if prepared.served else carry_out.describe_unserved(provider),

@@ -11,7 +11,7 @@ from memorybus.surfaces.web.page import Page, PageRequest, Part
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the state of the bus, which all requests share."""
-    return {"look": request.look()}
+    return {"bus": request.bus_state()}
 
 
 def answer_past(request: PageRequest) -> Response:

@@ -18,13 +18,13 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     Raises:
         ConfigError: nobody knows it, or Redis is away.
     """
-    look, name = request.look(), request.path["name"]
+    bus, name = request.bus_state(), request.path["name"]
     one = find_provider(request, name)
     instance = one.live or one.name
-    seen = view_lanes(request.settings, instance, look.lanes[instance])
+    seen = view_lanes(request.settings, instance, bus.lanes[instance])
     about = {one.name, one.live}
-    findings = [each for each in look.findings if each.subject.partition(":")[0] in about]
-    return {"look": look, "one": one, "instance": instance, "seen": seen, "findings": findings}
+    findings = [each for each in bus.findings if each.subject.partition(":")[0] in about]
+    return {"bus": bus, "one": one, "instance": instance, "seen": seen, "findings": findings}
 
 
 def find_provider(request: PageRequest, name: str) -> ProviderStatus:
@@ -33,9 +33,9 @@ def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     Raises:
         ConfigError: nobody knows it, or Redis is away.
     """
-    status = request.look().status
+    status = request.bus_state().status
     if status is None:
-        raise ConfigError(request.look().verdict.line)
+        raise ConfigError(request.bus_state().verdict.line)
     for one in (*status.providers, *status.copies):
         if one.name == name:
             return one

@@ -15,7 +15,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     """
     with Stores(request.settings) as stores:
         workers = stores.roster.alive()
-    return {"look": request.look(), "workers": workers}
+    return {"bus": request.bus_state(), "workers": workers}
 
 
 PAGE = Page(path="/workers", template="workers.html", show=show, label="Workers", key="w")

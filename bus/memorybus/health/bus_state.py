@@ -21,14 +21,14 @@ from memorybus.health.providers import LaneFigures
 from memorybus.health.verdict import Verdict, judge_status, unknown_verdict, unreachable_verdict
 
 KEPT = 1.0
-"""Seconds for which one look answers all callers."""
+"""Seconds for which one reading answers all callers."""
 
 
-class Look(msgspec.Struct, frozen=True):
-    """The state of the bus, as one look found it.
+class BusState(msgspec.Struct, frozen=True):
+    """The state of the bus at one moment.
 
     Attributes:
-        at_ms: when we looked (wall time, milliseconds since the Unix epoch).
+        at_ms: when it was read (wall time, milliseconds since the Unix epoch).
         status: the figures; None if Redis could not be read.
         verdict: what is wrong, and how badly.
         lanes: the lanes of each instance, by partition.
@@ -45,7 +45,7 @@ class Look(msgspec.Struct, frozen=True):
         return self.verdict.findings
 
 
-class LookCache:
+class BusStateCache:
     """Reads the status for all callers, who may be on any thread.
 
     Args:
@@ -60,37 +60,37 @@ class LookCache:
         clock: Clock,
         read: Callable[[Settings], StatusWithLanes] = read_with_lanes,
     ) -> None:
-        """Look at nothing yet."""
+        """Read nothing yet."""
         self._settings = settings
         self._clock = clock
         self._read = read
         self._lock = threading.Lock()
-        self._look: Look | None = None
+        self._known: BusState | None = None
         self._until = float("-inf")
 
-    def look(self) -> Look:
-        """Return a look that is at most a second old; if Redis is away, its verdict says so."""
+    def read(self) -> BusState:
+        """Return a state at most a second old; if Redis is away, its verdict says so."""
         with self._lock:
-            if self._look is None or self._clock.monotonic() >= self._until:
-                self._look = self._take_look()
+            if self._known is None or self._clock.monotonic() >= self._until:
+                self._known = self._read_anew()
                 self._until = self._clock.monotonic() + KEPT
-            return self._look
+            return self._known
 
     def forget(self) -> None:
-        """Have the next call look again, because something was changed."""
+        """Have the next call read again, because something was changed."""
         with self._lock:
-            self._look = None
+            self._known = None
 
-    def _take_look(self) -> Look:
+    def _read_anew(self) -> BusState:
         now_ms = self._clock.now_ms()
         try:
             sight = self._read(self._settings)
         except LogUnavailable as error:
-            return Look(now_ms, None, unreachable_verdict(error, self._spool()))
+            return BusState(now_ms, None, unreachable_verdict(error, self._spool()))
         except MemoryBusError as error:
-            return Look(now_ms, None, unknown_verdict(error))
+            return BusState(now_ms, None, unknown_verdict(error))
         found = judge_status(sight.status, self._settings.providers, now_ms)
-        return Look(now_ms, sight.status, found, sight.lanes)
+        return BusState(now_ms, sight.status, found, sight.lanes)
 
     def _spool(self) -> SpoolStatus:
         with suppress(MemoryBusError):
