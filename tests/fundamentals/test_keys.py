@@ -100,7 +100,7 @@ def test_keys_of_a_partition_share_their_hash_tag() -> None:
 def test_a_fence_stands_beside_what_it_guards(provider: str) -> None:
     """G8: a hash of instances and the fence of a command are seen by one script in a cluster."""
     keys = Keys("mb")
-    for guarded in (keys.instances, keys.live, keys.held):
+    for guarded in (keys.instances, keys.live, keys.pauses):
         fence = keys.fence(guarded, provider)
         assert key_slot(fence.encode()) == key_slot(guarded.encode())
         assert fence.startswith("mb:")

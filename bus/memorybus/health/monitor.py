@@ -311,7 +311,7 @@ class Monitor:
     def _provider_status(
         self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
-        hold = sight.pauses.get(name)
+        pause = sight.pauses.get(name)
         backlog = sum(lane.backlog for lane in lanes)
         provider = sight.all[name].provider if name in sight.all else name
         rate = rate_of(provider, workers)
@@ -327,8 +327,8 @@ class Monitor:
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
             reports="; ".join(sorted({w.reports[name] for w in workers if name in w.reports})),
-            paused=(hold.reason or "no reason was given") if hold else "",
-            kept=hold is not None and hold.state == "kept",
+            paused=(pause.reason or "no reason was given") if pause else "",
+            kept=pause is not None and pause.state == "kept",
             discarded=sum(lane.discarded for lane in lanes),
             rate=rate,
             seconds_left=backlog / rate if rate and backlog else None,

@@ -59,7 +59,7 @@ class Keys:
         self.losses = f"{namespace}:losses"
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
-        self.held = f"{namespace}:held"
+        self.pauses = f"{namespace}:held"  # named before pauses had their name
         self.tuned = f"{namespace}:tuned"
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"

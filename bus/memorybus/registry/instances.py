@@ -187,7 +187,7 @@ class Instances:
         """
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         ours = self._keys
-        keys = (ours.held, ours.live, ours.instances, ours.tuned, ours.retries)
+        keys = (ours.pauses, ours.live, ours.instances, ours.tuned, ours.retries)
 
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -197,14 +197,14 @@ class Instances:
                     pipe.exists(ours.redo(name))
                 return pipe.execute()
 
-        held, live, copies, tuned, retries, *asking = ask_redis(ask, keys[0])
+        paused, live, copies, tuned, retries, *asking = ask_redis(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
-            for name in held
+            for name in paused
         }
         made = _decode_copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - made.keys())
-        pauses |= decode_readable(held, InstancePause)
+        pauses |= decode_readable(paused, InstancePause)
         wanted = frozenset(name for name, there in zip(redo, asking, strict=True) if there)
         return InstancesView(
             made,
@@ -269,15 +269,15 @@ class Instances:
 
     def pauses(self) -> dict[str, InstancePause]:
         """Return the instances whose lanes stand still, and why."""
-        return self._read(self._keys.held, InstancePause)
+        return self._read(self._keys.pauses, InstancePause)
 
     def set_pause(self, name: str, why: InstancePause) -> None:
         """Let an instance's lanes stand still; workers obey within a heartbeat."""
-        self._change(self._keys.held, name, msgspec.json.encode(why))
+        self._change(self._keys.pauses, name, msgspec.json.encode(why))
 
     def resume(self, name: str) -> bool:
         """Let an instance's lanes go on; return False if they were not paused."""
-        return self._change(self._keys.held, name, b"") is not None
+        return self._change(self._keys.pauses, name, b"") is not None
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
         """Pause an instance until somebody resumes it; return the pause it had already, if any."""
@@ -292,7 +292,7 @@ class Instances:
             name: the instance.
             change: takes the pause as it is and returns it as it must be; may be called again.
         """
-        key = self._keys.held
+        key = self._keys.pauses
         while True:
             seen, known = self._entry(key, name, InstancePause)
             to = change(known)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-HoldState = Literal["", "kept", "dropped", "removed"]
+PauseState = Literal["", "kept", "dropped", "removed"]
 
 
 class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,7 +28,7 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     candidate: str = ""
     under: "InstancePause | None" = None
-    state: HoldState = ""
+    state: PauseState = ""
 
 
 def lasting_pause(pause: InstancePause | None) -> InstancePause | None:

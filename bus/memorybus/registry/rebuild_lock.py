@@ -76,7 +76,7 @@ class RebuildLock:
         self._keys = keys
         self._provider = provider
         self._entry = keys.rebuilding(provider)
-        self._fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.held)]
+        self._fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.pauses)]
         self._mine = RebuildCommand(make_id(), what, by, socket.gethostname(), os.getpid())
 
     @property

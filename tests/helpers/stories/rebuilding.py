@@ -114,7 +114,7 @@ def damage(where: Path, statement: str) -> None:
 
 def entries(keys: Keys) -> list[str]:
     """Return the keys of the lock: the one others see, then the fences."""
-    hashes = (keys.instances, keys.live, keys.held)
+    hashes = (keys.instances, keys.live, keys.pauses)
     return [keys.rebuilding(NAME), *(keys.fence(one, NAME) for one in hashes)]
 
 

@@ -294,7 +294,7 @@ def test_both_stand_at_one_place_though_events_come(
         assert one.compare_again(dict.fromkeys(keys, "differs")) == {}
         assert one.digests_of(NAME, ["nobody"]) == {"nobody": ""}
         assert all(one.digests_of(NAME, keys).values())
-        pause.release(NAME)
+        pause.end(NAME)
         wait_until(lambda: f"busy says {count}" in texts(home(settings)), "the live one goes on")
         assert held(redis_client, settings) == {NEXT}
     assert child.terminate() == 0

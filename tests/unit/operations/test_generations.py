@@ -55,11 +55,11 @@ def copy(name: str, **more: Any) -> Instance:
 
 
 def view(
-    *copies: Instance, live: Live | None = None, held: dict[str, InstancePause] | None = None
+    *copies: Instance, live: Live | None = None, pauses: dict[str, InstancePause] | None = None
 ) -> InstancesView:
     """Return the three hashes."""
     lives = {"p": live} if live else {}
-    return InstancesView({one.name: one for one in copies}, lives, held or {})
+    return InstancesView({one.name: one for one in copies}, lives, pauses or {})
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_what_was_dropped_is_known_as_such() -> None:
     """
     why = {"p": InstancePause("p@1 serves p", state="dropped")}
     for live, gone in ((Live("p@1"), True), (Live("p@1", "p"), False), (Live("p"), False)):
-        seen = view(copy("p@1"), live=live, held=why)
+        seen = view(copy("p@1"), live=live, pauses=why)
         assert is_dropped("p", seen) == gone
         assert (generations("p", seen)[0].state == "dropped") == gone
     for reason in ("maintenance", "dropped: p@1 serves p", "removed: x"):
-        assert not is_dropped("p", view(live=Live("p@1"), held={"p": InstancePause(reason)}))
+        assert not is_dropped("p", view(live=Live("p@1"), pauses={"p": InstancePause(reason)}))
     assert is_dropped("p@1", view(copy("p@1", dropped=True)))
 
 
@@ -288,10 +288,10 @@ def test_digests_are_compared_key_by_key(one: dict[str, str], two: dict[str, str
 def test_some_keys_are_compared_as_all_are(one: dict[str, str], two: dict[str, str]) -> None:
     """G8: keys that are read again differ as they do in the whole, and in the same way."""
     keys = one.keys() | two.keys()
-    held = [{key: state.get(key, "") for key in keys} for state in (one, two)]
-    full = [{key: digest for key, digest in state.items() if digest} for state in held]
+    pauses = [{key: state.get(key, "") for key in keys} for state in (one, two)]
+    full = [{key: digest for key, digest in state.items() if digest} for state in pauses]
     whole = compare_pairs(iter(sorted(full[0].items())), iter(sorted(full[1].items())))[1]
-    assert differing_keys(*held) == whole
+    assert differing_keys(*pauses) == whole
 
 
 class States:

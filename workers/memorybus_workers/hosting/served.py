@@ -50,7 +50,7 @@ class ServedInstances:
         infos: what is registered of each, copies last.
         tools: what those declare that agents know.
         roles: how each is run now; those that have nothing to do any more are left out.
-        held: those whose lanes are to stand still.
+        paused: those whose lanes are to stand still.
         dropped: copies that are to be removed.
         failing: copies that cannot be made, and why.
         redo: those with requests of operators about their dead letters.
@@ -81,7 +81,7 @@ class ServedInstances:
         self.tools: Mapping[str, DeclaredTools] = tools_of(configured)
         self.infos: Mapping[str, ProviderInfo] = self._configured
         self.roles: Mapping[str, Role] = {name: Role(name) for name in configured}
-        self.held: frozenset[str] = frozenset()
+        self.paused: frozenset[str] = frozenset()
         self.dropped: tuple[Instance, ...] = ()
         self.failing: Mapping[str, str] = {}
         self.redo: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ class ServedInstances:
         self.hurried = False
 
     def refresh(self) -> None:
-        """Find out which copies came, changed or go, and which instances are held.
+        """Find out which copies came, changed or go, and which instances are paused.
 
         Raises:
             LogUnavailable: Redis is away; everything stays as it was.
@@ -114,7 +114,7 @@ class ServedInstances:
         # After the look, so that the command that made a copy is seen with it.
         busy = running_rebuilds(self._redis, self._keys, self._configured)
         self._drop_orphaned_copies(sight, busy)
-        self.held = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
+        self.paused = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.redo = sight.redo
         self._note_new_wishes(sight.retries)
@@ -155,11 +155,11 @@ class ServedInstances:
         serving = {
             live_name(provider, sight.live) for provider in self._configured if provider not in busy
         }
-        left = {name: hold for name, hold in sight.pauses.items() if prepared_copy(hold)}
+        left = {name: pause for name, pause in sight.pauses.items() if prepared_copy(pause)}
         freed = {name for name in serving & left.keys() if self._lift_pause(name, left[name])}
         for name in freed:
             _log.warning(
-                "%s goes on: a command held it and is gone (%s)",
+                "%s goes on: a command paused it and is gone (%s)",
                 name,
                 left[name].reason,
                 extra={"provider": name},

@@ -177,7 +177,7 @@ class Presence:
         wanted = self._wanted_lanes(ready)
         for host in hosts.all:
             current = hosts.is_current(host.name, self._served.roles.get(host.name))
-            at_rest = host.name in self._served.held or not current
+            at_rest = host.name in self._served.paused or not current
             host.assign_lanes(frozenset() if at_rest else wanted.get(host.name, frozenset()))
 
     def _wanted_lanes(self, ready: Sequence[str]) -> Mapping[str, frozenset[int]]:

@@ -108,11 +108,11 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
 
 def is_dropped(name: str, view: InstancesView) -> bool:
     """Say whether an instance was dropped; a copy is marked, the first generation is paused so."""
-    one, hold, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
+    one, pause, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
-    return left and hold is not None and hold.state == "dropped"
+    return left and pause is not None and pause.state == "dropped"
 
 
 def is_generation(one: Instance) -> bool:

@@ -198,8 +198,8 @@ def check_rebuilds(settings: Settings) -> Check:
 
 def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
     """Check what killed commands left, but for providers on which a live command works; pure."""
-    held = sorted(name for name, hold in view.pauses.items() if prepared_copy(hold))
-    left = [name for name in held if _provider_of(name, view) not in busy]
+    paused = sorted(name for name, why in view.pauses.items() if prepared_copy(why))
+    left = [name for name in paused if _provider_of(name, view) not in busy]
     if left:
         return _check_standing(left, view)
     found, fix = next(_unfinished_work(view, busy), ("none was cut short", ""))

@@ -41,13 +41,13 @@ class LanesView(msgspec.Struct, frozen=True):
 
     Attributes:
         lanes: by partition.
-        hold: the pause of the instance; None if it is not paused.
+        pause: the pause of the instance; None if it is not paused.
         failing: some of its dead letters that were refused; those that wait behind them are not
             among them.
     """
 
     lanes: list[LaneView]
-    hold: InstancePause | None
+    pause: InstancePause | None
     failing: list[LocatedLetter]
 
 
@@ -64,20 +64,20 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
     """
     with Stores(settings) as stores:
         owners = stores.lanes.owners(name)
-        hold = lasting_pause(stores.instances.pauses().get(name))
+        pause = lasting_pause(stores.instances.pauses().get(name))
     lanes = [
-        LaneView(lane_name(p), lane_condition(lane, held=hold is not None), lane, owner)
+        LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane, owner)
         for p, (lane, owner) in enumerate(zip(figures, owners, strict=True))
     ]
     refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
-    return LanesView(lanes, hold, refused)
+    return LanesView(lanes, pause, refused)
 
 
-def lane_condition(lane: LaneFigures, *, held: bool) -> LaneCondition:
+def lane_condition(lane: LaneFigures, *, paused: bool) -> LaneCondition:
     """Return whether a lane goes on; pure."""
     if lane.halted:
         return "halted"
-    if held:
+    if paused:
         return "paused"
     if not lane.owned:
         return "unowned"

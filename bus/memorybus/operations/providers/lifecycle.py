@@ -151,8 +151,8 @@ def _check_free(stores: Stores, name: str) -> None:
 
 
 def _is_removed(stores: Stores, name: str) -> bool:
-    held = stores.instances.pauses().get(name)
-    return held is not None and held.state == "removed"
+    pause = stores.instances.pauses().get(name)
+    return pause is not None and pause.state == "removed"
 
 
 def _release_removed(stores: Stores, name: str) -> None:
@@ -238,9 +238,9 @@ def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
         LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
-    held = lasting_pause(stores.instances.pauses().get(live))
-    why = held.reason if held else reason
-    what = _build_result(stores, name, live, paused=True, changed=held is None, reason=why)
+    pause = lasting_pause(stores.instances.pauses().get(live))
+    why = pause.reason if pause else reason
+    what = _build_result(stores, name, live, paused=True, changed=pause is None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
@@ -255,9 +255,9 @@ def plan_resume(stores: Stores, name: str) -> PauseResult:
     if live not in view.pauses:
         check_instance(stores, name)
     _check_can_resume(live, view)
-    held = view.pauses.get(live)
-    why = held.reason if held else ""
-    what = _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
+    pause = view.pauses.get(live)
+    why = pause.reason if pause else ""
+    what = _build_result(stores, name, live, paused=False, changed=pause is not None, reason=why)
     return msgspec.structs.replace(what, executed=False)
 
 
@@ -300,9 +300,9 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
     was = stores.instances.change_pause(
         live, lambda known: command_part(known) if provider in at_work else None
     )
-    held = lasting_pause(was) if provider in at_work else was
-    why = held.reason if held else ""
-    return _build_result(stores, name, live, paused=False, changed=held is not None, reason=why)
+    pause = lasting_pause(was) if provider in at_work else was
+    why = pause.reason if pause else ""
+    return _build_result(stores, name, live, paused=False, changed=pause is not None, reason=why)
 
 
 def _check_can_resume(name: str, view: InstancesView) -> None:

@@ -180,9 +180,9 @@ def remove_provider(
         OSError: the file cannot be written, or the state cannot be deleted.
         LogUnavailable: Redis is away.
     """
-    held = what.names if what.workers else []
-    with _lanes_held(
-        stores, held, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
+    served = what.names if what.workers else []
+    with _lanes_paused(
+        stores, served, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
     ):
         _await_free(stores, what, clock)
         config_file.write_edit(edit)
@@ -195,7 +195,7 @@ def remove_provider(
 
 
 @contextmanager
-def _lanes_held(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
+def _lanes_paused(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
     """Pause instances from now on; if the block fails, restore the pauses that they had before."""
     before = stores.instances.pauses()
     try:

@@ -137,13 +137,13 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
         if first in what.dropped:
             _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
-                pause.hold_before_deletion(first)  # its lasting pause was ended
+                pause.begin_before_deletion(first)  # its lasting pause was ended
             else:
-                pause.hold(first)
+                pause.begin(first)
         _forget_generations(work.stores, what)
     except BaseException:
         with suppress(MemoryBusError):
-            pause.release(first)
+            pause.end(first)
         raise
 
 

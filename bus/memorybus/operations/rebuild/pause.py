@@ -116,7 +116,7 @@ class LanePause:
 
     # -- acting -----------------------------------------------------------------------------------
 
-    def hold(self, name: str) -> None:
+    def begin(self, name: str) -> None:
         """Pause an instance's lanes, and wait until no worker owns one.
 
         Raises:
@@ -128,17 +128,17 @@ class LanePause:
             f"the lanes of {name} are not given up",
         )
 
-    def hold_before_deletion(self, name: str) -> None:
+    def begin_before_deletion(self, name: str) -> None:
         """Pause an instance, even if a worker has not noticed this command yet.
 
         Raises:
             LanesStalled: a worker keeps a lane.
         """
-        self.hold(name)
+        self.begin(name)
         self._clock.sleep(self._notice_time())
-        self.hold(name)
+        self.begin(name)
 
-    def release(self, name: str) -> None:
+    def end(self, name: str) -> None:
         """Resume an instance's lanes unless a person paused it.
 
         We have the lock, so any command that paused it is this one or has ended.
@@ -186,15 +186,15 @@ class LanePause:
         self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
         for _ in range(_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
-            self.hold(candidate)
-            self.release(live)
+            self.begin(candidate)
+            self.end(live)
             self.wait_until_level(live, candidate)
             there = self._stop_live(live)
             if count_behind(self.numbers(candidate), there):
                 self._bring_up_to(candidate, provider, there)
             # A worker may have taken a lane meanwhile; then another try is needed.
-            self.hold(live)
-            self.hold(candidate)
+            self.begin(live)
+            self.begin(candidate)
             if self.numbers(live) == self.numbers(candidate):
                 return
         raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
@@ -207,13 +207,13 @@ class LanePause:
         """Pause the live instance when none of its events is half done; return its positions."""
         for _ in range(_TRIES):
             self._since = self._clock.monotonic()
-            self.hold(live)
+            self.begin(live)
             self._clock.sleep(OBEYED_WITHIN)
-            self.hold(live)
+            self.begin(live)
             lanes = self._stores.lanes.states(live)
             if all(lane.settled for lane in lanes):
                 return dict(enumerate(lane.n for lane in lanes))
-            self.release(live)
+            self.end(live)
             self._since = None
             self.wait_for_none(
                 lambda: sum(not lane.settled for lane in self._stores.lanes.states(live)),
@@ -225,7 +225,7 @@ class LanePause:
     def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
         """Let a candidate go on to a position and no further."""
         self.change_plan(candidate, provider, lambda plan: plan_ending_at(plan, there))
-        self.release(candidate)
+        self.end(candidate)
         self.wait_for_none(
             lambda: count_behind(self.numbers(candidate), there),
             f"{candidate} does not come as far as the live instance is",

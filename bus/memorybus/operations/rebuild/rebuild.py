@@ -165,9 +165,9 @@ class Rebuilder:
         Raises:
             LanesStalled: the copy does not advance.
         """
-        pause.release(candidate)
-        hold = pause.paused_by_person(candidate)
-        if hold is not None and hold.state == "kept":
+        pause.end(candidate)
+        by_person = pause.paused_by_person(candidate)
+        if by_person is not None and by_person.state == "kept":
             self.stores.instances.resume(candidate)
         pause.open_end(candidate, provider)
         total = sum(pause.heads().values())
@@ -228,7 +228,7 @@ class Rebuilder:
         pause = self.pause(provider, candidate, by)
         try:
             self._check_ready(pause, provider, check=check)
-            pause.release(live)  # a killed command may have paused it
+            pause.end(live)  # a killed command may have paused it
             self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
             compared = self._compare_and_pause(
@@ -327,8 +327,8 @@ class Rebuilder:
             f"{candidate} does not come to the end of the history",
             mover=candidate,
         )
-        pause.hold(live)
-        pause.hold(candidate)
+        pause.begin(live)
+        pause.begin(candidate)
 
     def _check_parked(self, live: str, candidate: str) -> None:
         """Refuse a candidate that has parked more events than the live instance.
@@ -365,9 +365,9 @@ class Rebuilder:
             known = self.stores.instances.live().get(provider)
             if live_name(provider, {provider: known} if known else {}) != live:
                 return  # the candidate is live already: the same command finishes the swap
-            pause.release(live)
+            pause.end(live)
             pause.open_end(candidate, provider)
-            pause.release(candidate)
+            pause.end(candidate)
             if known is not None and known.previous == candidate:
                 self._keep_for_rollback(provider, live, candidate)
 
@@ -383,12 +383,12 @@ class Rebuilder:
     ) -> RebuildResult:
         """Resume the new instance, purge the old one's results, and keep the old one paused."""
         self._carry_over_pause(pause, live, previous)
-        held = prepared_copy(self.stores.instances.pauses().get(live)) == live
-        if held:
-            pause.release(live)
+        ours = prepared_copy(self.stores.instances.pauses().get(live)) == live
+        if ours:
+            pause.end(live)
         purged = self._purge(provider)
         self._crash("rebuild.purged")
-        if held:
+        if ours:
             pause.wait_until_owned(live)
         held_ms = pause.milliseconds
         self._keep_all_for_rollback(provider, live)
@@ -404,15 +404,15 @@ class Rebuilder:
 
     def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
         """Pause the new live instance, too, if a person paused the provider."""
-        hold = pause.paused_by_person(previous)
-        if hold is not None and not hold.state:
-            self.stores.instances.pause(live, hold)
+        by_person = pause.paused_by_person(previous)
+        if by_person is not None and not by_person.state:
+            self.stores.instances.pause(live, by_person)
 
     def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
         """Keep an instance paused for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
-        hold = InstancePause(reason, "", self._clock.now_ms(), state="kept")
-        self.stores.instances.set_pause(previous, hold)
+        kept = InstancePause(reason, "", self._clock.now_ms(), state="kept")
+        self.stores.instances.set_pause(previous, kept)
 
     def _keep_all_for_rollback(self, provider: str, live: str) -> None:
         """Keep all earlier generations paused: a killed rollback may have resumed one."""

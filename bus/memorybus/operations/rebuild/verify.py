@@ -132,9 +132,9 @@ def _verify_by_digest(
         else:
             found = _compare_with_now(work, pause, live, copy)
     finally:
-        pause.release(live)
+        pause.end(live)
         mark_dropped(stores, copy.name)
-        pause.release(copy.name)
+        pause.end(copy.name)
     aside = count_parked(stores.lanes.states(live))
     return VerifyResult(provider, live, "digest", found.same, found, parked=aside)
 
