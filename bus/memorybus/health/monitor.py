@@ -17,7 +17,6 @@ from memorybus.health.finding import Finding
 from memorybus.health.log_figures import LogFigures, read_figures
 from memorybus.health.log_health import Continuity, Examiner
 from memorybus.health.providers import (
-    FIELDS,
     LaneFigures,
     ProviderStatus,
     lane_figures,
@@ -31,6 +30,7 @@ from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
+from memorybus.registry.lanes import LANE_FIELDS
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import read_work
 from memorybus.spool.note import SpoolStats
@@ -244,7 +244,7 @@ class Monitor:
             for partition in self._partitions:
                 pipe.hget(self._keys.state(partition), "n")
                 for name in names:
-                    pipe.hmget(self._keys.lane(partition, name), *FIELDS)
+                    pipe.hmget(self._keys.lane(partition, name), *LANE_FIELDS)
                     pipe.exists(self._keys.lease(partition, name))
                     pipe.hlen(self._keys.parked(partition, name))
                     pipe.xlen(self._keys.dead(partition, name))
@@ -318,7 +318,7 @@ class Monitor:
         fullest = max(range(len(lanes)), key=lambda partition: lanes[partition].backlog)
         return ProviderStatus(
             name=name,
-            applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),
+            applied=sum(lane.n + lane.done_above - lane.parked - lane.discarded for lane in lanes),
             backlog=backlog,
             oldest_unapplied_at=iso(self._oldest(lanes)),
             parked_keys=sum(lane.parked_keys for lane in lanes),

@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 
 from memorybus.log.entry import entry_ms
-from memorybus.log.stream import START
-from memorybus.registry.done_set import decode_done_above
-from memorybus.registry.lanes import HALTED
+from memorybus.registry.lanes import LANE_FIELDS, LaneState, read_lane
 from memorybus.registry.work import WorkDone
 
 
@@ -65,36 +63,18 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     limits: dict[str, float] = {}
 
 
-FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)
-"""The fields that `lane_figures` reads of a lane's hash."""
-
-
-class LaneFigures(msgspec.Struct, frozen=True):
-    """A lane's figures from Redis, and the head of its partition.
+class LaneFigures(LaneState, frozen=True, kw_only=True):
+    """A lane with what else `status` counts: its parked keys, and the head of its partition.
 
     Attributes:
-        entry: the lane's checkpoint, an entry id.
-        n: the number of that entry.
-        done_above: how many events behind the checkpoint are done already.
-        not_applied: how many events were parked or discarded.
-        owned: whether a live worker owns the lane.
         parked_keys: how many order keys wait for an operator.
         dead: how many events these keys have.
         head: the last number of the partition.
-        halted: why the lane has stopped; "" if it has not. Hostile text.
-        discarded: how many events were discarded.
     """
 
-    entry: str
-    n: int
-    done_above: int
-    not_applied: int
-    owned: bool
     parked_keys: int
     dead: int
     head: int
-    halted: str = ""
-    discarded: int = 0
 
     @property
     def backlog(self) -> int:
@@ -102,23 +82,14 @@ class LaneFigures(msgspec.Struct, frozen=True):
         return max(0, self.head - self.n - self.done_above)
 
 
-def lane_figures(
-    head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any
-) -> LaneFigures:
+def lane_figures(head: int, fields: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
     """Return a lane from the replies that `Monitor.read_lanes` gets."""
-    known = checkpoint if isinstance(checkpoint, list) else [None] * len(FIELDS)
-    entry, n, done, parked, discarded, halted = known
+    known = fields if isinstance(fields, list) else [None] * len(LANE_FIELDS)
     return LaneFigures(
-        entry=entry.decode() if entry else START,
-        n=reply_number(n),
-        done_above=decode_done_above(done or b"", reply_number(n)).bit_count(),
-        not_applied=reply_number(parked) + reply_number(discarded),
-        owned=bool(reply_number(owned)),
+        **msgspec.structs.asdict(read_lane(known, reply_number(owned))),
         parked_keys=reply_number(parked_keys),
         dead=reply_number(dead),
         head=head,
-        halted=halted.decode("utf-8", "replace") if halted else "",
-        discarded=reply_number(discarded),
     )
 
 

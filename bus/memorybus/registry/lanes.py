@@ -8,6 +8,7 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
+from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
@@ -17,56 +18,44 @@ HALTED = "halted"
 """The field of a lane's hash in which its owner says why the lane has stopped."""
 
 
+LANE_FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at")
+"""The fields that `read_lane` reads of a lane's hash."""
+
+
 class LaneState(msgspec.Struct, frozen=True):
-    """A lane.
+    """A lane, as its hash in Redis has it; one that never began has the defaults.
 
     Attributes:
-        n: its checkpoint's dense number.
+        entry: its checkpoint, an entry id.
+        n: the dense number of that entry.
+        done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
         parked: events put aside.
         discarded: dead letters that an operator gave up.
-        owned: whether somebody owns it now.
-        settled: whether nothing is done above its checkpoint: no event waits for another try.
-    """
-
-    n: int
-    parked: int
-    discarded: int
-    owned: bool
-    settled: bool = True
-
-
-class LaneOwner(msgspec.Struct, frozen=True):
-    """Who works on a lane.
-
-    Attributes:
-        worker: its id; "" if nobody owns the lane now.
-        epoch: the lane's newest fencing token; 0 if it never had an owner.
-        moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
-    """
-
-    worker: str
-    epoch: int
-    moved_at: int
-
-
-class LanePassage(msgspec.Struct, frozen=True):
-    """How far a lane is, seen from one of its partition's events.
-
-    Attributes:
-        n: its checkpoint's dense number; 0 of a lane that never began.
-        done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
-        parked: how many events of the event's order key wait behind a dead letter; 0 for none.
-        discarded: dead letters of the lane that an operator gave up.
-        owned: whether somebody owns it now.
         halted: why its owner has stopped; "" if it has not. Hostile text.
+        epoch: its newest fencing token; 0 if it never had an owner.
+        moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
+        owned: whether somebody owns it now.
     """
 
+    entry: str = START
     n: int = 0
     done: int = 0
     parked: int = 0
     discarded: int = 0
-    owned: bool = False
     halted: str = ""
+    epoch: int = 0
+    moved_at: int = 0
+    owned: bool = False
+
+    @property
+    def done_above(self) -> int:
+        """How many events above the checkpoint are done."""
+        return self.done.bit_count()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is done above the checkpoint: no event waits for another try."""
+        return not self.done
 
     def has_passed(self, n: int) -> bool:
         """Say whether the lane is past an event: it was applied, put aside or left out."""
@@ -76,6 +65,27 @@ class LanePassage(msgspec.Struct, frozen=True):
         """Return how many undone events precede event `n`, which the lane has not passed."""
         below = n - self.n - 1
         return below - (self.done & ((1 << below) - 1)).bit_count()
+
+
+def read_lane(fields: Sequence[Any], owned: Any) -> LaneState:
+    """Return a lane.
+
+    Args:
+        fields: the values of its `LANE_FIELDS`; None for one that is not there.
+        owned: whether its lease is there.
+    """
+    entry, n, done, parked, discarded, halted, epoch, at = fields
+    return LaneState(
+        entry=entry.decode() if entry else START,
+        n=int(n or 0),
+        done=decode_done_above(done or b"", int(n or 0)),
+        parked=int(parked or 0),
+        discarded=int(discarded or 0),
+        halted=(halted or b"").decode("utf-8", "replace"),
+        epoch=int(epoch or 0),
+        moved_at=int(at or 0),
+        owned=bool(owned),
+    )
 
 
 class LaneKeys:
@@ -93,46 +103,53 @@ class LaneKeys:
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for p in self._partitions:
-                    pipe.hmget(self._keys.lane(p, name), "n", "parked", "discarded", "done")
+                    pipe.hmget(self._keys.lane(p, name), *LANE_FIELDS)
                     pipe.exists(self._keys.lease(p, name))
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, name))
-        return [_read_state(*next(replies), owned=next(replies)) for _ in self._partitions]
+        return [read_lane(next(replies), next(replies)) for _ in self._partitions]
 
-    def owners(self, name: str) -> list[LaneOwner]:
-        """Return who works on an instance's lanes, by partition, in one round trip."""
+    def owners(self, name: str) -> list[str]:
+        """Return the workers that own an instance's lanes, by partition; "" for nobody."""
 
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for p in self._partitions:
                     pipe.get(self._keys.lease(p, name))
-                    pipe.hmget(self._keys.lane(p, name), "epoch", "at")
                 return pipe.execute()
 
-        replies = iter(ask_redis(ask, name))
-        return [_read_owner(next(replies), *next(replies)) for _ in self._partitions]
+        leases = ask_redis(ask, name)
+        return [(one or b"").decode("utf-8", "replace").partition(":")[2] for one in leases]
 
-    def passages(self, partition: int, names: Sequence[str], key: str) -> dict[str, LanePassage]:
-        """Return how far the lanes of instances are in one partition, in one round trip.
+    def lanes_of_key(
+        self, partition: int, names: Sequence[str], key: str
+    ) -> dict[str, tuple[LaneState, int]]:
+        """Return the lanes of instances in one partition, and how much of an order key is parked.
 
         Args:
             partition: which one.
             names: the instances.
-            key: an order key: whether it is parked.
+            key: the order key.
+
+        Returns:
+            By instance: its lane, and how many events of the key wait behind a dead letter; 0 if
+            the key is not parked there.
         """
 
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for name in names:
-                    fields = ("n", "done", "discarded", HALTED)
-                    pipe.hmget(self._keys.lane(partition, name), *fields)
+                    pipe.hmget(self._keys.lane(partition, name), *LANE_FIELDS)
                     pipe.exists(self._keys.lease(partition, name))
                     pipe.hget(self._keys.parked(partition, name), key)
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, lane_name(partition)))
-        return {name: _read_passage(next(replies), next(replies), next(replies)) for name in names}
+        return {
+            name: (read_lane(next(replies), next(replies)), _read_parked_count(next(replies)))
+            for name in names
+        }
 
     def note_new_lanes(self, name: str) -> None:
         """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
@@ -195,36 +212,9 @@ class LaneKeys:
         return [key(partition, name) for key in kinds]
 
 
-def _read_passage(lane: Sequence[Any], owned: Any, parked: Any) -> LanePassage:
-    n, done, discarded, halted = lane
-    return LanePassage(
-        n=int(n or 0),
-        done=decode_done_above(done or b"", int(n or 0)),
-        parked=_read_parked_count(parked),
-        discarded=int(discarded or 0),
-        owned=bool(owned),
-        halted=(halted or b"").decode("utf-8", "replace"),
-    )
-
-
 def _read_parked_count(parked: bytes | None) -> int:
     """Return how many events of a key wait; an older release kept no number."""
     if parked is None:
         return 0
     count = parked.partition(b" ")[2]
     return int(count) if count.isdigit() else 1
-
-
-def _read_state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
-    return LaneState(
-        n=int(n or 0),
-        parked=int(parked or 0),
-        discarded=int(discarded or 0),
-        owned=bool(owned),
-        settled=not decode_done_above(done or b"", int(n or 0)),
-    )
-
-
-def _read_owner(lease: Any, epoch: Any, at: Any) -> LaneOwner:
-    worker = (lease or b"").decode("utf-8", "replace").partition(":")[2]
-    return LaneOwner(worker, int(epoch or 0), int(at or 0))

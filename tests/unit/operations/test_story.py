@@ -4,14 +4,14 @@ import pytest
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import DeadLetterResolved
 from memorybus.operations.events.story import EventAtInstance, Fate, fate_of
-from memorybus.registry.lanes import LanePassage
+from memorybus.registry.lanes import LaneState
 from memorybus.surfaces.views.found import describe_fate
 
 LETTER = DeadLetter(
     event_id="0" * 32, entry="5-0", n=5, key="k", type="TurnCompleted", reason="bad", attempts=3
 )
 BEHIND = DeadLetter(event_id="1" * 32, entry="6-0", n=6, key="k", type="T", reason="bad")
-OWNED = LanePassage(n=3, owned=True)
+OWNED = LaneState(n=3, owned=True)
 
 
 def decided(action: str) -> DeadLetterResolved:
@@ -26,24 +26,22 @@ CASES = [
     (EventAtInstance(instance="p", n=4, lane=OWNED), "waiting", "next"),
     (EventAtInstance(instance="p", n=9, lane=OWNED), "waiting", "5 before it"),
     (
-        EventAtInstance(instance="p", n=9, lane=LanePassage(n=3, done=0b10110, owned=True)),
+        EventAtInstance(instance="p", n=9, lane=LaneState(n=3, done=0b10110, owned=True)),
         "waiting",
         "2 before it",
     ),
     (
-        EventAtInstance(instance="p", n=5, lane=LanePassage(n=3, done=0b10, owned=True)),
+        EventAtInstance(instance="p", n=5, lane=LaneState(n=3, done=0b10, owned=True)),
         "applied",
         "",
     ),
     (
-        EventAtInstance(instance="p", n=4, lane=LanePassage(n=3)),
+        EventAtInstance(instance="p", n=4, lane=LaneState(n=3)),
         "waiting",
         "next; no worker has its lane",
     ),
     (
-        EventAtInstance(
-            instance="p", n=4, lane=LanePassage(n=3, halted="no archive"), hindered="x"
-        ),
+        EventAtInstance(instance="p", n=4, lane=LaneState(n=3, halted="no archive"), hindered="x"),
         "waiting",
         "next; no archive",
     ),
@@ -53,29 +51,27 @@ CASES = [
         "next; paused: upgrade",
     ),
     (
-        EventAtInstance(instance="p", n=3, lane=LanePassage(n=9, parked=4), letter=LETTER),
+        EventAtInstance(instance="p", n=3, lane=LaneState(n=9), parked=4, letter=LETTER),
         "parked",
         "bad; 3 tries, 4 of its key wait",
     ),
     (
-        EventAtInstance(instance="p", n=6, lane=LanePassage(n=9, parked=4), letter=BEHIND),
+        EventAtInstance(instance="p", n=6, lane=LaneState(n=9), parked=4, letter=BEHIND),
         "parked",
         "never tried: it waits behind a refused event of its key; 4 of its key wait",
     ),
     (
-        EventAtInstance(
-            instance="p", n=1, lane=LanePassage(n=9), left_out="it is before its start"
-        ),
+        EventAtInstance(instance="p", n=1, lane=LaneState(n=9), left_out="it is before its start"),
         "left out",
         "it is before its start",
     ),
     (
-        EventAtInstance(instance="p", n=1, lane=LanePassage(n=9), decided=decided("discard")),
+        EventAtInstance(instance="p", n=1, lane=LaneState(n=9), decided=decided("discard")),
         "discarded",
         "ann@host: why",
     ),
     (
-        EventAtInstance(instance="p", n=1, lane=LanePassage(n=9), decided=decided("edit")),
+        EventAtInstance(instance="p", n=1, lane=LaneState(n=9), decided=decided("edit")),
         "applied",
         "as ann@host edited it: why",
     ),
@@ -93,6 +89,6 @@ def test_what_became_of_an_event(seen: EventAtInstance, outcome: str, said: str)
 def test_what_is_parked_is_told_before_what_was_decided() -> None:
     """An event whose edit was refused again is parked, whatever an operator decided before."""
     seen = EventAtInstance(
-        instance="p", n=3, lane=LanePassage(n=9, parked=1), letter=LETTER, decided=decided("edit")
+        instance="p", n=3, lane=LaneState(n=9), parked=1, letter=LETTER, decided=decided("edit")
     )
     assert fate_of(seen) == Fate(instance="p", outcome="parked", why="bad", tries=3, behind=1)

@@ -22,7 +22,7 @@ from memorybus.operations.stores import Stores
 from memorybus.query.query import Query, row_of
 from memorybus.query.ranges import Plan
 from memorybus.registry.instances import Instance, InstancesView, live_name
-from memorybus.registry.lanes import LanePassage
+from memorybus.registry.lanes import LaneState
 
 DECISIONS = 5_000
 """How many later events of its partition are searched for operators' decisions about an event."""
@@ -72,7 +72,8 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         instance: which one.
         n: the event's number.
-        lane: how far the lane is.
+        lane: the instance's lane of the event's partition.
+        parked: how many events of the event's order key wait behind a dead letter; 0 for none.
         letter: the event's dead letter; None if there is none.
         left_out: why the instance does not take the event; "" if it does.
         decided: the last decision of an operator about it; None if there is none.
@@ -81,7 +82,8 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str
     n: int
-    lane: LanePassage
+    lane: LaneState
+    parked: int = 0
     letter: DeadLetter | None = None
     left_out: str = ""
     decided: DeadLetterResolved | None = None
@@ -94,7 +96,7 @@ def fate_of(seen: EventAtInstance) -> Fate:
     if letter is not None:
         why = letter.reason if letter.refused else _BEHIND
         tries = letter.attempts
-        return Fate(instance=name, outcome="parked", why=why, tries=tries, behind=lane.parked)
+        return Fate(instance=name, outcome="parked", why=why, tries=tries, behind=seen.parked)
     if seen.left_out:
         return Fate(instance=name, outcome="left out", why=seen.left_out)
     if not lane.has_passed(seen.n):
@@ -131,17 +133,18 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     """
     place, view = event.position, stores.instances.read_view()
     roles = _roles(stores, view)
-    lanes = stores.lanes.passages(place.partition, list(roles), event.envelope.key)
+    lanes = stores.lanes.lanes_of_key(place.partition, list(roles), event.envelope.key)
     decided = {one.provider: one for one in _decisions(stores.history, event)}
     hindered = _hindered(stores, view)
     fates = []
-    for name, lane in lanes.items():
-        dead = desk.letter_at((name, place.partition), place.entry) if lane.parked else None
+    for name, (lane, parked) in lanes.items():
+        dead = desk.letter_at((name, place.partition), place.entry) if parked else None
         fate = fate_of(
             EventAtInstance(
                 instance=name,
                 n=place.n,
                 lane=lane,
+                parked=parked,
                 letter=None if dead is None else dead.stored.letter,
                 left_out=_omission_reason(view.all.get(name), event),
                 decided=decided.get(name),

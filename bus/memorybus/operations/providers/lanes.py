@@ -9,7 +9,6 @@ from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.health.providers import LaneFigures
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import lane_name
-from memorybus.registry.lanes import LaneOwner
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
 _LETTERS_PER_LANE = 3
@@ -27,13 +26,13 @@ class LaneView(msgspec.Struct, frozen=True):
         name: its partition's name: ``p07``.
         condition: whether it goes on.
         figures: its progress.
-        owner: the worker that owns it.
+        owner: the worker that owns it; "" for none.
     """
 
     name: str
     condition: LaneCondition
     figures: LaneFigures
-    owner: LaneOwner
+    owner: str
 
 
 class LanesView(msgspec.Struct, frozen=True):

@@ -253,7 +253,7 @@ def _lag(name: str, lanes: list[Any], failing: str) -> Lag:
     applied = [int(lane.entry.partition("-")[0]) for lane in lanes if lane.n]
     return Lag(
         name=name,
-        backlog=sum(max(0, lane.head - lane.n - lane.done_above) for lane in lanes),
+        backlog=sum(lane.backlog for lane in lanes),
         last_applied_at=iso(max(applied, default=None)),
         parked=sum(lane.parked_keys for lane in lanes),
         failing=failing,
