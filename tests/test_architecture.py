@@ -336,9 +336,10 @@ def test_the_map_is_the_tree() -> None:
     assert sorted(on_map) == sorted(folders)
 
 
-def test_the_figure_has_the_layers_that_are_checked() -> None:
-    """The figure of docs/architecture.md has the layers of .importlinter, in their order."""
-    for package, layers in drawn_layers(fences("The layers")).items():
+@pytest.mark.parametrize("heading", ["The layers", "The layers of the providers"])
+def test_the_figure_has_the_layers_that_are_checked(heading: str) -> None:
+    """The figures of docs/architecture.md have the layers of .importlinter, in their order."""
+    for package, layers in drawn_layers(fences(heading)).items():
         assert layers == contract_layers(package)
 
 

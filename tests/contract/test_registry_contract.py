@@ -24,7 +24,6 @@ from memorybus_providers import registry as kinds
 from memorybus_providers.adapters import registry as hosting
 from memorybus_providers.adapters.conversations import Conversations
 from memorybus_providers.adapters.hosted import Caller
-from memorybus_providers.adapters.owners import Owner, session_key
 from memorybus_providers.adapters.registry import plain_message
 from memorybus_providers.adapters.registry_members import RegisteredProvider, Registry, kept_alone
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallContext
@@ -38,6 +37,7 @@ from memorybus_providers.contract.samples import (
     recall_context,
     steps,
 )
+from memorybus_providers.owners import Owner, session_key
 from msgspec.structs import replace
 
 ALICE = Scope(agent="coach", user="alice")

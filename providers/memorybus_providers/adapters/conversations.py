@@ -12,7 +12,7 @@ from memorybus import private
 from memorybus.events import Message, SessionRef, TurnCompleted
 from memorybus.msgspec_types import prepared
 
-from memorybus_providers.adapters.owners import Owner, session_key
+from memorybus_providers.owners import Owner, session_key
 
 TURNS = 50
 """Turns of one owner that are kept at most, over all sessions; the newest are kept (G10)."""

@@ -40,7 +40,6 @@ from memorybus.events import MemoryWritten, SessionRef, StoreName
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, options
-from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
 from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
@@ -52,6 +51,7 @@ from memorybus_providers.base import (
 from memorybus_providers.builtin.ranking import rank
 from memorybus_providers.errors import Permanent
 from memorybus_providers.folder_names import folder_of
+from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
 _CHOSEN: Final = frozenset({"vector", "honcho"})
 """Sources that have searched by the query themselves: their answers need not share its words."""

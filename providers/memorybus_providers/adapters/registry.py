@@ -25,7 +25,6 @@ from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreNa
 from memorybus_providers import registry
 from memorybus_providers.adapters.conversations import Conversations
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error, options
-from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
 from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
@@ -46,6 +45,7 @@ from memorybus_providers.base import (
     Recollection,
 )
 from memorybus_providers.errors import Permanent
+from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
 INSTANCES = 64
 """Owners that are served at once; the one unused for the longest time is shut down (G10)."""

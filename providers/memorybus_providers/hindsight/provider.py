@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from memorybus.errors import Permanent, ProviderError, Transient
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
-from memorybus_providers.adapters.owners import single_owner
 from memorybus_providers.base import (
     HookContext,
     ProviderConfig,
@@ -28,6 +27,7 @@ from memorybus_providers.hindsight import (
     tools,
 )
 from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
+from memorybus_providers.owners import single_owner
 from memorybus_providers.remote import credentials
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable

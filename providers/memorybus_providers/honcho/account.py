@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from honcho.http.exceptions import HonchoError, NotFoundError
 from memorybus.events import MemoryWritten
 
-from memorybus_providers.adapters.owners import MOST, Owner, owner_of
 from memorybus_providers.base import (
     HookContext,
     ProviderConfig,
@@ -25,6 +24,7 @@ from memorybus_providers.honcho.options import HonchoOptions, Level
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
+from memorybus_providers.owners import MOST, Owner, owner_of
 from memorybus_providers.remote.texts import clean_question
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from memorybus.errors import ProviderError
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.honcho.options import HonchoOptions, Level
 from memorybus_providers.honcho.questions import QuestionFile
+from memorybus_providers.owners import Owner
 
 _log = logging.getLogger("memorybus")
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from memorybus.events import Scope
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import RecallScope
+from memorybus_providers.owners import Owner
 from memorybus_providers.remote.names import name_of
 
 NOTES: Final = "memorybus__notes"

@@ -15,8 +15,8 @@ from memorybus import private
 from memorybus.clock import Clock
 from memorybus.ids import text_digest
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import Spend
+from memorybus_providers.owners import Owner
 
 _SESSIONS = 1_024
 """Sessions whose turns are counted at most; the least used go (G10)."""

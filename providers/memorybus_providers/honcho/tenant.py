@@ -12,11 +12,11 @@ from honcho.conclusions import ConclusionsView
 from honcho.message import Message
 from memorybus.events import StoreName
 
-from memorybus_providers.adapters.owners import MOST, Owner, single_owner
 from memorybus_providers.base import RecallScope
 from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
+from memorybus_providers.owners import MOST, Owner, single_owner
 
 _KEPT = 512
 """Workspaces, and sessions of each, that are known to exist; the least used go (G10)."""

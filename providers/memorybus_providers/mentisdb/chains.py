@@ -4,8 +4,8 @@ A chain's name has four parts, joined by ``__``, which no part contains: prefix,
 workspace. The name of a branch has a fifth part, the session. So a name shows its owner.
 """
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import RecallScope
+from memorybus_providers.owners import Owner
 from memorybus_providers.remote.names import name_of
 
 _GLUE = "__"

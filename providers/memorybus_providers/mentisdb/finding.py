@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memorybus_providers.adapters.owners import MOST
 from memorybus_providers.base import RecallScope, Recollection
 from memorybus_providers.mentisdb import chains, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
+from memorybus_providers.owners import MOST
 from memorybus_providers.remote.texts import clean_question, parse_milliseconds
 
 if TYPE_CHECKING:

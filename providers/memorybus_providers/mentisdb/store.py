@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from memorybus.events import Reason, Scope
 
-from memorybus_providers.adapters.owners import Owner, owner_of
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.mentisdb import chains, ledger, thoughts
 from memorybus_providers.mentisdb.ledger import MentisLedger
 from memorybus_providers.mentisdb.service import MentisService
 from memorybus_providers.mentisdb.thoughts import Draft, Relation, Thought
+from memorybus_providers.owners import Owner, owner_of
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable
 

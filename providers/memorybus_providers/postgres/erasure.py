@@ -9,8 +9,8 @@ them (see `Places`).
 from collections.abc import Iterator
 from typing import Any, Final
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
+from memorybus_providers.owners import Owner
 from memorybus_providers.postgres import memory_rows
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import SECONDS, Connection, Link

@@ -16,12 +16,12 @@ from memorybus.errors import ConfigError, MissingProvider, Transient, Unavailabl
 from memorybus.events import MemoryWritten, Scope, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers import registry
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
 from memorybus_providers.honcho.dialectic import THREAD
 from memorybus_providers.honcho.questions import QuestionFile
+from memorybus_providers.owners import Owner
 
 pytestmark = pytest.mark.skipif(find_spec("honcho") is None, reason="needs the extra honcho")
 

@@ -7,9 +7,9 @@ import pytest
 from helpers.processes.time_up import TimeUp
 from memorybus.errors import Transient
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, options
-from memorybus_providers.adapters.owners import MOST, Owner, Owners
 from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import ProviderConfig, RecallScope
+from memorybus_providers.owners import MOST, Owner, Owners
 
 EVERYONE = RecallScope(None, None, None)
 

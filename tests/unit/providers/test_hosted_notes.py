@@ -7,7 +7,7 @@ import pytest
 from memorybus_providers.adapters.hermes import notes
 from memorybus_providers.adapters.hermes.homes import PluginHome, profile_of
 from memorybus_providers.adapters.hermes.notes import SessionNotes
-from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.owners import Owner
 
 ANNA, BOB = Owner("default", "anna", ""), Owner("default", "bob", "")
 

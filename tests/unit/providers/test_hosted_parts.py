@@ -35,7 +35,7 @@ from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
 from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
-from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.owners import Owner
 
 Give = Callable[[Callable[[], Any]], Any]
 FIRST = Owner("default", "default", "")

@@ -20,9 +20,9 @@ from memorybus_providers.adapters.hermes.link import HostLink
 from memorybus_providers.adapters.hermes.options import PluginOptions
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin
 from memorybus_providers.adapters.hermes.python import find_python
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.errors import Permanent
+from memorybus_providers.owners import Owner
 
 
 class Children:

@@ -8,7 +8,7 @@ import msgspec
 from memorybus import private
 from memorybus.ids import derived_id
 
-from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.owners import Owner
 
 NOBODY = "default"
 """The person of a scope that names none; Hermes passes no ``user_id`` for it."""

@@ -15,7 +15,7 @@ import msgspec
 from memorybus import private
 from memorybus.ids import derived_id
 
-from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.owners import Owner
 
 MOST = 4_096
 """Notes at most; above that the least recently used are deleted (G10)."""

@@ -8,8 +8,8 @@ import msgspec
 from memorybus.errors import ConfigError
 from memorybus.msgspec_types import prepared
 
-from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig
+from memorybus_providers.owners import Owner
 
 
 class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -41,7 +41,6 @@ from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
 from memorybus_providers.adapters.hermes.python import find_python
-from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
@@ -54,6 +53,7 @@ from memorybus_providers.base import (
     Recollection,
 )
 from memorybus_providers.dispatch import HOOKS
+from memorybus_providers.owners import Owner, Owners, owner_of
 
 _SHARE = 0.8
 """The part of a call's deadline for the child: a child that hangs is killed before the deadline."""

@@ -1,7 +1,7 @@
-"""The owners of whom a hosted provider holds memories.
+"""The owners of memories, and the file in which a provider notes those for whom it has written.
 
-An operator may ask the bus for everyone's memories; the other contracts have no such question. So
-an adapter notes each owner for whom it has written, as a line of JSON in a file of its home.
+An operator may ask the bus for everyone's memories; most backends have no such question. So an
+adapter notes each owner, as a line of JSON in a file of its home.
 """
 
 from pathlib import Path
