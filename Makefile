@@ -112,10 +112,10 @@ bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 bench-peers: $(PEERS)/.installed ## what the benchmarks compare with, in environments of its own
 
 bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
-	$(PY) bench/recall.py
+	$(PY) bench/recall/evidence.py
 
 bench-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## hooks, kills, exit of the real Hermes
-	$(PY) bench/hermes.py $(if $(QUICK),--quick)
+	$(PY) bench/hermes/run.py $(if $(QUICK),--quick)
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) $(HERMES) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \

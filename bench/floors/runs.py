@@ -5,10 +5,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from redis.exceptions import ResponseError
-from stage import PATIENCE, Stage
+from stage import PATIENCE, Stage, environment
 
 
 def floor_per_s(
@@ -24,7 +23,7 @@ def floor_per_s(
 
     Args:
         stage: whose log is consumed.
-        script: the file beside this one.
+        script: the module beside this one.
         group: names a consumer group nobody used before; it is made before the clock runs.
         options: more words of its command line.
         streams: what is consumed, with as many events as the log; the log itself if none.
@@ -53,13 +52,15 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     command = [
         sys.executable,
-        str(Path(__file__).with_name(script)),
+        *("-m", f"floors.{script}"),
         *("--socket", str(stage.settings.socket_path)),
         *("--group", group),
         *("--streams", " ".join(streams)),
         *options,
     ]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def _result(child: "subprocess.Popen[bytes]") -> dict[str, float]:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import crowd
 import psycopg
 from gauge import Figures, LeftOut, Size, p50, p99
 from memorybus.events import TurnCompleted
@@ -23,6 +22,8 @@ from memorybus_providers.postgres.migrations import migrate
 from memorybus_providers.postgres.options import Where
 from recall_lab import BATCH
 from texts import turns
+
+from stores import crowd
 
 TURNS_EACH = 250
 """Two facts each: 500 a person, 1,000,000 of 2,000 people."""
@@ -68,7 +69,7 @@ def server() -> Iterator[str]:
     Raises:
         LeftOut: there is none here.
     """
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
     from helpers.services.postgres_server import NoPostgres, PostgresServer
 
     try:

@@ -1,8 +1,8 @@
 """A stretch of network before a server's unix socket: every round trip takes so much longer.
 
-``python bench/latency.py TARGET OWN SECONDS`` forwards connections of the socket OWN to TARGET, and
-holds what it reads for half of SECONDS each way. Bytes keep their order, and nothing waits for what
-came before it.
+``python bench/stores/latency.py TARGET OWN SECONDS`` forwards connections of the socket OWN to
+TARGET, and holds what it reads for half of SECONDS each way. Bytes keep their order, and nothing
+waits for what came before it.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Reconcile a Hermes ``state.db`` of 100,000 messages: messages a second, and peak memory.
 
-    python bench/hermes_reconcile.py [messages]
+    python bench/hermes/reconcile.py [messages]
 
 Synthetic: turns of some 550 bytes, 100 turns to a session, no tools, with Hermes's own schema and
 indexes. Measured are an import into an empty log, a second run that finds everything there, and a
@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from helpers.hermes import hermes_state
 from memorybus.config.settings import Settings, to_environ

@@ -19,10 +19,10 @@ from filling import Filler, spread
 from gauge import Figures, Size, medians, p50, p99
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
-from past import KEYS, TEXTS
 from stage import PATIENCE, Agent, Stage, environment, wait_for
 from texts import Turn, turns
 
+from history.past import KEYS, TEXTS
 from providers import STAMPS
 
 KIND = "bench.providers:StampedHolographic"

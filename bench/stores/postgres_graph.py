@@ -1,7 +1,7 @@
 """Search by meaning in one large scope: pgvector's graph (HNSW) beside a comparison of all.
 
-``python bench/postgres_graph.py [--facts N]``. Vectors of 384 numbers in clusters, as texts have
-them, half of them one person's and the rest of a thousand others. They are written past the
+``python bench/stores/postgres_graph.py [--facts N]``. Vectors of 384 numbers in clusters, as texts
+have them, half of them one person's and the rest of a thousand others. They are written past the
 provider, and searched by its own statement (`meaning.tables.Comparison`): alone, then with the
 graph switched off. Prints a line of JSON: milliseconds, and the share of the exact answer that was
 found.
@@ -10,8 +10,12 @@ found.
 import argparse
 import json
 import struct
+import sys
 import time
+from pathlib import Path
 from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import psycopg
@@ -23,7 +27,8 @@ from memorybus_providers.postgres.meaning.tables import PostgresComparison, Post
 from memorybus_providers.postgres.migrations import migrate
 from memorybus_providers.postgres.options import Where
 from numpy.typing import NDArray
-from postgres_store import server
+
+from stores.postgres_store import server
 
 _SIZE, _CLUSTERS, _OTHERS, _QUESTIONS, _SEED = 384, 500, 1_000, 100, 7
 _MODEL: Final = Model("bench", _SIZE, 0.0)

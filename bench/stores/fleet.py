@@ -1,7 +1,7 @@
 """What instances cost by themselves, one after the other: a turn, a recall, an erasure.
 
-``python bench/fleet.py NAME … [--turns N]``. Instances of the settings, or kinds, opened as a
-worker opens them, without log and lanes: turns of one person over 50 sessions, in batches of 100
+``python bench/stores/fleet.py NAME … [--turns N]``. Instances of the settings, or kinds, opened as
+a worker opens them, without log and lanes: turns of one person over 50 sessions, in batches of 100
 where the provider has transactions, then 200 questions on a second instance. A server's own time is
 in it, and the way to it. What was written is erased. Prints a line of JSON for each.
 """
@@ -9,11 +9,14 @@ in it, and the way to it. What was written is erased. Prints a line of JSON for 
 import argparse
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import msgspec
 from gauge import p50, p99

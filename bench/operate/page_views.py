@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 from filling import Filler
 from gauge import Figures, Size
+from history.past import TEXTS, parts, seal
+from history.search import AT_ONCE, SESSION_EVENTS
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.health.bus_state import KEPT
@@ -23,10 +25,9 @@ from memorybus.health.metrics.server import Address
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchRequest
-from page import served
-from past import TEXTS, parts, seal
-from search import AT_ONCE, SESSION_EVENTS
 from stage import Stage
+
+from operate.page import served
 
 _PROVIDERS = 5
 _NOOP = "bench.providers:NoopProvider"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from floor_runs import floor_per_s
-from floors import ZSTD_FIRST_BYTE
+from floors.consumer import ZSTD_FIRST_BYTE
+from floors.runs import floor_per_s
 from gauge import Figures, Size, medians
 from memorybus.agent.client import MemoryBus
 from stage import NOTHING, Agent, Stage
@@ -98,7 +98,7 @@ class _Contest:
 
     def _floor(self, name: str, streams: list[str], database: Path | None = None) -> float:
         options = ("--database", str(database)) if database else ()
-        return floor_per_s(self._stage, "floors.py", name, *options, streams=streams)
+        return floor_per_s(self._stage, "consumer", name, *options, streams=streams)
 
 
 def drain_seconds(

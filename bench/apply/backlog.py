@@ -21,7 +21,7 @@ import time
 from collections.abc import Sequence
 
 from filling import Filler, spread
-from floor_runs import floor_per_s
+from floors.runs import floor_per_s
 from gauge import Figures, Size, medians
 from pace import Applied, Sample, owned, part, rate, watch
 from stage import Stage, Worker, resident, wait_for
@@ -74,8 +74,8 @@ def _run(stage: Stage, number: int, size: Size) -> Figures:
 
 
 def _floors(stage: Stage, number: int) -> Figures:
-    alone = floor_per_s(stage, "floors.py", f"one{number}")
-    pair = floor_per_s(stage, "floors.py", f"two{number}", processes=2)
+    alone = floor_per_s(stage, "consumer", f"one{number}")
+    pair = floor_per_s(stage, "consumer", f"two{number}", processes=2)
     return {"scale_noop_floor_1_to_2": pair / alone, "scale_noop_floor_1_process_per_s": alone}
 
 

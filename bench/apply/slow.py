@@ -9,7 +9,7 @@ import time
 
 import psutil
 from filling import Filler, spread
-from floor_runs import floor_per_s
+from floors.runs import floor_per_s
 from gauge import Figures, Size, medians
 from pace import Applied, Sample, part, rate, watch
 from stage import Stage
@@ -39,7 +39,7 @@ def _run(stage: Stage, number: int, events: int) -> Figures:
         stage.await_applied(name)
         spent = sum(process.cpu_times()[:2])
     whole = applied.tallies()[0].seen().per_s
-    floor = floor_per_s(stage, "floor_keyed.py", name, "--threads", str(_CONCURRENCY))
+    floor = floor_per_s(stage, "keyed", name, "--threads", str(_CONCURRENCY))
     return {
         "slow_provider_events_per_s": rate(part(samples, events, 0.1, 0.9)),
         "slow_provider_over_floor": whole / floor,

@@ -20,8 +20,9 @@ import psycopg
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from pace import Sample, await_spread, owned, rate, watch
-from postgres_store import server
 from stage import Stage, wait_for
+
+from stores.postgres_store import server
 
 SECONDS = 0.005
 BATCH = 16

@@ -65,7 +65,7 @@ def _redis_away(exits: int) -> dict[str, float]:
 
 
 def _backend_hangs(exits: int) -> dict[str, float]:
-    plugin = _written(Path(__file__).with_name("out") / "hanging")
+    plugin = _written(Path(__file__).resolve().parents[1] / "out" / "hanging")
     hosted = {"kind": f"hermes:{plugin}", "hermes_python": str(PYTHON)}
     world = World(providers=("hanging",), provider={"hanging": hosted})
     try:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 
-from drain import NOOP, drain_seconds
+from apply.drain import NOOP, drain_seconds
 from filling import Filler, spread
 from gauge import Figures, LeftOut, Size, in_turns
 from stage import NOTHING, Stage

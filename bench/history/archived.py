@@ -6,15 +6,16 @@ suite's own prose, whose text repeats less.
 """
 
 from gauge import Figures, LeftOut, Size
-from memory import LOCOMO
+from log.memory import LOCOMO
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
 from memorybus.operations.ingest import ingest
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
-from past import archive_files, seal
 from stage import Agent, Stage
 from texts import turns
+
+from history.past import archive_files, seal
 
 
 def measure(size: Size) -> Figures:

@@ -1,6 +1,6 @@
 """The real Hermes Agent with memorybus, and without: a table, and ``bench/out/hermes.json``.
 
-``python bench/hermes.py [--quick] [--only NAME …]``. Hermes runs from ``.hermes-venv``
+``python bench/hermes/run.py [--quick] [--only NAME …]``. Hermes runs from ``.hermes-venv``
 (``make hermes-venv``), offline against a scripted model; what each part measures is said in its
 module and in bench/README.md. Exit codes: 0 measured, 1 a part failed.
 """
@@ -14,15 +14,22 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-OUT = Path(__file__).with_name("out") / "hermes.json"
-PARTS = ("hermes_hooks", "hermes_turns", "hermes_exit", "hermes_kills")
+OUT = Path(__file__).resolve().parents[1] / "out" / "hermes.json"
+PARTS = {
+    "hermes_hooks": "hermes.hooks",
+    "hermes_turns": "hermes.turns",
+    "hermes_exit": "hermes.exit",
+    "hermes_kills": "hermes.kills",
+}
+"""Each part's name, and the module that measures it."""
 
 Figures = dict[str, float]
 
@@ -55,7 +62,7 @@ def run(names: list[str], size: Size, console: Console) -> tuple[Figures, dict[s
         began = time.perf_counter()
         with console.status(f"measuring {name}"):
             try:
-                figures |= importlib.import_module(name).measure(size)
+                figures |= importlib.import_module(PARTS[name]).measure(size)
             except Exception as error:
                 errors[name] = f"{type(error).__name__}: {error}"
         console.print(f"[dim]{name}: {time.perf_counter() - began:.1f} s[/dim]")
@@ -76,7 +83,9 @@ def main() -> int:
     """Parse the arguments, run, report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few minutes")
-    parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=str(PARTS))
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, metavar="NAME", help=", ".join(PARTS)
+    )
     options = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
     console = Console()

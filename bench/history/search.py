@@ -11,15 +11,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlog import KIND, rss_figures
+from apply.backlog import KIND, rss_figures
 from filling import Filler
 from gauge import Figures, Size
 from memorybus.history.history import History
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.redis.connect import connect_redis
 from pace import Applied, Sample, watch
-from past import TEXTS, parts, seal
 from stage import PATIENCE, Stage, resident
+
+from history.past import TEXTS, parts, seal
 
 SESSION_EVENTS = 250
 AT_ONCE = 64

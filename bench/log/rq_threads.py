@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from gauge import US, Figures, Size, medians, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from redis import Redis
-from stage import PATIENCE, Agent, Stage
+from stage import PATIENCE, Agent, Stage, environment
 from texts import turns
 
 _JOBS = 500
@@ -30,7 +29,7 @@ def nothing(body: bytes) -> None:
 
 def measure(size: Size) -> Figures:
     """Return peers' figures and ratios."""
-    from drain import NOOP, drain_seconds
+    from apply.drain import NOOP, drain_seconds
 
     with Stage() as stage:
         with MemoryBus.connect(stage.settings) as bus:
@@ -60,7 +59,7 @@ def _emit(stage: Stage, agent: Agent, seed: int) -> Figures:
 
     publish = timed(agent.publish, fresh)
     agent.flush()
-    enqueue = timed(lambda body: queue.enqueue("rq_threads.nothing", body), bodies)
+    enqueue = timed(lambda body: queue.enqueue("log.rq_threads.nothing", body), bodies)
     xadd = timed(lambda body: stage.redis.xadd("bench:xadd", {"e": body}), bodies)
     started = timed(thread, bodies)
     for one in threads:
@@ -82,8 +81,10 @@ def _emit(stage: Stage, agent: Agent, seed: int) -> Figures:
 
 def _work(stage: Stage) -> float:
     """Return the seconds a SimpleWorker process needs for the queue, its start-up left out."""
-    command = [sys.executable, str(Path(__file__)), str(stage.settings.socket_path)]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    command = [sys.executable, "-m", "log.rq_threads", str(stage.settings.socket_path)]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, timeout=PATIENCE, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"RQ's worker failed: {done.stderr.decode()[-500:]}")
     return float(done.stdout)

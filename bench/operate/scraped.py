@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from drain import NOOP, drain_seconds
+from apply.drain import NOOP, drain_seconds
 from filling import Filler, spread
 from gauge import Figures, Size, in_turns
 from stage import Stage, free_port

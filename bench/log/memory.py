@@ -9,7 +9,7 @@ divisor is the msgpack envelope before compression.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from drain import NOOP
+from apply.drain import NOOP
 from gauge import Figures, Size
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog

@@ -1,12 +1,12 @@
 """How much of the evidence recall finds, through the whole bus, on the LoCoMo conversations.
 
-``python bench/recall.py [--data DIRECTORY] [--sample N]``. An embedded Redis in a temporary
-directory, a real worker with its recall process, ``memorybus ingest`` of all files as a process of
-its own; then each question of categories 1 to 4 is asked through `MemoryBus.recall` as the first
-speaker's, one provider at a time, with 1,000, 2,000 and 4,000 characters for the whole block, its
-fence included. An utterance that the file names as evidence counts as found if its text, escaped
-as the fence escapes it, stands verbatim in the block. Prints the mean share found and writes
-``bench/out/recall.json``. Exit codes: 0 measured, 1 failed, 2 no data.
+``python bench/recall/evidence.py [--data DIRECTORY] [--sample N]``. An embedded Redis in a
+temporary directory, a real worker with its recall process, ``memorybus ingest`` of all files as a
+process of its own; then each question of categories 1 to 4 is asked through `MemoryBus.recall` as
+the first speaker's, one provider at a time, with 1,000, 2,000 and 4,000 characters for the whole
+block, its fence included. An utterance that the file names as evidence counts as found if its text,
+escaped as the fence escapes it, stands verbatim in the block. Prints the mean share found and
+writes ``bench/out/recall.json``. Exit codes: 0 measured, 1 failed, 2 no data.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import msgspec
 from gauge import p50
 from memorybus.agent.client import MemoryBus
@@ -33,7 +35,7 @@ from rich.table import Table
 from stage import PATIENCE, ROOT, Stage
 
 DATA = ROOT.parent / "shared" / "data" / "locomo"
-OUT = Path(__file__).with_name("out") / "recall.json"
+OUT = ROOT / "bench" / "out" / "recall.json"
 BUDGETS = (1_000, 2_000, 4_000)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """Category 5 asks for what was never said; it has no evidence to find."""

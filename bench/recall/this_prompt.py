@@ -10,8 +10,9 @@ import statistics
 
 from gauge import Figures, LeftOut, Size
 from memorybus.agent.client import MemoryBus
-from recall import DATA, Asked, ingest, questions
 from stage import PATIENCE, Stage, wait_for
+
+from recall.evidence import DATA, Asked, ingest, questions
 
 PROVIDER = "holographic"
 

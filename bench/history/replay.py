@@ -7,12 +7,13 @@ reads the same bytes and decodes them into the same structs. Start-up is left ou
 so is loading pyarrow, on both sides.
 """
 
-from drain import drain_seconds
+from apply.drain import drain_seconds
 from filling import Filler, spread
-from floor_runs import floor_per_s
+from floors.runs import floor_per_s
 from gauge import Figures, Size, medians
-from past import KEYS, TEXTS, not_sealed, sealed, segments
 from stage import Stage
+
+from history.past import KEYS, TEXTS, not_sealed, sealed, segments
 
 NOOP = "bench.providers:PastProvider"
 HOLOGRAPHIC = "bench.providers:OpenedHolographic"
@@ -61,10 +62,10 @@ def _run(log: Stage, past: Stage, instance: str, name: str, kind: str) -> Figure
 
 
 def _floors(log: Stage, past: Stage, instance: str, replayed: float, live: float) -> Figures:
-    by_range = floor_per_s(log, "floor_history.py", instance)
+    by_range = floor_per_s(log, "history", instance)
     files = [str(path) for path in segments(past)]
     options = ("--parquet", *files)
-    by_column = floor_per_s(past, "floor_history.py", instance, *options, missing=not_sealed(past))
+    by_column = floor_per_s(past, "history", instance, *options, missing=not_sealed(past))
     return {
         "noop_archive_over_floor": replayed / by_column,
         "noop_log_over_floor": live / by_range,

@@ -12,9 +12,9 @@ import psutil
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from pace import Applied, Sample, await_spread, owned, rate, watch
-from slow import KIND
 from stage import Stage
 
+from apply.slow import KIND
 from providers import SLOW
 
 _KEYS = 256
