@@ -188,6 +188,13 @@ def written_tests() -> tuple[Module, ...]:
     return tuple(read_modules(ROOT / "tests"))
 
 
+def benchmarks() -> list[Path]:
+    """Return the modules of the bench, without the environments that it installs into ``out``."""
+    bench = ROOT / "bench"
+    folders = [path for path in bench.iterdir() if path.is_dir() and path.name != "out"]
+    return [*bench.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
+
+
 @cache
 def nodes(tree: ast.AST) -> Mapping[type[ast.AST], list[Any]]:
     """Return all nodes of a tree by their type: walked once for all rules."""
@@ -359,6 +366,7 @@ def test_the_sources_are_found() -> None:
     """The other tests of this file look at something."""
     found = {module.name.split(".")[0] for module in sources()}
     assert found == {"memorybus", "memorybus_providers", "memorybus_workers"}
+    assert ROOT / "bench" / "run.py" in benchmarks()
 
 
 def test_every_folder_is_a_package() -> None:
@@ -491,8 +499,9 @@ def test_no_drawer_for_odds_and_ends() -> None:
 
 
 def test_a_folder_is_seen_at_a_glance() -> None:
-    """No folder of the code has more than two dozen modules side by side."""
-    homes: Counter[Path] = Counter(module.path.parent for module in sources())
+    """No folder of the code or of the bench has more than two dozen modules side by side."""
+    paths = [module.path for module in sources()] + benchmarks()
+    homes = Counter(path.parent for path in paths)
     assert {str(home): n for home, n in homes.items() if n > MOST_MODULES} == {}
 
 

@@ -35,7 +35,7 @@ def _world(hermes_world: World) -> World:
 
 INLINE = ("on_turn_start", "on_memory_write", "on_session_switch", "on_delegation", "sync_turn")
 SLOW = 250.0
-"""Milliseconds no hook takes unless it waits for something; `bench/hermes.py` has the figures."""
+"""Milliseconds no hook takes unless it waits; `bench/hermes/run.py` has the figures."""
 
 
 @pytest.fixture(scope="module", name="prompt")
