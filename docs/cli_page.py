@@ -1,8 +1,8 @@
 """Write what commands print with ``--json`` into its page: ``python docs/cli_page.py [--check]``.
 
 ``docs/cli.schema.json`` is for programs, ``docs/cli.md`` for people. Both are made of the types in
-``memorybus.surfaces.cli.results``, and the tests of ``tests/integration/cli`` hold what commands
-really print to the schema.
+``memorybus.surfaces.cli.results``, and the tests of ``tests/integration/surfaces/cli`` hold what
+commands really print to the schema.
 """
 
 import json

@@ -6,7 +6,7 @@ import pytest
 from helpers.stories.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
 MACHINE = "tests/integration/model/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
-BY_HAND = "tests/integration/lanes/test_lanes_by_hand.py::"
+BY_HAND = "tests/integration/workers/lanes/test_lanes_by_hand.py::"
 SCRIPTS = "tests/integration/redis/test_scripts.py::"
 LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
@@ -47,7 +47,7 @@ SABOTAGES = (
                 "if False:",
             ),
         ),
-        ("tests/integration/lanes/test_stale_owner.py",),
+        ("tests/integration/workers/lanes/test_stale_owner.py",),
     ),
     Sabotage(
         "renewal that re-creates a lease",
@@ -60,7 +60,7 @@ SABOTAGES = (
         ),
         (
             SCRIPTS + "test_renew_never_makes_anothers_lease",
-            "tests/integration/lanes/test_leases.py",
+            "tests/integration/workers/lanes/test_leases.py",
         ),
     ),
     Sabotage(
@@ -97,7 +97,7 @@ SABOTAGES = (
                 "            self.keys.clear()\n",
             ),
         ),
-        ("tests/integration/apply/test_applier.py::test_poison_parks_only_its_key",),
+        ("tests/integration/workers/apply/test_applier.py::test_poison_parks_only_its_key",),
     ),
     Sabotage(
         "trim by length",

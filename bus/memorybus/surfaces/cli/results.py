@@ -1,8 +1,8 @@
 """What each command prints with ``--json``: docs/cli.md and its schema are made from these types.
 
 No command imports this module, because it imports what all commands import together. A result that
-no other module defines as a struct is described here; the tests in ``tests/integration/cli`` check
-the commands against all of it.
+no other module defines as a struct is described here; the tests in
+``tests/integration/surfaces/cli`` check the commands against all of it.
 """
 
 from collections.abc import Iterator, Mapping

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(300)
 LONG = 60.0
 BOTH = ("builtin", "holographic")
 SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 20.0}
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 DATA = ROOT.parent / "shared" / "data" / "locomo"
 TALKS = sorted(DATA.glob("*.json"))
 

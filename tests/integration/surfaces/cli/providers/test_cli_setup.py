@@ -18,7 +18,7 @@ from memorybus.config.settings import FILE_NAME, load
 
 pytestmark = pytest.mark.timeout(120)
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[4]
 CLI = [sys.executable, "-m", "memorybus.surfaces.cli", "provider", "setup"]
 LOCKED = "safe=helpers.providers.locked:Locked"
 Run = Callable[..., Ran]
