@@ -151,6 +151,9 @@ MOST_MODULES = 25
 OWN_TYPES = {"dict", "list", "tuple", "str", "bytes", "int", "object", "Any"}
 """Python's own types, of which msgspec keeps nothing."""
 
+MIRROR_NOTHING = ("deploy", "docs", "helpers", "model", "providers")
+"""Folders of tests that stand for no folder of the code; CONTRIBUTING.md says what is in them."""
+
 HEAVY = ("redis", "rq", "cyclopts", "rich", "opentelemetry")
 """What an agent's process does not load for the sake of publishing."""
 
@@ -503,6 +506,21 @@ def test_a_folder_is_seen_at_a_glance() -> None:
     paths = [module.path for module in sources()] + benchmarks()
     homes = Counter(path.parent for path in paths)
     assert {str(home): n for home, n in homes.items() if n > MOST_MODULES} == {}
+
+
+def folders(modules: Iterable[Module], root: str) -> set[str]:
+    """Return the folders below `root` that have modules, ``.`` for the root itself."""
+    paths = [module.path.parent for module in modules]
+    below = [path.relative_to(ROOT / root) for path in paths if path.is_relative_to(ROOT / root)]
+    return {path.as_posix() for path in below}
+
+
+def test_a_test_is_found_under_the_path_of_what_it_tests() -> None:
+    """Unit and integration tests have the code's folders, the workers' below ``workers``."""
+    bus, providers, workers = (folders(sources(), root) for root in ROOTS)
+    mirrored = bus | providers | {f"workers/{folder}" for folder in workers}
+    tests = [folders(written_tests(), f"tests/{kind}") for kind in ("unit", "integration")]
+    assert set().union(*tests) - mirrored == set(MIRROR_NOTHING)
 
 
 def test_no_module_needs_itself() -> None:
