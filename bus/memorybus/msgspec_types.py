@@ -13,7 +13,8 @@ import msgspec
 
 _T = TypeVar("_T")
 
-_LOCK: Final = threading.Lock()
+# A finalizer or a signal's handler may come here while its own thread prepares a type.
+_LOCK: Final = threading.RLock()
 
 # No fork begins while a thread holds the lock: its child would wait for it for ever.
 os.register_at_fork(

@@ -114,7 +114,11 @@ class FactSearch:
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
-        named = frozenset(one.stem for one in question.terms if one.word in question.names)
+        named = frozenset(
+            one.stem
+            for one in question.terms
+            if one.word in question.names or (one.word in question.mine and found[one.stem])
+        )
         weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
         corpus = Corpus(extent.facts, found, named, weights)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)

@@ -21,7 +21,7 @@ from memorybus_providers.language.languages import (
     stop_words_among,
 )
 from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
-from memorybus_providers.language.time_words import VAGUE
+from memorybus_providers.language.time_words import MONTH_NUMBERS, VAGUE, WEEKDAY_NUMBERS
 from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
@@ -58,12 +58,20 @@ _KOREAN_ENDING = re.compile(
 )
 _OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
 _LONGEST_ENDING = 2
+_TIMES = frozenset(MONTH_NUMBERS) | frozenset(WEEKDAY_NUMBERS)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WITHIN_SENTENCE = re.compile(
     r"(?:(?<=[\w,)'’]\s)|(?<=\b[A-Z][a-z]\.\s)|(?<=\b[A-Z][a-z]{2}\.\s)|(?<=\bProf\.\s))"
     r"[^\W\d_]\w+"
 )
 """A word that follows another one, or the short form of a title."""
+
+
+_MINE = re.compile(
+    r"\b(?:my|our|mein\w{0,2}|unser\w{0,2}|mis?|nuestr[oa]s?|ma|mon|mes|notre|nos)\s+"
+    r"(?P<first>[^\W\d_]{2,})(?:\s+(?P<second>[^\W\d_]{2,}))?",
+    re.IGNORECASE,
+)
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -98,6 +106,7 @@ class Question(msgspec.Struct, frozen=True):
         languages: in which its words are stemmed (see `languages`).
         names: the words, folded, that are written as names are: with a capital within a sentence.
             Empty if the question may be German, which writes all its nouns so.
+        mine: the words, folded, behind "my" or "our", two of each.
         periods: when that was which it asks for; the words that say so are no terms.
         asked_at: when it was asked, milliseconds.
     """
@@ -108,6 +117,7 @@ class Question(msgspec.Struct, frozen=True):
     years: frozenset[int]
     languages: tuple[str, ...] = ("english",)
     names: frozenset[str] = frozenset()
+    mine: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     asked_at: int = 0
 
@@ -179,6 +189,7 @@ def parse_question(
         times.years.union(years),
         languages,
         names,
+        frozenset(folded(word) for hit in _MINE.findall(text) for word in hit if word),
         times.periods,
         now or 0,
     )
@@ -186,7 +197,8 @@ def parse_question(
 
 def _names_in(text: str) -> frozenset[str]:
     found = _WITHIN_SENTENCE.findall(text)
-    return frozenset(folded(word) for word in found if word[0].isupper() and word[1].islower())
+    named = (folded(word) for word in found if word[0].isupper() and word[1].islower())
+    return frozenset(named) - _TIMES
 
 
 def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:

@@ -38,25 +38,6 @@ _ASKING_WORDS = """
 _ASKING: Final = frozenset(_ASKING_WORDS.split())
 """Words with which a sentence begins that asks, or asks for something to be done."""
 
-_MESSAGE = re.compile(
-    r"""
-    (?P<verb>(?:.{0,20}\b(?:you|please|bitte|s['’]il\s+te\s+pla[iî]t|por\s+favor)\s+)?
-      (?:e-?mail|mail|text|message|tell|write|send|call|notify|inform|remind|ask|let
-      |schreib\w*|sag\w*|frag\w*|schick\w*
-      |[ée]cris|dis|envoie|demande|escribe|escríbele|dile|di|pregunta|pregúntale)\s+)
-    (?P<whom>(?:to\s+the|(?:to\s+|[àa]\s+)?
-        (?:my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|mi|mis|nuestr\w+))\s[^:.,!?\n]{1,60}?
-      |(?:to\s+|[àa]\s+)?(?-i:[^\W\d_a-z]\w+(?:\s[^\W\d_a-z]\w+){0,2}))
-    (?P<message>(?:\s+(?:that|know\s+that|saying|if|whether)\s|,?\s+(?:dass|ob|que|si)\s
-      |,?\s+qu['’]|\s*:\s).+)
-    """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-"""Somebody shall be told something: memory knows who that is, and the message is new.
-
-Whom is a name, or "my" or "to the" somebody: who wants a function that sorts names nobody.
-"""
-
 _LONG = 60
 """Characters of a prompt from which it may say more than it asks."""
 
@@ -76,12 +57,8 @@ class SplitPrompt(NamedTuple):
 def split_prompt(text: str) -> SplitPrompt:
     """Return which sentences of a prompt ask: those with a question mark.
 
-    If there are none, those count that begin as a question or a request does. A prompt that has
-    somebody told something asks for who that is.
+    If there are none, those count that begin as a question or a request does.
     """
-    told = _MESSAGE.fullmatch(text.strip())
-    if told is not None:
-        return SplitPrompt(told["whom"], f"{told['verb']}\n{told['message']}")
     if len(text) < _LONG:
         return SplitPrompt(text)
     sentences = [one for one in _END.split(text) if one and not one.isspace()]

@@ -142,6 +142,8 @@ class Corpus(msgspec.Struct, frozen=True):
         That a word is in no fact says little where there are few facts, and counts less there. It
         says more of a name.
         """
+        if self.names and all(self.found.get(stem) for stem in self.names):
+            return max(map(self.rarity, self.names))
         asked = sorted(map(self._rarity_asked, self.found), reverse=True)
         return sum(asked[:RAREST])
 

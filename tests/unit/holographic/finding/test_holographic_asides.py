@@ -33,28 +33,6 @@ def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt: str, asked: str) 
     assert split_prompt(prompt).asked == asked
 
 
-@pytest.mark.parametrize(
-    ("prompt", "whom"),
-    [
-        ("Email my landlord that the heating is broken", "my landlord"),
-        ("Can you text Ana saying I am late?", "Ana"),
-        ("write to the vet: Rex eats nothing", "to the vet"),
-        ("Let my boss know that I am ill", "my boss"),
-        ("Schreib meinem Vermieter, dass die Heizung kaputt ist", "meinem Vermieter"),
-        ("Écris à mon propriétaire que le chauffage est en panne", "à mon propriétaire"),
-        ("dile a mi casero que la calefacción no funciona", "a mi casero"),
-        ("Remind me that the heating is broken", "Remind me that the heating is broken"),
-        ("Tell my story again", "Tell my story again"),
-        ("Write a function that sorts", "Write a function that sorts"),
-        ("Write Python code that sorts", "Write Python code that sorts"),
-        ("What did I ask Ana: the time?", "What did I ask Ana: the time?"),
-    ],
-)
-def test_who_shall_be_told_is_asked_for(prompt: str, whom: str) -> None:
-    """A message to somebody asks memory for that person; what it says is new."""
-    assert split_prompt(prompt).asked == whom
-
-
 def test_whom_to_tell_is_found(provider: HolographicProvider) -> None:
     """The words of a message, which no memory contains, do not leave it without an answer."""
     told = [turn("My landlord is Mr Hale, hale@example.org"), turn("The soup boiled over again")]
