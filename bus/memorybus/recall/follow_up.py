@@ -41,11 +41,18 @@ _POINTING_WORDS = """
 _POINTING: Final = frozenset(_POINTING_WORDS.split())
 """Words that stand for something or somebody named before."""
 
+_PERSON_WORDS = "he her him she er ihm ihn sie elle il lui él ella lei ela ele hij hem zij"
+_PERSONS: Final = frozenset(_PERSON_WORDS.split())
+"""Words that stand for somebody: a prompt may say more beside one and still point back."""
+
 _SILENT: Final = _FUNCTION | _POINTING
 
 _LONGEST = 50
 _MOST_TOPIC = 500
 """Characters of a prompt that may point back, and of the topic that is asked with it."""
+
+_MOST_TELLING = 2
+"""Words of a prompt that points back which say something by themselves."""
 
 _ENDS = " ?!."
 _WORD = re.compile(r"[^\W_]+")
@@ -55,7 +62,8 @@ def points_back(prompt: str) -> bool:
     """Say whether a prompt is about what was asked before it.
 
     Either it has no word that says something by itself ("how much was it?"), or it has one, beside
-    a word that stands for something else ("what does she drink?").
+    a word that stands for something else ("is that red?"), or two beside one that stands for
+    somebody ("does she have a phone number?").
     """
     if len(prompt) > _LONGEST:
         return False
@@ -65,13 +73,14 @@ def points_back(prompt: str) -> bool:
         if word.isalpha():
             plain += 1
             if word not in _SILENT:
-                if telling:  # nearly every prompt ends here
+                telling += 1
+                if telling > _MOST_TELLING:  # nearly every prompt ends here
                     return False
-                telling = 1
     if plain < len(words):
         words = _WORD.findall(prompt.casefold())
         telling = sum(word not in _SILENT for word in words)
-    return bool(words) and telling <= (0 if _POINTING.isdisjoint(words) else 1)
+    most = 0 if _POINTING.isdisjoint(words) else 1 if _PERSONS.isdisjoint(words) else _MOST_TELLING
+    return bool(words) and telling <= most
 
 
 def with_topic(prompt: str, topic: str) -> str:

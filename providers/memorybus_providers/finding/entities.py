@@ -13,6 +13,7 @@ import msgspec
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding.source import MOST, FactSource
+from memorybus_providers.language.english import BASE_FORM, FORMS
 from memorybus_providers.language.mentions import (
     RoleStatement,
     mentions,
@@ -125,10 +126,9 @@ class Entities:
         owner, what = role
         found = [
             one
-            for fact in self._source.facts_holding([what.split()[-1:]], whose, most=most)
+            for fact in self._source.facts_holding(_called(what), whose, most=most)
             for one in _role_statements_in(fact)
-            if one.role.split()[-len(what.split()) :] == what.split()
-            and _is_owner(one, owner, fact)
+            if _is_role(one.role, what) and _is_owner(one, owner, fact)
         ]
         return next((one.name for one in sorted(found, key=lambda one: one.weak)), None)
 
@@ -160,6 +160,20 @@ class Entities:
 
 def _role_statements_in(fact: Fact) -> list[RoleStatement]:
     return role_statements(fact.content)
+
+
+def _called(role: str) -> list[list[str]]:
+    """Return the words by one of which a role is called, in whatever language it was told."""
+    last = role.rsplit(maxsplit=1)[-1]
+    return [[form] for form in FORMS.get(BASE_FORM.get(last, last), (last,))]
+
+
+def _is_role(told: str, asked: str) -> bool:
+    """Say whether a role that was told ends with the one that is asked for."""
+    said, wanted = told.split(), asked.split()
+    return [BASE_FORM.get(word, word) for word in said[-len(wanted) :]] == [
+        BASE_FORM.get(word, word) for word in wanted
+    ]
 
 
 def _is_owner(one: RoleStatement, owner: str, fact: Fact) -> bool:

@@ -26,6 +26,7 @@ from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
+from memorybus_providers.ranking.renewal import newest_first
 from memorybus_providers.ranking.told import in_turn, order_told, parts_of_time
 
 CANDIDATES = 80
@@ -102,7 +103,7 @@ class FactSearch:
         parts = parts_of_time(question.periods)
         rows = self._rows_by_time(parts, CANDIDATES, view)
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
-        return order_told(list(read), parts, names)
+        return order_told(list(read), parts, names, question)
 
     def _rank(
         self, question: Question, meant: str, names: frozenset[str], view: View
@@ -131,7 +132,9 @@ class FactSearch:
         near = compared.nearness([fact.id for fact in (*hits, *around)])
         if view.known_by != LATEST and not view.about:
             hits += self._standings.entries_as_of(question.terms, scope, view.known_by)
-        return rank_facts(question, hits, [] if view.about else around, corpus, names, near)
+        around = [] if view.about else around
+        ranked = rank_facts(question, hits, around, corpus, names, near)
+        return newest_first(question, ranked, corpus)
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
         """Return the newest facts of parts of a time, some of each, `most` at most."""

@@ -56,14 +56,21 @@ _IRREGULAR = """
     teach taught; tear tore torn; tell told; think thought; throw threw thrown;
     understand understood; wake woke woken; wear wore worn; weep wept; win won; write wrote
     written; foot feet; goose geese; knife knives; leaf leaves;
-    man men; mouse mice; person people; shelf shelves; tooth teeth; wife wives; wolf wolves;
+    man men; mouse mice; person people; shelf shelves; tooth teeth; wolf wolves;
     woman women; good better best; bad worse worst
 """
 
 _ALIKE = """
-    mother mum mums mom moms mommy mummy mama; father dad dads daddy papa;
-    grandmother grandma grandmas granny nana; grandfather grandpa grandpas granddad grandad;
-    child children kid kids; sister sis; brother bro; husband hubby; doctor dr gp;
+    mother mum mums mom moms mommy mummy mama mutter madre mere mae moeder;
+    father dad dads daddy papa vater padre pere pai vader;
+    grandmother grandma grandmas granny nana oma abuela nonna avo;
+    grandfather grandpa grandpas granddad grandad opa abuelo nonno;
+    child children kid kids; sister sis schwester hermana soeur sorella irma zus;
+    brother bro bruder hermano frere fratello irmao broer; husband hubby ehemann marido mari marito;
+    wife wives ehefrau esposa moglie; daughter tochter hija fille figlia filha dochter;
+    son sohn hijo fils figlio filho zoon; aunt tante tia zia; uncle onkel tio oncle zio oom;
+    cousin cousine prima primo cugina cugino; boss chef chefin jefe jefa patron capo;
+    landlord vermieter vermieterin casero casera proprietaire; doctor dr gp;
     veterinarian vet vets; medicine medication medications meds; influenza flu;
     bicycle bike bikes; car cars automobile auto; airplane aeroplane plane planes;
     television tv telly; telephone phone phones; photograph photo photos; picture pic pics;
@@ -73,7 +80,8 @@ _ALIKE = """
     neighbour neighbor neighbours neighbors; centre center; theatre theater; grey gray;
     programme program; jewellery jewelry; cosy cozy; pyjamas pajamas; tyre tire tyres tires
 """
-"""What people call by a short or familiar name as well, or spell in two ways."""
+"""What people call by a short or familiar name as well, or spell in two ways, folded; and who
+people are to each other, which bilingual people tell in either language."""
 
 FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

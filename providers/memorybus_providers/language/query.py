@@ -21,7 +21,12 @@ from memorybus_providers.language.languages import (
     stop_words_among,
 )
 from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
-from memorybus_providers.language.time_words import MONTH_NUMBERS, VAGUE, WEEKDAY_NUMBERS
+from memorybus_providers.language.time_words import (
+    ACTIVITIES,
+    MONTH_NUMBERS,
+    VAGUE,
+    WEEKDAY_NUMBERS,
+)
 from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
@@ -124,7 +129,8 @@ class Question(msgspec.Struct, frozen=True):
     def names_only_a_time(self, names: Collection[str]) -> bool:
         """Say whether it asks for a time, perhaps of some speakers, and for nothing else."""
         return bool(self.periods) and all(
-            term.word in VAGUE or term.word in names for term in self.terms
+            term.word in VAGUE or term.word in ACTIVITIES or term.word in names
+            for term in self.terms
         )
 
     def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:

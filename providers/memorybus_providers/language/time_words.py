@@ -234,5 +234,17 @@ _VAGUE: Final = """
     passe arrive parle discute dit fait raconte chose choses
     paso pasado hablamos hablado hablo dije dijo dicho hice hizo hicimos hecho cosa cosas todo
 """
+_ACTIVITY: Final = """
+    ask asked asking decide decided promise promised learn learned learnt plan planned suggest
+    suggested recommend recommended buy bought get got order ordered eat ate cook cooked meet met
+    see saw visit visited read write wrote work worked make made finish finished start started
+    fragte gefragt entschieden beschlossen versprochen gelernt geplant empfohlen vorgeschlagen
+    gekauft bestellt gegessen gekocht getroffen gesehen besucht gelesen geschrieben gearbeitet
+    demande decide promis appris achete mange vu lu ecrit travaille rencontre
+    pregunte decidi decidido prometi aprendi compre comprado comi vi lei escribi trabaje conoci
+"""
+ACTIVITIES: Final = frozenset(_ACTIVITY.split())
+"""Words that ask what somebody did at a time, whatever it was called when it was told."""
+
 VAGUE: Final = frozenset(_VAGUE.split())
 """Words that ask for nothing in particular beside a time: what happened, what did we talk about."""

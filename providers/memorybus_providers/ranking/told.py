@@ -9,6 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import TypeVar
 
+import msgspec
+
+from memorybus_providers.language.query import Question
+from memorybus_providers.language.time_words import ACTIVITIES
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.asking import only_asks
@@ -42,7 +46,10 @@ def in_turn(parts: Iterable[Sequence[_T]]) -> Iterator[_T]:
 
 
 def order_told(
-    facts: Sequence[Fact], parts: Sequence[Period], names: Collection[str]
+    facts: Sequence[Fact],
+    parts: Sequence[Period],
+    names: Collection[str],
+    question: Question,
 ) -> list[Scored]:
     """Return facts that were said within a time, best first.
 
@@ -51,13 +58,17 @@ def order_told(
         parts: the parts of the time.
         names: folded words that name the speakers who are asked for; empty for no one in
             particular.
+        question: what else is asked: what holds one of its terms comes first.
     """
+    terms = tuple(term for term in question.terms if term.word in ACTIVITIES)
+    asked = msgspec.structs.replace(question, terms=terms)
     newest = sorted(facts, key=lambda fact: (-fact.at, -fact.id))
-    groups: dict[tuple[bool, bool, bool], list[list[Fact]]] = {}
+    groups: dict[tuple[bool, ...], list[list[Fact]]] = {}
     for fact in newest:
         part = next((n for n, one in enumerate(parts) if one.holds(fact.at)), None)
         if part is not None:
-            groups.setdefault(_order(fact, names), [[] for _ in parts])[part].append(fact)
+            order = (not asked.asks_for(fact.content), *_order(fact, names))
+            groups.setdefault(order, [[] for _ in parts])[part].append(fact)
     told = [fact for group in sorted(groups) for fact in in_turn(groups[group])]
     worth = [1 - place / (2 * len(told)) for place in range(len(told))]
     return [Scored(fact, one, {"time": one}) for fact, one in zip(told, worth, strict=True)]

@@ -1,0 +1,86 @@
+"""Putting what was changed before what it changed; pure.
+
+"Actually make the course 14:00" says less of a question than what it changed, so words rank it
+lower. A fact that says that something changed therefore comes before an older one of the same: it
+must say at least half of what the older one says of the question, and be nearly as good. The older
+one stands behind it, since it may hold what the newer one leaves out. A newer entry of a memory
+file comes first in the same way.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.language.query import Question
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
+
+LOOKED_AT = 12
+"""Facts of an answer that are compared, the best ones (G10)."""
+
+LEAST_SHARED = 0.5
+LEAST_SCORE = 0.7
+"""Shares of what the older one says, and of its score, that the newer one must have."""
+
+_CHANGING = r"""
+    \b(?:now|new|changed?|changes|moved|switched|replaced|rescheduled|postponed|instead|actually
+      |from\s+(?:\w+\s+){1,3}on|no\s+longer|any\s?more|updated?|corrected|correction
+      |jetzt|nun|neue[rsmn]?|neu|geandert|verschoben|gewechselt|stattdessen|ab\s+(?:sofort|jetzt)
+      |nicht\s+mehr
+      |ahora|nuev[oa]|cambiad[oa]|cambio|a\s+partir\s+de|ya\s+no|en\s+vez
+      |maintenant|desormais|nouve(?:au|lle)|change[es]?|deplace|a\s+partir\s+d[eu]|plutot)\b
+"""
+_CHANGES: Final = re.compile(_CHANGING, re.VERBOSE)
+_ASKS_FOR_THE_OLD: Final = re.compile(
+    r"\b(?:old|previous|previously|former|formerly|before|used\s+to|originally|first|until|history"
+    r"|alte[rsnm]?|fruher\w*|vorher\w*|zuerst|antes|anterior|avant|ancien\w*)\b"
+)
+
+
+def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -> list[Scored]:
+    """Return what was found, with what was changed before what it changed.
+
+    Args:
+        question: what is asked; one for what was so before keeps its order.
+        scored: what was found, best first.
+        corpus: statistics of the terms.
+    """
+    found = list(scored)
+    best = found[:LOOKED_AT]
+    newer = [one for one in best if _tells_a_change(one.fact)]
+    if not newer or _ASKS_FOR_THE_OLD.search(" ".join(question.words)):
+        return found
+    texts = question.read_texts(one.fact.content for one in best)
+    said = {
+        one.fact.id: {stem: corpus.rarity(stem) for stem in words if stem in corpus.found}
+        for one, words in zip(best, texts, strict=True)
+    }
+    for one in newer:
+        place = found.index(one)
+        older = (n for n in range(place) if _is_renewed(found[n], one, said))
+        if (first := next(older, None)) is not None:
+            found.insert(first, _raised(found.pop(place), found[first]))
+    return found
+
+
+def _tells_a_change(fact: Fact) -> bool:
+    """Say whether a fact says that something changed, or was kept: an entry is kept up to date."""
+    return fact.place is None or bool(_CHANGES.search(folded(fact.content)))
+
+
+def _is_renewed(older: Scored, newer: Scored, said: Mapping[int, Mapping[str, float]]) -> bool:
+    if older.fact.at >= newer.fact.at or newer.score < LEAST_SCORE * older.score:
+        return False
+    by_older, by_newer = said.get(older.fact.id, {}), said[newer.fact.id]
+    shared = sum(amount for stem, amount in by_older.items() if stem in by_newer)
+    return shared > 0 and shared >= LEAST_SHARED * sum(by_older.values())
+
+
+def _raised(newer: Scored, older: Scored) -> Scored:
+    """Return a fact with a score above that of another, and the factor that says so."""
+    factor = older.score / newer.score
+    parts = {**newer.parts, "newer": factor}
+    fit = max(newer.fit, older.fit)
+    return msgspec.structs.replace(newer, score=older.score, fit=fit, parts=parts)
