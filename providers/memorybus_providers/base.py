@@ -117,7 +117,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         clock: time, injected.
         crash: crash points, injected by fault tests.
         spend: counts, over all hosts, what a recalling instance spends; None if nothing counts it.
-        zone: by whose clocks the days of a question begin.
+        zone: the time zone in which days begin.
     """
 
     name: str

@@ -106,8 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         prompt_budget: size of the text that providers add to a session's system prompt, characters;
             0 for none.
         prompt_ttl: how long this text stays ready for a person's next session.
-        timezone: by whose clocks a day begins, as in ``Europe/Berlin``: "yesterday" in a question,
-            and the dates in a block. Empty means the zone of the host that recalls.
+        timezone: in which days begin, as in ``Europe/Berlin``: "yesterday" in a question, and the
+            dates in a block. Empty means the zone of the host that recalls.
         prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
         prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
             prompt ready (G9); 0 for not at all.

@@ -191,7 +191,7 @@ def line(
         speaker: who said it; empty if unknown.
         until: when it ceased to hold, milliseconds; 0 if it holds, as far as is known.
         before: what was so before, in short; empty if nothing is known.
-        zone: by whose clocks a day begins.
+        zone: the time zone in which days begin.
     """
     said = ", ".join(part for part in (_date(at, zone), _speaker(speaker)) if part)
     ended, former = _date(until, zone), _speaker(before)

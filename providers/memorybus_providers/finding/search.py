@@ -82,7 +82,7 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
             now: when it is asked, milliseconds. With `as_of` that is when.
-            zone: by whose clocks a day begins.
+            zone: the time zone in which days begin.
         """
         asked, aside = split_prompt(text)
         asked = self._entities.add_names(asked, scope)

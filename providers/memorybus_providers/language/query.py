@@ -114,6 +114,7 @@ class Question(msgspec.Struct, frozen=True):
         mine: the words, folded, behind "my" or "our", two of each.
         periods: when that was which it asks for; the words that say so are no terms.
         asked_at: when it was asked, milliseconds.
+        zone: the time zone in which days begin.
     """
 
     words: tuple[str, ...]
@@ -125,6 +126,7 @@ class Question(msgspec.Struct, frozen=True):
     mine: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     asked_at: int = 0
+    zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
         """Say whether it asks for a time, perhaps of some speakers, and for nothing else."""
@@ -176,7 +178,7 @@ def parse_question(
         aside: what was said beside it (see `sentences`): its words count the less, the more the
             question itself says.
         now: when it is asked, milliseconds; if None, only names of months and years are seen.
-        zone: by whose clocks a day begins.
+        zone: the time zone in which days begin.
     """
     words = _plain(_said(text))
     languages = likely_languages(words)
@@ -198,6 +200,7 @@ def parse_question(
         frozenset(folded(word) for hit in _MINE.findall(text) for word in hit if word),
         times.periods,
         now or 0,
+        zone,
     )
 
 

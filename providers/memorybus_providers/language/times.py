@@ -90,7 +90,7 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
         text: the question.
         now: when it is asked, milliseconds.
         languages: in which it may be.
-        zone: by whose clocks a day begins.
+        zone: the time zone in which days begin.
     """
     if not _may_name_a_time(text[:READ]):
         return NamedTimes(rest=text)
@@ -126,7 +126,7 @@ def _day_of(now: int, zone: tzinfo) -> date:
 
 
 def _in_zone(period: Period, zone: tzinfo) -> Period:
-    """Return when the clocks of a zone show what a period says of those of UTC."""
+    """Return the period of the same wall-clock times in another zone."""
     return Period(_shown_at(period.start, zone), _shown_at(period.end, zone))
 
 

@@ -9,7 +9,7 @@ conversations of LoCoMo and checked on three others (decision 82).
 import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -338,7 +338,7 @@ def _period_factor(period: Period, now: int) -> float:
 
 
 def _calendar_factor(question: Question, at: int) -> float:
-    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, question.zone)
     if question.months:
         year_fits = not question.years or said.year in question.years
         return MONTH if said.month in question.months and year_fits else 1.0

@@ -20,6 +20,7 @@ def explain(question: str, scored: Scored, now: int | None = None, zone: tzinfo 
         question: what was asked.
         scored: what was found.
         now: when it was asked, milliseconds; see `parse_question`.
+        zone: the time zone in which days begin.
     """
     asked = parse_question(*split_prompt(question), now, zone)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))

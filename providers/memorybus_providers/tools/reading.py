@@ -39,7 +39,7 @@ class ReadingTools:
         Args:
             search: the facts.
             now: the time of the call, milliseconds.
-            zone: by whose clocks a day begins.
+            zone: the time zone in which days begin.
         """
         self._now, self._zone = now, zone
         self._search_by = search

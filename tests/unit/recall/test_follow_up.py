@@ -7,12 +7,14 @@ from memorybus.recall.follow_up import points_back, with_topic
 
 POINTING = (
     "and when was that?", "how much was it?", "why?", "what does she drink?", "book it", "how old?",
-    "the other one", "who else was there?", "and where is she now?", "what did it cost",
+    "does she have a phone number?", "welche Farbe mag er denn?", "the other one",
+    "who else was there?", "and where is she now?", "what did it cost",
     "und wie viel war das?", "wo wohnt sie?", "et elle habite où ?", "c'était quand ?",
     "¿y cuándo fue eso?", "e dove abita lei?", "e quanto foi isso?", "en wanneer was dat?",
 )  # fmt: skip
 STANDING = (
-    "who is my doctor", "can you make it shorter?", "what about the dentist", "where do I live",
+    "does it have a phone number?", "who is my doctor", "can you make it shorter?",
+    "what about the dentist", "where do I live",
     "what did I do this week", "is there any milk?", "wo ist das Auto?", "où est la gare ?",
     "dónde está el coche", "what is my passport number", "我住在哪里", "dov'è lo zaino", "ok", "",
 )  # fmt: skip

@@ -33,12 +33,26 @@ def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt: str, asked: str) 
     assert split_prompt(prompt).asked == asked
 
 
-def test_whom_to_tell_is_found(provider: HolographicProvider) -> None:
-    """The words of a message, which no memory contains, do not leave it without an answer."""
-    told = [turn("My landlord is Mr Hale, hale@example.org"), turn("The soup boiled over again")]
-    feed(provider, told)
-    found = texts(provider, "Email my landlord that the heating is broken")
-    assert found[0].startswith("My landlord is Mr Hale")
+KNOWN = "My landlord Nadia Hale likes hale@example.org best"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("Email my landlord that the heating is broken", [KNOWN]),
+        ("arrange a trial appointment with Nadia on Saturday, mind the parking", [KNOWN]),
+        ("arrange a trial appointment with Nadia and Osgood, mind the parking", []),
+        ("arrange a trial appointment on Saturday, mind the parking, who likes it", []),
+        ("Email my plumber that the heating is broken", []),
+    ],
+)
+def test_known_names_are_answer_enough(
+    prompt: str, found: list[str], provider: HolographicProvider
+) -> None:
+    """However many words nobody wrote: a fact that contains a name fits, if all names are known."""
+    feed(provider, [turn(KNOWN, "Noted")])
+    feed(provider, [turn(f"It rained {n} hours", "Oh dear") for n in range(99)], first=2)
+    assert [one for one in texts(provider, prompt) if one == KNOWN] == found
 
 
 @given(st.text(), st.text(), st.sampled_from([" ", "\n", ". ", "? "]))

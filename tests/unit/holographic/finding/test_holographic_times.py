@@ -291,6 +291,9 @@ def found_by(provider: HolographicProvider, question: str, as_of: str = "") -> l
         ("la semana pasada", [6, 5]),
         ("il y a 3 semaines", [4]),
         ("on May 27th", [4]),
+        ("What did I buy yesterday?", [7]),
+        ("Was habe ich letzte Woche gekauft?", [6, 5]),
+        ("What did I sell and decide this week?", [7]),
     ],
 )
 def test_a_time_alone_is_answered_by_what_was_said_then(
@@ -371,3 +374,33 @@ def test_the_tool_reads_times_too(provider: HolographicProvider) -> None:
     found = provider.handle_tool_call("memory_search", {"query": "yesterday"}, context(99, ME))
 
     assert [one["text"] for one in found["results"]] == [LIFE[7][1], LIFE[7][2]]
+
+
+def test_what_mentions_the_activity_comes_first(provider: HolographicProvider) -> None:
+    """Of what was said then, what contains the verb of the question is the likeliest answer."""
+    times = {"2026-06-09T11:00": "I bought a wheelbarrow", "2026-06-09T12:00": "It rained all day"}
+    for n, (when, said) in enumerate(times.items(), start=80):
+        feed(provider, [turn(said, "I see")], first=n, session=f"s{n}", root=f"s{n}", at=ms(when))
+
+    assert found_by(provider, "What did I buy last week?")[0] == "I bought a wheelbarrow"
+
+
+def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None:
+    """In recalls, in their reasons and in tools: at 22:00 in New York it is tomorrow in UTC."""
+    zone = ZoneInfo("America/New_York")
+    clock = FakeClock(ms("2026-06-17T02:00"))
+    config = ProviderConfig(name="holographic", home=tmp_path, clock=clock, zone=zone)
+    provider = HolographicProvider(config)
+    provider.open()
+    feed(provider, [turn("I sold the old bicycle to Tom", "Fine")], at=ms("2026-06-16T03:00"))
+    found = provider.prefetch(
+        "What did I sell to Tom yesterday?", RecallContext(MINE, explain=True)
+    )
+    tool = provider.handle_tool_call("memory_search", {"query": "yesterday"}, context(99, ME))
+    asked = found_by(provider, "yesterday"), found_by(provider, "today")
+    provider.shutdown()
+
+    assert asked == (["I sold the old bicycle to Tom", "Fine"], [])
+    assert found[0].why is not None
+    assert "time" in found[0].why.parts
+    assert [one["text"] for one in tool["results"]] == ["I sold the old bicycle to Tom", "Fine"]

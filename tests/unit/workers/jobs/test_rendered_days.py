@@ -5,7 +5,9 @@ from zoneinfo import ZoneInfo
 from helpers.making import MakeSettings
 from memorybus.recall.model import RecallRequest
 from memorybus.testing import FakeClock
-from memorybus_providers.base import Recollection
+from memorybus_providers.base import (
+    Recollection,
+)
 from memorybus_workers.hosting.instances import make_instance
 from memorybus_workers.jobs.prefetch import render
 
