@@ -45,8 +45,8 @@ def share_one_heap() -> bool:
 def collect_seldom() -> None:
     """Collect garbage more seldom; for a new process, before it loads its modules.
 
-    Modules stay, and a batch makes hundreds of objects that go again without a collector's help. By
-    Python's own threshold it looked at them 125 times while modules were loaded, which took an
+    Modules stay, and a batch makes hundreds of objects that go again without a collector's help.
+    With Python's own threshold the collector ran 125 times while modules were loaded, which took an
     eighth of that time, and several hundred times a second in a catch-up.
     """
     gc.set_threshold(_YOUNG)

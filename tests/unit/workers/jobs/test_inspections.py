@@ -1,6 +1,6 @@
 """Each question to an instance gets its answer; what it keeps is told in small pages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import fakeredis
 import msgspec
 import pytest
 from memorybus.config.settings import Settings
+from memorybus.events import Scope, SessionRef, TurnCompleted
 from memorybus.jobs.inspect import (
     PARTITION,
     CheckEvents,
@@ -26,20 +27,26 @@ from memorybus.jobs.inspect import (
     ReadKept,
     ReadOwners,
     RecalledItems,
+    SentEvent,
     TryRecall,
 )
-from memorybus.jobs.replies import read_replies
-from memorybus.recall.model import RecallRequest
+from memorybus.jobs.replies import Reply, read_replies
+from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_providers.base import (
     Capabilities,
+    HookContext,
+    MemoryOwner,
     MemoryProvider,
     ProviderConfig,
+    RecallContext,
     RecallScope,
+    Recollection,
+    Residue,
     StoredMemory,
 )
-from memorybus_workers.jobs.inspect import MOST, InspectionRunner
+from memorybus_workers.jobs.inspect import MOST, Answer, InspectionRunner
 
 
 class Keeping(MemoryProvider):
@@ -65,6 +72,48 @@ class Long(Keeping):
     """A provider of few and long memories."""
 
     count, length = 5, 200_000
+
+
+class Telling(MemoryProvider):
+    """A provider that answers each question with something that no other answer says."""
+
+    kind = "telling"
+    delivery = "lookup"
+    capabilities = Capabilities(exports=True, forgets=True, handles=frozenset({TurnCompleted}))
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """Yield two pairs."""
+        yield from (("turn 1", "d1"), ("turn 2", "d2"))
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return a text that names the query."""
+        return [Recollection(f"found for {query}", session="s")]
+
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Know one event."""
+        return event_id == "known"
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield a memory that names the person."""
+        yield StoredMemory(f"kept of {scope.user}", user=scope.user or "")
+
+    def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
+        """Yield one owner."""
+        yield MemoryOwner("a", "ben", memories=4)
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Say that something of the person is left."""
+        return Residue(erased=3, remains=(f"a backup of {scope.user}",))
+
+    def health(self, deadline: float) -> str:
+        """Be unwell."""
+        return "its disk is full"
+
+
+def sent(event_id: str) -> SentEvent:
+    """Return a turn that a provider should know."""
+    place = (0, "1-0", 1, 1)
+    return SentEvent(event_id, TurnCompleted.__name__, *place, Scope(), SessionRef("s", "s"))
 
 
 def runner(provider: MemoryProvider, redis: fakeredis.FakeRedis, home: Path) -> InspectionRunner:
@@ -113,7 +162,26 @@ def test_a_provider_that_cannot_say_is_told_apart(tmp_path: Path) -> None:
     assert pages(Silent(config), tmp_path) == [KeptPage(given=False)]
 
 
-ANSWERS: list[tuple[Question, Any]] = [
+ANSWERS: list[tuple[Question, Answer]] = [
+    (ReadDigest(), DigestPage(pairs=(("turn 1", "d1"), ("turn 2", "d2")))),
+    (
+        TryRecall(RecallRequest(query="tea")),
+        RecalledItems((RecalledItem("p", "found for tea", "s", None),)),
+    ),
+    (CheckEvents((sent("known"), sent("lost"))), KnownEvents(there=1, missing=("lost",))),
+    (
+        ReadKept(RecallRequest(query="", user="ann")),
+        KeptPage(memories=({"text": "kept of ann", "user": "ann"},)),
+    ),
+    (ReadOwners(), OwnersPage(owners=({"agent": "a", "user": "ben", "memories": 4},))),
+    (
+        Erase(RecallRequest(query="", user="cem")),
+        EraseReport(erased=3, remains=("a backup of cem",)),
+    ),
+    (CheckHealth(), InstanceHealth("its disk is full")),
+]
+
+NO_ANSWERS: list[tuple[Question, Answer]] = [
     (ReadDigest(), DigestPage(given=False)),
     (TryRecall(RecallRequest(query="tea")), RecalledItems()),
     (CheckEvents(()), KnownEvents(given=False)),
@@ -124,13 +192,31 @@ ANSWERS: list[tuple[Question, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("question", "answer"), ANSWERS, ids=lambda one: type(one).__name__)
-def test_each_question_gets_its_own_answer(question: Question, answer: Any, tmp_path: Path) -> None:
-    """A question keeps its type on its way through Redis, and so does the reply."""
+def ask(kind: type[MemoryProvider], question: Question, home: Path) -> Reply:
+    """Send a question to an instance of a provider through Redis; return the reply."""
     redis = fakeredis.FakeRedis()
     asked = Inspection(id="0" * 32, provider="p", instance="p", question=question)
-    provider = Silent(ProviderConfig(name="p", home=tmp_path))
-    runner(provider, redis, tmp_path).run(msgspec.json.encode(asked).decode())
-    reply = read_replies(redis.hgetall(Keys(Settings().namespace).reply(PARTITION, asked.id)))["p"]
+    provider = kind(ProviderConfig(name="p", home=home))
+    runner(provider, redis, home).run(msgspec.json.encode(asked).decode())
+    return read_replies(redis.hgetall(Keys(Settings().namespace).reply(PARTITION, asked.id)))["p"]
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS, ids=lambda one: type(one).__name__)
+def test_each_question_gets_its_own_answer(
+    question: Question, answer: Answer, tmp_path: Path
+) -> None:
+    """A question keeps its type and content on its way through Redis, and so does the reply."""
+    reply = ask(Telling, question, tmp_path)
+    assert reply.error == ""
+    fitting = [one for _, one in ANSWERS if msgspec.json.encode(one).decode() == reply.text]
+    assert fitting == [answer], "it is this answer, and could be no other one"
+
+
+@pytest.mark.parametrize(("question", "answer"), NO_ANSWERS, ids=lambda one: type(one).__name__)
+def test_what_a_provider_cannot_say_is_no_error(
+    question: Question, answer: Answer, tmp_path: Path
+) -> None:
+    """A provider that can say nothing replies so to every question."""
+    reply = ask(Silent, question, tmp_path)
     assert reply.error == ""
     assert msgspec.json.decode(reply.text, type=type(answer)) == answer

@@ -38,3 +38,14 @@ def test_what_is_there_at_the_beginning_is_spared() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"True\n"
+
+
+def test_a_new_process_collects_more_seldom_than_python_does() -> None:
+    """Only when many more objects were made does a collection begin; it is not switched off."""
+    program = (
+        "import gc; from memorybus_workers.processes.heap import collect_seldom; "
+        "before = gc.get_threshold(); collect_seldom(); after = gc.get_threshold(); "
+        "print(gc.isenabled(), after[0] >= 5 * before[0] > 0, after[1:] == before[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"True True True\n"
