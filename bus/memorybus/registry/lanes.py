@@ -29,7 +29,7 @@ class LaneState(msgspec.Struct, frozen=True):
         entry: its checkpoint, an entry id.
         n: the dense number of that entry.
         done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
-        parked: events put aside.
+        parked: how many events are parked in it, of all order keys.
         discarded: dead letters that an operator gave up.
         halted: why its owner has stopped; "" if it has not. Hostile text.
         epoch: its newest fencing token; 0 if it never had an owner.

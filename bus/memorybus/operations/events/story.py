@@ -73,7 +73,7 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
         instance: which one.
         n: the event's number.
         lane: the instance's lane of the event's partition.
-        parked: how many events of the event's order key wait behind a dead letter; 0 for none.
+        parked_of_key: how many events of the event's order key are parked in the lane; 0 for none.
         letter: the event's dead letter; None if there is none.
         left_out: why the instance does not take the event; "" if it does.
         decided: the last decision of an operator about it; None if there is none.
@@ -83,7 +83,7 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     n: int
     lane: LaneState
-    parked: int = 0
+    parked_of_key: int = 0
     letter: DeadLetter | None = None
     left_out: str = ""
     decided: DeadLetterResolved | None = None
@@ -96,7 +96,9 @@ def fate_of(seen: EventAtInstance) -> Fate:
     if letter is not None:
         why = letter.reason if letter.refused else _BEHIND
         tries = letter.attempts
-        return Fate(instance=name, outcome="parked", why=why, tries=tries, behind=seen.parked)
+        return Fate(
+            instance=name, outcome="parked", why=why, tries=tries, behind=seen.parked_of_key
+        )
     if seen.left_out:
         return Fate(instance=name, outcome="left out", why=seen.left_out)
     if not lane.has_passed(seen.n):
@@ -137,14 +139,14 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     decided = {one.provider: one for one in _decisions(stores.history, event)}
     hindered = _hindered(stores, view)
     fates = []
-    for name, (lane, parked) in lanes.items():
-        dead = desk.letter_at((name, place.partition), place.entry) if parked else None
+    for name, (lane, parked_of_key) in lanes.items():
+        dead = desk.letter_at((name, place.partition), place.entry) if parked_of_key else None
         fate = fate_of(
             EventAtInstance(
                 instance=name,
                 n=place.n,
                 lane=lane,
-                parked=parked,
+                parked_of_key=parked_of_key,
                 letter=None if dead is None else dead.stored.letter,
                 left_out=_omission_reason(view.all.get(name), event),
                 decided=decided.get(name),

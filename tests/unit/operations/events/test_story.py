@@ -51,12 +51,12 @@ CASES = [
         "next; paused: upgrade",
     ),
     (
-        EventAtInstance(instance="p", n=3, lane=LaneState(n=9), parked=4, letter=LETTER),
+        EventAtInstance(instance="p", n=3, lane=LaneState(n=9), parked_of_key=4, letter=LETTER),
         "parked",
         "bad; 3 tries, 4 of its key wait",
     ),
     (
-        EventAtInstance(instance="p", n=6, lane=LaneState(n=9), parked=4, letter=BEHIND),
+        EventAtInstance(instance="p", n=6, lane=LaneState(n=9), parked_of_key=4, letter=BEHIND),
         "parked",
         "never tried: it waits behind a refused event of its key; 4 of its key wait",
     ),
@@ -89,6 +89,11 @@ def test_what_became_of_an_event(seen: EventAtInstance, outcome: str, said: str)
 def test_what_is_parked_is_told_before_what_was_decided() -> None:
     """An event whose edit was refused again is parked, whatever an operator decided before."""
     seen = EventAtInstance(
-        instance="p", n=3, lane=LaneState(n=9), parked=1, letter=LETTER, decided=decided("edit")
+        instance="p",
+        n=3,
+        lane=LaneState(n=9),
+        parked_of_key=1,
+        letter=LETTER,
+        decided=decided("edit"),
     )
     assert fate_of(seen) == Fate(instance="p", outcome="parked", why="bad", tries=3, behind=1)
