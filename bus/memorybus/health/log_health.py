@@ -1,7 +1,7 @@
-"""Reads the health of the log and its Redis in one look, for workers, `status` and `doctor`.
+"""Examines the log and its Redis once, for workers, `status` and `doctor`.
 
-One look alone cannot detect that a log was wiped and started again. A worker's watch can: it writes
-such a loss to Redis, and this module reads it.
+One examination alone cannot detect that a log was wiped and started again. A worker's watch can: it
+writes such a loss to Redis, and this module reads it.
 """
 
 import shutil
@@ -53,7 +53,7 @@ class Continuity(msgspec.Struct, frozen=True):
 
 
 class LogHealth(msgspec.Struct, frozen=True):
-    """One look at the log: what is wrong, and the figures that show it.
+    """What an examination of the log found: what is wrong, and the figures that show it.
 
     Attributes:
         alarms: what is wrong.

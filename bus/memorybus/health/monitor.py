@@ -1,4 +1,4 @@
-"""Reads the whole status in one look, which changes nothing."""
+"""Reads the whole status at once, and changes nothing."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,8 +93,8 @@ class Status(msgspec.Struct, frozen=True):
         spools: the spools of all hosts with workers, and of this host.
         canary_at: when a canary last came through (ISO 8601, UTC); null for never.
         settings_file: the settings file that the command read; "" for none.
-        published_rate: how many events a second agents published between two looks; null after a
-            single look.
+        published_rate: how many events a second agents published between two readings; null
+            after a single one.
     """
 
     redis: RedisStatus
@@ -121,7 +121,7 @@ LanesByInstance = dict[str, list[LaneFigures]]
 
 
 class StatusWithLanes(msgspec.Struct, frozen=True):
-    """One look: the status, and the lanes that it sums up, by instance and partition."""
+    """One reading: the status, and the lanes that it sums up, by instance and partition."""
 
     status: Status
     lanes: LanesByInstance

@@ -59,7 +59,8 @@ class Keys:
         self.losses = f"{namespace}:losses"
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
-        self.pauses = f"{namespace}:held"  # named before pauses had their name
+        # Older releases called a pause a hold; the key keeps that name.
+        self.pauses = f"{namespace}:held"
         self.tuned = f"{namespace}:tuned"
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"

@@ -120,8 +120,8 @@ class RebuildLock:
         """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "
-            f"lost its entry. It has ended without further changes, the lanes that it held go on, "
-            f"and another command may be at work. See: memorybus rebuild ls. Then run the same "
+            f"lost its entry. It has ended without further changes, the lanes that it paused go "
+            f"on, and another command may be at work. See: memorybus rebuild ls. Then run the same "
             f"command again"
         )
 

@@ -71,8 +71,8 @@ def live(client: redis.Redis, settings: Settings) -> str:
     return live_name(NAME, Instances(client, Keys(settings.namespace)).live())
 
 
-def held(client: redis.Redis, settings: Settings) -> set[str]:
-    """Return the instances that stand still."""
+def paused_names(client: redis.Redis, settings: Settings) -> set[str]:
+    """Return the instances that are paused."""
     return set(Instances(client, Keys(settings.namespace)).pauses())
 
 

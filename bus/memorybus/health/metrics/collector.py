@@ -1,4 +1,4 @@
-"""The collector: one look for all who ask within a second."""
+"""The collector: one measurement for all who ask within a second."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from memorybus.health.metrics.families import process_metrics, status_metrics
 from memorybus.health.monitor import Status, read_status, spool_status
 
 KEPT = 1.0
-"""Seconds for which a look serves all who ask: however often that is, Redis is asked once."""
+"""Seconds for which a measurement serves all who ask: so long Redis is asked only once."""
 
 
 class BusCollector(Collector):
@@ -24,7 +24,7 @@ class BusCollector(Collector):
     Args:
         settings: where the log is.
         clock: time.
-        read: looks.
+        read: reads the status.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class BusCollector(Collector):
         clock: Clock = SYSTEM,
         read: Callable[[Settings], Status] = read_status,
     ) -> None:
-        """Look at nothing yet."""
+        """Read nothing yet."""
         self._settings = settings
         self._clock = clock
         self._read = read
@@ -43,18 +43,18 @@ class BusCollector(Collector):
         self._until = float("-inf")
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of a look that is no older than a second.
+        """Yield the metrics of a measurement that is no older than a second.
 
         Without Redis those are given that do not need it, and `memorybus_up` is 0.
         """
         with self._lock:
             if self._clock.monotonic() >= self._until:
-                self._metrics = list(self._look())
+                self._metrics = list(self._measure())
                 self._until = self._clock.monotonic() + KEPT
             found = self._metrics
         yield from found
 
-    def _look(self) -> Iterator[Metric]:
+    def _measure(self) -> Iterator[Metric]:
         try:
             status = self._read(self._settings)
         except LogError:

@@ -41,7 +41,7 @@ def status_metrics(
     """Yield all metrics of a status.
 
     Args:
-        status: one look.
+        status: as it was read once.
         version: of this release.
         configured: the providers of the settings.
         now_ms: the wall time.

@@ -18,7 +18,7 @@ from memorybus.operations import journal
 
 View = Literal["overview", "lanes", "letters", "tail"]
 
-LOOK_INTERVAL: Final = 1.0
+READ_INTERVAL: Final = 1.0
 """Seconds between readings."""
 
 MOST_LETTERS: Final = 2_000
@@ -85,7 +85,7 @@ class Reader:
     def _run(self) -> None:
         while not self._stop.is_set():
             self._tell(self.read())
-            self._stop.wait(LOOK_INTERVAL)
+            self._stop.wait(READ_INTERVAL)
 
     def read(self) -> Snapshot:
         """Return a snapshot."""

@@ -68,19 +68,19 @@ class Endpoints:
     @asynccontextmanager
     async def record_past(self, _: Starlette) -> AsyncIterator[None]:
         """Record the state every few seconds while the server runs, for the charts."""
-        looking = asyncio.create_task(self._record_looks())
+        recording = asyncio.create_task(self._record_states())
         try:
             yield
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            recording.cancel()
+            await asyncio.gather(recording, return_exceptions=True)
 
     async def report_error(self, request: Request, _: Exception) -> Response:
         """Return the page of an unexpected error: it quotes nothing; the log has the details."""
         said = "an error in memorybus; the log of the page's process says more"
         return self._message_page(request, None, said, 500)
 
-    async def _record_looks(self) -> None:
+    async def _record_states(self) -> None:
         while True:
             self._site.past.note(await run_in_threadpool(self._site.bus_state.read))
             await asyncio.sleep(EVERY)

@@ -6,7 +6,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.rebuilding import NEXT, damage, fill, held, live, ran, settled, working
+from helpers.stories.rebuilding import NEXT, damage, fill, live, paused_names, ran, settled, working
 from helpers.stories.replaying import begun, cli
 from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
@@ -29,7 +29,7 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
 def paused(settings: Settings) -> dict[str, str]:
     """Return why instances stand still."""
     with Stores(settings) as stores:
-        return {name: hold.reason for name, hold in stores.instances.pauses().items()}
+        return {name: pause.reason for name, pause in stores.instances.pauses().items()}
 
 
 def at_rest(settings: Settings, name: str = NAME) -> bool:
@@ -85,13 +85,13 @@ def test_a_pause_goes_over_to_who_serves(
     assert not [text for text in texts(home(settings, NEXT)) if text.startswith("c")]
     assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["name"] == NEXT
     wait_applied(redis_client, settings, NEXT)
-    assert held(redis_client, settings) == {NAME}
+    assert paused_names(redis_client, settings) == {NAME}
     ran(spawn, settings, *QUOTA)
     ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
     assert live(redis_client, settings) == NAME
     assert paused(settings)[NAME] == "quota"
     assert "kept" in ran(spawn, settings, "provider", "resume", "--execute", NEXT, code=2)
-    assert held(redis_client, settings) == {NAME, NEXT}
+    assert paused_names(redis_client, settings) == {NAME, NEXT}
 
 
 def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> None:
@@ -107,9 +107,9 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
         instances.set_pause(NAME, over_lasting(pause, command))
         instances.set_pause(NEXT, command)
         work.finish_killed_swap(NAME, "ann")
-        held = instances.pauses()
-    assert held[NEXT] == pause
-    assert held[NAME].state == "kept"
+        pauses = instances.pauses()
+    assert pauses[NEXT] == pause
+    assert pauses[NAME].state == "kept"
 
 
 def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
@@ -138,9 +138,9 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
 
 
 def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
-    """G8: who is paused while a command holds it is paused when that is gone, even if killed.
+    """G8: who is paused during a command's pause is so when that is gone, even if killed.
 
-    A worker frees what a command held by its mark, never what somebody paused, whatever he wrote.
+    A worker ends a command's pause by its mark, never what somebody paused, whatever he wrote.
     """
     command = command_pause("rebuild", NAME, NEXT, "ann", 1)
     with Stores(settings) as stores:
@@ -148,7 +148,7 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
     assert ran(spawn, settings, *QUOTA[:-1], command.reason)["changed"]
     with Stores(settings) as stores, thread_worker(settings):
         wait_until(
-            lambda: not stores.instances.pauses()[NAME].candidate, "the command's hold is gone"
+            lambda: not stores.instances.pauses()[NAME].candidate, "the command's pause is gone"
         )
         pause = stores.instances.pauses()[NAME]
         assert pause.reason == command.reason
@@ -157,10 +157,10 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
     assert paused(settings) == {}
 
 
-def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spawn) -> None:
-    """G8: who is resumed while a living command holds it goes on when that lets it go, not before.
+def test_a_resume_leaves_a_command_its_pause(settings: Settings, spawn: Spawn) -> None:
+    """G8: who is resumed while a living command pauses it goes on when that ends, not before.
 
-    What a command holds that is gone goes on at once.
+    What a command paused that is gone goes on at once.
     """
     command = command_pause("rebuild", NAME, NEXT, "ann", 1)
     with working(settings, "rebuild") as work:

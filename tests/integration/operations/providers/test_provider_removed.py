@@ -123,7 +123,7 @@ def test_who_served_before_stands_still(settings: Settings, first: InstancePause
         if first:
             instances.set_pause(NAME, first)
         work.finish_killed_swap(NAME, "ann")
-        held = instances.pauses()
-    assert held.keys() == {NAME, NEXT}
-    assert held[NEXT].state == "kept"
-    assert held[NAME] == first if first else held[NAME].state == "kept"
+        pauses = instances.pauses()
+    assert pauses.keys() == {NAME, NEXT}
+    assert pauses[NEXT].state == "kept"
+    assert pauses[NAME] == first if first else pauses[NAME].state == "kept"

@@ -6,7 +6,16 @@ import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import effects, texts
-from helpers.stories.rebuilding import command, damage, fill, held, live, ran, settled, talking
+from helpers.stories.rebuilding import (
+    command,
+    damage,
+    fill,
+    live,
+    paused_names,
+    ran,
+    settled,
+    talking,
+)
 from helpers.stories.scenario import NAME, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -21,7 +30,7 @@ POINTS = ("made", "filled", "met", "verified", "swapped", "purged", "ended")
 def test_a_killed_rebuild_goes_on(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """G8: killed at every point, the same command goes on; nothing is missed, nothing stays held.
+    """G8: killed at every point, the same command goes on; nothing is missed, nothing stays paused.
 
     Recalls are answered all the time, and never by a generation that is not full.
     """
@@ -41,7 +50,7 @@ def test_a_killed_rebuild_goes_on(
         assert done["compared"]["differing"] == 0
     name = live(redis_client, settings)
     settled(redis_client, settings, name)
-    kept = held(redis_client, settings)
+    kept = paused_names(redis_client, settings)
     assert name not in kept
     assert [text for text in texts(home(settings, name)) if text.startswith("busy")] == said
     assert len(effects(home(settings, name))) == 4 * 21 + len(said)
@@ -69,7 +78,7 @@ def test_a_state_that_differs_is_not_swapped_unless_told(
     settled(redis_client, settings, NAME)
     same = ran(spawn, settings, "verify", NAME)
     assert (same["ok"], same["compared"]["keys"]) == (True, 4)
-    assert held(redis_client, settings) == set()
+    assert paused_names(redis_client, settings) == set()
     damage(home(settings), "delete from effects where text = 'b remembers'")
     told = ran(spawn, settings, "verify", NAME, code=1)
     assert '"key": "b"' in told
@@ -77,7 +86,7 @@ def test_a_state_that_differs_is_not_swapped_unless_told(
     refused = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
     assert "b (differs)" in refused
     assert f"goes on beside it until memorybus rebuild --drop {NAME}" in refused
-    assert (live(redis_client, settings), held(redis_client, settings)) == (NAME, set())
+    assert (live(redis_client, settings), paused_names(redis_client, settings)) == (NAME, set())
     beside = generation(redis_client, settings)
     shown = ran(spawn, settings, "diff", NAME, beside, "--query", "b", "--query", "c")
     assert [one["same"] for one in shown] == [False, True]

@@ -16,8 +16,8 @@ from helpers.stories.rebuilding import (
     command,
     damage,
     fill,
-    held,
     live,
+    paused_names,
     ran,
     result,
     settled,
@@ -128,10 +128,10 @@ def test_one_rebuild_at_a_time(redis_client: redis.Redis, make_settings: MakeSet
         assert running_rebuilds(redis_client, keys, [NAME])[NAME].by == "ben"
 
 
-def test_a_hold_that_changed_is_not_let_go(
+def test_a_pause_that_changed_is_not_ended(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
-    """G8: only the very hold that was seen is let go: a later command's is another."""
+    """G8: only the very pause that was seen is ended: a later command's is another."""
     instances = Instances(redis_client, Keys(make_settings().namespace))
     mine, later = (command_pause("rebuild", NAME, NEXT, "ann", at) for at in (1, 2))
     instances.set_pause(NAME, mine)
@@ -152,7 +152,7 @@ def test_a_hold_that_changed_is_not_let_go(
 def test_what_a_killed_rebuild_left_is_named(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
-    """G8: nothing stays held for ever unseen: doctor says what stands still, and what to do."""
+    """G8: nothing stays paused for ever unseen: doctor says what stands still, and what to do."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
     assert check_rebuilds(settings).ok
@@ -221,7 +221,10 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
         done = result(rebuild)
         assert killed or 0 < done["held_ms"] < 20_000
     settled(redis_client, settings, f"{NAME}@1")
-    assert (live(redis_client, settings), held(redis_client, settings)) == (f"{NAME}@1", {NAME})
+    assert (live(redis_client, settings), paused_names(redis_client, settings)) == (
+        f"{NAME}@1",
+        {NAME},
+    )
     assert mailed(settings) == said
     assert any(text in texts(home(settings, f"{NAME}@1")) for text in said)
     assert child.terminate() == 0
@@ -289,14 +292,14 @@ def test_both_stand_at_one_place_though_events_come(
         pause.meet(NEXT, NAME, NAME)
         count = len(said)
         assert pause.milliseconds > 0
-        assert held(redis_client, settings) == {NAME, NEXT}
+        assert paused_names(redis_client, settings) == {NAME, NEXT}
         keys = ["a", "busy"]
         assert one.compare_again(dict.fromkeys(keys, "differs")) == {}
         assert one.digests_of(NAME, ["nobody"]) == {"nobody": ""}
         assert all(one.digests_of(NAME, keys).values())
         pause.end(NAME)
         wait_until(lambda: f"busy says {count}" in texts(home(settings)), "the live one goes on")
-        assert held(redis_client, settings) == {NEXT}
+        assert paused_names(redis_client, settings) == {NEXT}
     assert child.terminate() == 0
 
 

@@ -22,8 +22,8 @@ from helpers.stories.rebuilding import (
     entries,
     fill,
     frozen,
-    held,
     live,
+    paused_names,
     ran,
     serves,
     settled,
@@ -225,7 +225,7 @@ def test_nobody_has_half_of_a_lock(redis_client: redis.Redis, make_settings: Mak
 def test_fences_fall_before_others_see_nobody_at_work(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
-    """G8: workers let go what a silent command held only after it can change nothing any more."""
+    """G8: workers end the pauses of a silent command only after it can change nothing any more."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
         for _ in range(2):
@@ -255,6 +255,6 @@ def test_a_process_that_was_stopped_before_its_swap(
     assert late.wait(30) == 1, late.output()
     assert "run the same command again" in " ".join(late.output().split())
     assert live(redis_client, settings) == NAME
-    wait_until(lambda: not held(redis_client, settings), "a worker lets go what was held")
+    wait_until(lambda: not paused_names(redis_client, settings), "a worker ends the pause")
     assert ran(spawn, settings, *words)["live"] == AFTER
     assert child.terminate() == 0

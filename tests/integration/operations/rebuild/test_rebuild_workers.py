@@ -108,8 +108,8 @@ def test_agents_publish_and_recall_in_the_pause(
     swap = spawn("-m", "helpers.processes.stopping", "rebuild.met", *words, env=environ(settings))
     stopped = psutil.Process(swap.pid)
     wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "both stand still", 30)
-    held = Instances(redis_client, Keys(settings.namespace)).pauses()
-    assert held.keys() == {NAME, f"{NAME}@1"}
+    pauses = Instances(redis_client, Keys(settings.namespace)).pauses()
+    assert pauses.keys() == {NAME, f"{NAME}@1"}
     with MemoryBus.connect(settings) as bus:
         say(bus, "meanwhile", "in the pause")
         assert bus.flush("logged", 25)

@@ -107,8 +107,8 @@ def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser)
         tab.page.get_by_role("button", name="Pause").click()
         tab.page.get_by_role("status").filter(has_text="builtin is paused").wait_for()
         with Stores(guarded) as stores:
-            hold = stores.instances.pauses()["builtin"]
-        assert (hold.reason, hold.by) == ("its disk is mended", "ann")
+            pause = stores.instances.pauses()["builtin"]
+        assert (pause.reason, pause.by) == ("its disk is mended", "ann")
         assert told(guarded) == [
             OperatorActed(
                 act="pause provider",
