@@ -61,15 +61,15 @@ _IRREGULAR = """
 """
 
 _ALIKE = """
-    mother mum mums mom moms mommy mummy mama mutter madre mere mae moeder;
-    father dad dads daddy papa vater padre pere pai vader;
-    grandmother grandma grandmas granny nana oma abuela nonna avo;
+    mother mum mums mom moms mommy mummy mama mutter madre mae moeder;
+    father dad dads daddy papa vater padre pere pai;
+    grandmother grandma grandmas granny nana oma abuela nonna;
     grandfather grandpa grandpas granddad grandad opa abuelo nonno;
-    child children kid kids; sister sis schwester hermana soeur sorella irma zus;
-    brother bro bruder hermano frere fratello irmao broer; husband hubby ehemann marido mari marito;
+    child children kid kids; sister sis schwester hermana soeur sorella zus;
+    brother bro bruder hermano frere fratello irmao broer; husband hubby ehemann marido marito;
     wife wives ehefrau esposa moglie; daughter tochter hija fille figlia filha dochter;
     son sohn hijo fils figlio filho zoon; aunt tante tia zia; uncle onkel tio oncle zio oom;
-    cousin cousine prima primo cugina cugino; boss chef chefin jefe jefa patron capo;
+    cousin cousine prima primo cugina cugino; boss jefe jefa;
     landlord vermieter vermieterin casero casera proprietaire; doctor dr gp;
     veterinarian vet vets; medicine medication medications meds; influenza flu;
     bicycle bike bikes; car cars automobile auto; airplane aeroplane plane planes;
@@ -81,7 +81,8 @@ _ALIKE = """
     programme program; jewellery jewelry; cosy cozy; pyjamas pajamas; tyre tire tyres tires
 """
 """What people call by a short or familiar name as well, or spell in two ways, folded; and who
-people are to each other, which bilingual people tell in either language."""
+people are to each other, which bilingual people tell in either language. Words are left out that
+mean something else in English (chef, mere) or are names there (Irma)."""
 
 FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

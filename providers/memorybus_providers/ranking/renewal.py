@@ -20,6 +20,9 @@ from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
 LOOKED_AT = 12
 """Facts of an answer that are compared, the best ones (G10)."""
 
+_READ = 1_000
+"""Characters of a fact in which a change is looked for (G10)."""
+
 LEAST_SHARED = 0.5
 LEAST_SCORE = 0.7
 """Shares of what the older one says, and of its score, that the newer one must have."""
@@ -67,7 +70,7 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
 
 def _tells_a_change(fact: Fact) -> bool:
     """Say whether a fact says that something changed, or was kept: an entry is kept up to date."""
-    return fact.place is None or bool(_CHANGES.search(folded(fact.content)))
+    return fact.place is None or bool(_CHANGES.search(folded(fact.content[:_READ])))
 
 
 def _is_renewed(older: Scored, newer: Scored, said: Mapping[int, Mapping[str, float]]) -> bool:
