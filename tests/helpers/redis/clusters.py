@@ -169,7 +169,9 @@ class RedisCluster:
         port = self.ports[self.shards.index(target)]
         while keys := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
             client.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
-        for shard in (target, source):
+        # The others would hear of it by gossip, and name the old owner until then.
+        others = [shard for shard in self.shards if shard not in (target, source)]
+        for shard in (target, source, *others):
             _set_slot(shard, slot, "NODE", names[target])
 
     def remove(self) -> None:
