@@ -170,10 +170,12 @@ def _called(role: str) -> list[list[str]]:
 
 def _is_role(told: str, asked: str) -> bool:
     """Say whether a role that was told ends with the one that is asked for."""
-    said, wanted = told.split(), asked.split()
-    return [BASE_FORM.get(word, word) for word in said[-len(wanted) :]] == [
-        BASE_FORM.get(word, word) for word in wanted
-    ]
+    said, wanted = _base_forms(told), _base_forms(asked)
+    return said[-len(wanted) :] == wanted
+
+
+def _base_forms(role: str) -> list[str]:
+    return [BASE_FORM.get(word, word) for word in role.split()]
 
 
 def _is_owner(one: RoleStatement, owner: str, fact: Fact) -> bool:

@@ -158,9 +158,9 @@ class Question(msgspec.Struct, frozen=True):
             parts = [known[part] for part in parts_of(held) if part in known] if parted else []
             yield [known.get(token, token) for token in held] + parts
 
-    def asks_for(self, word: str) -> bool:
-        """Say whether a word, as somebody wrote it, is a form of one of the terms."""
-        held = tokens(word)
+    def asks_for(self, text: str) -> bool:
+        """Say whether a word or a text, as somebody wrote it, contains a form of a term."""
+        held = tokens(text)
         return any(
             not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
             for token in held

@@ -15,9 +15,9 @@ import msgspec
 
 from memorybus_providers.language.query import Question
 from memorybus_providers.language.words import folded
-from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
+from memorybus_providers.ranking.ranking import LOOKED_AT, Corpus, Fact, Scored
 
-LOOKED_AT = 12
+COMPARED = 12
 """Facts of an answer that are compared, the best ones (G10)."""
 
 _READ = 1_000
@@ -51,11 +51,11 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
         corpus: statistics of the terms.
     """
     found = list(scored)
-    best = found[:LOOKED_AT]
+    best = found[:COMPARED]
     newer = [one for one in best if _tells_a_change(one.fact)]
     if not newer or _ASKS_FOR_THE_OLD.search(" ".join(question.words)):
         return found
-    texts = question.read_texts(one.fact.content for one in best)
+    texts = question.read_texts(one.fact.content[:LOOKED_AT] for one in best)
     said = {
         one.fact.id: {stem: corpus.rarity(stem) for stem in words if stem in corpus.found}
         for one, words in zip(best, texts, strict=True)

@@ -16,7 +16,7 @@ from memorybus_providers.language.time_words import ACTIVITIES
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.asking import only_asks
-from memorybus_providers.ranking.ranking import Fact, Scored
+from memorybus_providers.ranking.ranking import LOOKED_AT, Fact, Scored
 
 PARTS = 8
 LEAST_PARTS = 4
@@ -58,16 +58,17 @@ def order_told(
         parts: the parts of the time.
         names: folded words that name the speakers who are asked for; empty for no one in
             particular.
-        question: what else is asked: what holds one of its terms comes first.
+        question: what is asked; what names an activity of it comes first.
     """
-    terms = tuple(term for term in question.terms if term.word in ACTIVITIES)
-    asked = msgspec.structs.replace(question, terms=terms)
+    activities = tuple(term for term in question.terms if term.word in ACTIVITIES)
+    asked = msgspec.structs.replace(question, terms=activities)
     newest = sorted(facts, key=lambda fact: (-fact.at, -fact.id))
     groups: dict[tuple[bool, ...], list[list[Fact]]] = {}
     for fact in newest:
         part = next((n for n, one in enumerate(parts) if one.holds(fact.at)), None)
         if part is not None:
-            order = (not asked.asks_for(fact.content), *_order(fact, names))
+            says_it = bool(activities) and asked.asks_for(fact.content[:LOOKED_AT])
+            order = (not says_it, *_order(fact, names))
             groups.setdefault(order, [[] for _ in parts])[part].append(fact)
     told = [fact for group in sorted(groups) for fact in in_turn(groups[group])]
     worth = [1 - place / (2 * len(told)) for place in range(len(told))]
