@@ -55,7 +55,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def offer(*points: tuple[str, str]) -> None:
         found = EntryPoints(EntryPoint(name, value, registry.GROUP) for name, value in points)
-        monkeypatch.setattr(registry, "entry_points", found.select)
+        monkeypatch.setattr(registry, "_registered", lambda: found)
 
     return offer
 
