@@ -25,12 +25,13 @@ import msgspec
 from memorybus import logs, private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.processes.garbage import collect_seldom, end_without_collecting
 from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
 from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.exporting import export_spans
-from memorybus_workers.processes.heap import collect_seldom, share_one_heap
+from memorybus_workers.processes.heap import share_one_heap
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.umask(private.UMASK)  # providers of others make files, too
     logs.set_up()
     collect_seldom()
+    end_without_collecting()
     share_one_heap()
     sys.setswitchinterval(SWITCH)
     form: LogForm = "text"

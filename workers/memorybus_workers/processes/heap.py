@@ -1,4 +1,4 @@
-"""Gives memory that was freed back to the system, and spares the garbage collector work.
+"""Gives memory that was freed back to the system.
 
 The C library keeps freed memory: after a catch-up of large batches the heap has holes, and the
 resident memory of a worker grows by some MB an hour although nothing in it does. glibc returns
@@ -6,7 +6,6 @@ whole pages when it is asked to.
 """
 
 import ctypes
-import gc
 from collections.abc import Callable
 from typing import Final
 
@@ -18,9 +17,6 @@ EVERY = 60.0
 
 _ARENA_MAX: Final = -8
 _MMAP_THRESHOLD: Final = -3
-_YOUNG = 10_000
-"""Objects made and not freed since the last collection, at which one begins; Python's are 700."""
-
 _BIG = 128 << 10
 """Bytes from which a block gets a mapping of its own: glibc's first value, which it would raise."""
 
@@ -40,21 +36,6 @@ def share_one_heap() -> bool:
     except (AttributeError, OSError, TypeError):  # another C library, or Windows
         return False
     return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _BIG))
-
-
-def collect_seldom() -> None:
-    """Collect garbage more seldom; for a new process, before it loads its modules.
-
-    Modules stay, and a batch makes hundreds of objects that go again without a collector's help.
-    With Python's own threshold the collector ran 125 times while modules were loaded, which took an
-    eighth of that time, and several hundred times a second in a catch-up.
-    """
-    gc.set_threshold(_YOUNG)
-
-
-def freeze_heap() -> None:
-    """Spare what is there now from garbage collection: modules and what they made; it stays."""
-    gc.freeze()
 
 
 def find_trimmer() -> Callable[[], None]:

@@ -14,11 +14,11 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
+from memorybus.processes.garbage import freeze_heap
 from memorybus.processes.lean import load_redis
 
 from memorybus_workers.processes.exit_codes import FAILED
 from memorybus_workers.processes.exporting import export_spans
-from memorybus_workers.processes.heap import freeze_heap
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")

@@ -6,7 +6,7 @@ point ``memorybus`` calls it.
 
 from collections.abc import Sequence
 
-from memorybus.processes import signals
+from memorybus.processes import garbage, signals
 from memorybus.processes.lean import without_opentelemetry
 
 
@@ -17,6 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; the process's own if None.
     """
     signals.end_on_stop()
+    garbage.collect_seldom()
+    garbage.end_without_collecting()
     from memorybus.surfaces.cli.app import main as run
 
     with without_opentelemetry():
