@@ -1,5 +1,6 @@
 """The provider hosts of a worker: started and stopped as the instances that it serves change."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -9,6 +10,8 @@ from redis import Redis
 
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
+
+_log = logging.getLogger("memorybus")
 
 
 class _Leaving(msgspec.Struct, frozen=True):
@@ -78,6 +81,9 @@ class Hosts:
     def _start(self, name: str, role: Role) -> ProviderHost:
         crash = crash_points(self._worker.settings.crash_at)
         host = ProviderHost(InstanceContext(self._worker, name, role, crash))
+        if given := role.tuning.given:
+            listed = ", ".join(f"{limit}={value:g}" for limit, value in given.items())
+            _log.info("%s: set by an operator: %s", name, listed, extra={"provider": name})
         self._roles[name] = role
         host.start()
         return host

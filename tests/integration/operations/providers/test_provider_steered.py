@@ -143,9 +143,14 @@ def under_way(settings: Settings) -> int:
 
 
 def test_concurrency_changes_while_workers_run(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    flag: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A limit that is set holds for every worker from now on, is shown, and can be taken back."""
+    caplog.set_level("INFO", "memorybus")
     settings = make_settings(partitions=4, concurrency=1, **PATIENT, **recorded("KeyedSide"))
     sessions = apart(settings, 3)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -156,6 +161,7 @@ def test_concurrency_changes_while_workers_run(
         ran(spawn, settings, *words, "--reason", "a bigger machine", "--execute")
         assert told(settings).limits == {"concurrency": 3}
         assert f"{NAME}: concurrency=3" in said(cli(spawn, settings, "status"))
+        wait_until(lambda: "by an operator: concurrency=3" in caplog.text, "the worker has heard")
         for session in sessions:
             say(bus, session, f"!hang={flag} {session}")
         assert bus.flush(timeout=25)
