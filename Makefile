@@ -19,6 +19,9 @@ HERMES_VERSION := 0.19.0
 WORKERS ?= 8
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
+# The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
+# as users start it, as in CI: this takes a quarter longer.
+PRELOAD ?= --preload
 QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -71,7 +74,7 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) \
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) $(PRELOAD) \
 	  -m 'not fault and not soak and not hermes and not backends and not servers'
 
 test-servers: servers ## other Redis servers, S3, PgBouncer, Prometheus, systemd, a browser

@@ -81,11 +81,16 @@ hypothesis.settings.load_profile("memorybus")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `make quick`."""
+    """Add the options of `make quick` and `make test`."""
     parser.addoption(
         "--fake-redis",
         action="store_true",
         help="a fake in this process in place of the shared server, and no test of real servers",
+    )
+    parser.addoption(
+        "--preload",
+        action="store_true",
+        help="fork the tests' programs from a process that has loaded the modules",
     )
 
 
@@ -95,6 +100,8 @@ def pytest_configure(config: pytest.Config) -> None:
     SIGINT is heard also where a shell script started this run in the background, with it ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    Spawn.preload = bool(config.getoption("preload")) and hasattr(os, "pidfd_open")
+    config.add_cleanup(Spawn.close_template)
     if config.getoption("fake_redis"):
         return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 
+from helpers.processes.preloaded import Preloaded, Template
 from helpers.processes.waiting import wait_until
 
 MARK = "MB_TEST_MARK"
@@ -27,22 +29,16 @@ class Child:
     """
 
     def __init__(
-        self, argv: list[str], env: Mapping[str, str], log_path: Path, cwd: Path | None = None
+        self,
+        argv: list[str],
+        log_path: Path,
+        process: "subprocess.Popen[bytes] | Preloaded",
     ) -> None:
-        """Start it in a session of its own."""
+        """Take a process that runs in a session of its own."""
         self.argv = argv
         self.log_path = log_path
-        with log_path.open("wb") as log:
-            self._process = subprocess.Popen(
-                argv,
-                env=env,
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
+        self._process = process
+        self.pid = process.pid
 
     @property
     def alive(self) -> bool:
@@ -95,11 +91,22 @@ class Child:
     def freeze(self) -> None:
         """SIGSTOP: it does nothing and knows nothing of it. Returns once all its threads stand."""
         self.send(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        wait_until(self._stands, f"{self.argv} stands still")
 
     def thaw(self) -> None:
         """SIGCONT."""
         self.send(signal.SIGCONT)
+
+    def _stands(self) -> bool:
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return all(_state(thread) in "TZ" for thread in threads)
+
+
+def _state(stat: Path) -> str:
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
 
 
 class Spawn:
@@ -112,7 +119,11 @@ class Spawn:
 
     Attributes:
         mark: the environment by which what others start is known as this test's.
+        preload: whether modules come from a process that has loaded them (``--preload``).
     """
+
+    preload: ClassVar[bool] = False
+    _template: ClassVar[Template | None] = None
 
     def __init__(self, directory: Path, mark: str, data_dir: Path) -> None:
         """Start nothing yet."""
@@ -131,9 +142,41 @@ class Spawn:
         """Run a Python with `arguments` and, over this process's, the environment `env`."""
         log_path = self._directory / f"child{len(self.children)}.log"
         argv = [str(python), *map(str, arguments)]
-        child = Child(argv, self._environment(env or {}), log_path, cwd)
+        environ = self._environment(env or {})
+        with log_path.open("wb") as log:
+            begun = self._begin_preloaded(argv, environ, log.fileno(), cwd)
+            process = begun or subprocess.Popen(
+                argv,
+                env=environ,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        child = Child(argv, log_path, process)
         self.children.append(child)
         return child
+
+    @classmethod
+    def _begin_preloaded(
+        cls, argv: list[str], environ: Mapping[str, str], log: int, cwd: Path | None
+    ) -> Preloaded | None:
+        """Fork the program from the template, None if it has to be started afresh."""
+        if not cls.preload or argv[0] != sys.executable:
+            return None
+        if cls._template is None:
+            cls._template = Template(_around())
+        if not cls._template.can_run(argv[1:], environ):
+            return None
+        return cls._template.start(argv[1:], environ, log, cwd)
+
+    @classmethod
+    def close_template(cls) -> None:
+        """End the process that has the modules loaded."""
+        if cls._template is not None:
+            cls._template.close()
+            cls._template = None
 
     def end_all(self) -> None:
         """Kill every child and everything they started, orphans included."""
@@ -156,9 +199,7 @@ class Spawn:
         return not found
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        # Compiled once, not by each of hundreds of processes, whatever is said around us.
-        around = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
-        return {**around, **env, **self.mark}
+        return {**_around(), **env, **self.mark}
 
     def _ours(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
@@ -169,7 +210,17 @@ class Spawn:
     def _is_ours(self, process: psutil.Process) -> bool:
         if process.environ().items() >= self.mark.items():
             return True
+        if process.pid in {child.pid for child in self.children}:  # the environment is older
+            return True
         return Path(process.cwd()).is_relative_to(self._data_dir)
+
+
+def _around() -> dict[str, str]:
+    """Return this process's environment for Pythons that write at once.
+
+    Modules are compiled once, not by each of hundreds of processes, whatever is said around us.
+    """
+    return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -19,9 +19,12 @@ def opened_to_others(*roots: Path) -> list[str]:
     """Return what is not its owner's alone, as ``0644 path``: directories 0700, all else 0600."""
     found = []
     for path in [*roots, *(path for root in roots for path in root.rglob("*"))]:
-        known = path.lstat()
+        try:
+            known = path.lstat()
+        except FileNotFoundError:  # whatever runs has just renamed or deleted it
+            continue
         mode = stat.S_IMODE(known.st_mode)
-        wanted = 0o700 if path.is_dir() else 0o600
+        wanted = 0o700 if stat.S_ISDIR(known.st_mode) else 0o600
         if mode != wanted and not path.is_symlink():
             found.append(f"{mode:04o} {path}")
     return found
