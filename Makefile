@@ -20,7 +20,7 @@ WORKERS ?= 8
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
 # The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
-# as users start it, as in CI: this takes a quarter longer.
+# as users start it, as in CI, which takes longer.
 PRELOAD ?= --preload
 QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # Compiled once, whatever is set around us: the tests start hundreds of processes.

@@ -46,7 +46,7 @@ _NAME = re.compile(
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8}")
 _OPENING = re.compile(r"\\{0,8}[\"']")
 _BARE = re.compile(r"(?:[^\s\"'&,;:.)}\]>\\]|[,;:.)}\]>](?=[^\s\"'&,;:.)}\]>\\]))+")
-"""Not possessive (`++`): before 3.11.5, Python matches too much if a group is (gh-106052)."""
+"""Not possessive (`++`): before Python 3.11.5, a possessive group matches too much (gh-106052)."""
 _BEARER_LIKE = re.compile(r"\S{16}|\S{0,64}?[\d._~+/=-][^\s.,;:]")
 
 _FORM = re.compile(

@@ -210,7 +210,8 @@ class Spawn:
     def _is_ours(self, process: psutil.Process) -> bool:
         if process.environ().items() >= self.mark.items():
             return True
-        if process.pid in {child.pid for child in self.children}:  # the environment is older
+        # The environment of a forked one is older. The number of one that ended may be another's.
+        if any(child.pid == process.pid and child.alive for child in self.children):
             return True
         return Path(process.cwd()).is_relative_to(self._data_dir)
 

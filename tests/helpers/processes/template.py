@@ -17,9 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module, invalidate_caches
-from typing import Any
 
 import msgspec
 
@@ -45,7 +43,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         module: the name after ``-m``.
         arguments: what follows it.
         environ: the whole environment.
-        directory: where it works, "" for where this process does.
+        directory: where it works.
     """
 
     module: str
@@ -64,10 +62,10 @@ def main() -> None:
     assert threading.active_count() == 1, "a module starts a thread: no child may be forked"
     gc.collect()
     gc.freeze()
-    _installed()
+    installed = sys.path[1 + len(_path(os.environ)) :]
     order = _serve(socket.socket(fileno=int(sys.argv[1])))
     if order is not None:
-        _run(order)
+        _run(order, installed)
 
 
 def _serve(orders: socket.socket) -> Order | None:
@@ -140,30 +138,22 @@ def _take_over(
     os.close(log)
 
 
-def _run(order: Order) -> None:
-    """Do what ``python -m`` does."""
+def _run(order: Order, installed: list[str]) -> None:
+    """Do what ``python -m`` does; `installed` is where modules are found without PYTHONPATH."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(order.environ)
     time.tzset()
-    if order.directory:
-        os.chdir(order.directory)
-    sys.path[:] = [os.getcwd(), *_path(order.environ), *_installed()]
+    os.chdir(order.directory)
+    sys.path[:] = [order.directory, *_path(order.environ), *installed]
     invalidate_caches()
     sys.argv = [order.module, *order.arguments]
     sys.orig_argv = [sys.executable, "-m", *sys.argv]
-    space: dict[str, Any] = {"run_name": "__main__", "alter_sys": True}
-    runpy.run_module(order.module, **space)
+    runpy.run_module(order.module, run_name="__main__", alter_sys=True)
 
 
 def _path(environ: Mapping[str, str]) -> list[str]:
     return [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-
-
-@cache
-def _installed() -> list[str]:
-    """Return where modules are found whatever PYTHONPATH says; first asked before it changes."""
-    return sys.path[1 + len(_path(os.environ)) :]
 
 
 if __name__ == "__main__":
