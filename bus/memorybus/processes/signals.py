@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: both unwind the stack, and neither interrupts a start or a stop half-way."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import NoReturn
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
+
+_AGAIN_SECONDS = 0.01
 
 
 def end_on_stop() -> None:
@@ -32,6 +35,31 @@ def unwind_on_stop() -> None:
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(TERMINATED)
+
+
+@contextmanager
+def lost_stops_repeated() -> Iterator[None]:
+    """Deliver Ctrl-C and SIGTERM again if they arrive while a finalizer runs.
+
+    Python only prints what is raised in a ``__del__``, so such a signal would end nothing. It is
+    repeated by an alarm a moment later, since raising it at once would be in the finalizer too.
+    """
+    report = sys.unraisablehook
+
+    def repeat_or_report(lost: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
+            report(lost)
+            return
+        stop = signal.SIGINT if lost.exc_type is KeyboardInterrupt else signal.SIGTERM
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(stop))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+
+    sys.unraisablehook = repeat_or_report
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = report
 
 
 def hurried_exit_code(end: BaseException) -> int:

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 
 import psutil
 import pytest
@@ -176,6 +177,39 @@ def test_a_second_signal_is_told_from_the_first(number, code, times):
             signal.signal(one, handler)
 
     assert signals.hurried_exit_code(end.value) == (code if times == 2 else 0)
+
+
+@pytest.mark.parametrize("finalizer", ["__del__", "weakref"])
+@pytest.mark.parametrize(
+    ("number", "end"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
+    ids=["SIGINT", "SIGTERM"],
+)
+def test_a_signal_that_a_finalizer_swallows_comes_again(number, end, finalizer):
+    """Ctrl-C ends a command also if it arrives while Python runs a finalizer, which drops it."""
+    previous = {one: signal.getsignal(one) for one in (*signals.STOPPING, signal.SIGALRM)}
+    signals.unwind_on_stop()
+
+    class Closing:
+        if finalizer == "__del__":
+
+            def __del__(self) -> None:
+                signal.raise_signal(number)
+
+    def closes() -> None:
+        with signals.lost_stops_repeated():
+            closing = Closing()
+            if finalizer == "weakref":
+                weakref.finalize(closing, signal.raise_signal, number)
+            del closing
+            signal.sigtimedwait([], 10)
+
+    try:
+        with pytest.raises(end):
+            closes()
+    finally:
+        for one, handler in previous.items():
+            signal.signal(one, handler)
 
 
 def test_a_failure_on_the_way_is_no_second_signal():

@@ -105,8 +105,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     try:
         signals.unwind_on_stop()
-        code = build_app()(words)
-        sys.stdout.flush()
+        with signals.lost_stops_repeated():
+            code = build_app()(words)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return signals.INTERRUPTED
     except (CycloptsError, MemoryBusError, OSError) as error:
