@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NoReturn
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -45,21 +45,37 @@ def lost_stops_repeated() -> Iterator[None]:
     repeated by an alarm a moment later, since raising it at once would be in the finalizer too.
     """
     report = sys.unraisablehook
+    lost: list[signal.Signals] = []
 
-    def repeat_or_report(lost: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
-            report(lost)
-            return
-        stop = signal.SIGINT if lost.exc_type is KeyboardInterrupt else signal.SIGTERM
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(stop))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+    def repeat_or_report(what: "sys.UnraisableHookArgs") -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt | SystemExit):
+            interrupted = issubclass(what.exc_type, KeyboardInterrupt)
+            lost.append(signal.SIGINT if interrupted else signal.SIGTERM)
+            signal.signal(signal.SIGALRM, repeat)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        else:
+            report(what)
+
+    def repeat(number: int, frame: FrameType | None) -> None:
+        if _runs(repeat_or_report.__code__, frame):  # the machine is slow: it would be lost again
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        else:
+            signal.raise_signal(lost[-1])
 
     sys.unraisablehook = repeat_or_report
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if lost:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         sys.unraisablehook = report
+
+
+def _runs(code: CodeType, frame: FrameType | None) -> bool:
+    """Say whether a frame runs a function's code, or was called by one that does."""
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 def hurried_exit_code(end: BaseException) -> int:

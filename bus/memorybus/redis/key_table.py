@@ -4,6 +4,7 @@
 """
 
 import re
+from functools import cache
 
 import msgspec
 
@@ -290,6 +291,7 @@ def is_permanent(key: str, namespace: str) -> bool:
     return any(_pattern(doc, namespace).fullmatch(key) for doc in TABLE if doc.permanent)
 
 
+@cache
 def _pattern(doc: KeyDoc, namespace: str) -> re.Pattern[str]:
     template = re.escape(doc.template)
     template = template.replace(re.escape("{ns}"), re.escape(namespace))

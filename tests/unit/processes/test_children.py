@@ -185,8 +185,12 @@ def test_a_second_signal_is_told_from_the_first(number, code, times):
     [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
     ids=["SIGINT", "SIGTERM"],
 )
-def test_a_signal_that_a_finalizer_swallows_comes_again(number, end, finalizer):
+@pytest.mark.parametrize("seconds", [0.01, 0.00003], ids=["usual", "still in the finalizer"])
+def test_a_signal_that_a_finalizer_swallows_comes_again(
+    monkeypatch, number, end, finalizer, seconds
+):
     """Ctrl-C ends a command also if it arrives while Python runs a finalizer, which drops it."""
+    monkeypatch.setattr(signals, "_AGAIN_SECONDS", seconds)
     previous = {one: signal.getsignal(one) for one in (*signals.STOPPING, signal.SIGALRM)}
     signals.unwind_on_stop()
 

@@ -8,6 +8,7 @@ import io
 import logging
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
@@ -73,8 +74,9 @@ _GROUPS = (
 """The modules with the commands, in the order of the help."""
 
 
+@cache
 def build_app() -> App:
-    """Return the command line with all its groups."""
+    """Return the command line with all its groups, built once in a process."""
     app = App(
         name="memorybus",
         help=_HELP,
