@@ -24,6 +24,7 @@ from helpers.redis.servers import RedisServer
 from memorybus.config.settings import Settings
 from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import NoServerBinary
+from memorybus.processes.garbage import collect_seldom
 from memorybus.testing import FakeClock
 
 pytest_plugins = [
@@ -120,6 +121,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+        collect_seldom()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

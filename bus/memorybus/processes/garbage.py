@@ -7,7 +7,7 @@ loads at its beginning stays, so looking through it again and again finds nothin
 import atexit
 import gc
 
-_YOUNG = 10_000
+_YOUNG = 50_000
 """Objects made and not freed since the last collection, at which one begins; Python's are 700."""
 
 
