@@ -9,6 +9,7 @@ file comes first in the same way.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -51,21 +52,30 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
         corpus: statistics of the terms.
     """
     found = list(scored)
-    best = found[:COMPARED]
-    newer = [one for one in best if _tells_a_change(one.fact)]
-    if not newer or _ASKS_FOR_THE_OLD.search(" ".join(question.words)):
+    if _ASKS_FOR_THE_OLD.search(" ".join(question.words)):
         return found
+    best = found[:COMPARED]
+    said = cache(lambda: _amounts_said(question, best, corpus))
+    for one in best:
+        place = found.index(one)
+        # What costs little is asked first: few facts are newer than a better one.
+        older = [n for n in range(place) if _may_be_renewed(found[n], one)]
+        if older and _tells_a_change(one.fact):
+            same = (n for n in older if _says_as_much(one, found[n], said()))
+            if (first := next(same, None)) is not None:
+                found.insert(first, _raised(found.pop(place), found[first]))
+    return found
+
+
+def _amounts_said(
+    question: Question, best: Sequence[Scored], corpus: Corpus
+) -> dict[int, dict[str, float]]:
+    """Return what each fact says of the question, by the fact's id: stems and their rarities."""
     texts = question.read_texts(one.fact.content[:LOOKED_AT] for one in best)
-    said = {
+    return {
         one.fact.id: {stem: corpus.rarity(stem) for stem in words if stem in corpus.found}
         for one, words in zip(best, texts, strict=True)
     }
-    for one in newer:
-        place = found.index(one)
-        older = (n for n in range(place) if _is_renewed(found[n], one, said))
-        if (first := next(older, None)) is not None:
-            found.insert(first, _raised(found.pop(place), found[first]))
-    return found
 
 
 def _tells_a_change(fact: Fact) -> bool:
@@ -73,9 +83,11 @@ def _tells_a_change(fact: Fact) -> bool:
     return fact.place is None or bool(_CHANGES.search(folded(fact.content[:_READ])))
 
 
-def _is_renewed(older: Scored, newer: Scored, said: Mapping[int, Mapping[str, float]]) -> bool:
-    if older.fact.at >= newer.fact.at or newer.score < LEAST_SCORE * older.score:
-        return False
+def _may_be_renewed(older: Scored, newer: Scored) -> bool:
+    return older.fact.at < newer.fact.at and newer.score >= LEAST_SCORE * older.score
+
+
+def _says_as_much(newer: Scored, older: Scored, said: Mapping[int, Mapping[str, float]]) -> bool:
     by_older, by_newer = said.get(older.fact.id, {}), said[newer.fact.id]
     shared = sum(amount for stem, amount in by_older.items() if stem in by_newer)
     return shared > 0 and shared >= LEAST_SHARED * sum(by_older.values())
