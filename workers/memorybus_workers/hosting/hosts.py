@@ -82,7 +82,7 @@ class Hosts:
         crash = crash_points(self._worker.settings.crash_at)
         host = ProviderHost(InstanceContext(self._worker, name, role, crash))
         if given := role.tuning.given:
-            listed = ", ".join(f"{limit}={value:g}" for limit, value in given.items())
+            listed = ", ".join(f"{limit}={value:.15g}" for limit, value in given.items())
             _log.info("%s: set by an operator: %s", name, listed, extra={"provider": name})
         self._roles[name] = role
         host.start()

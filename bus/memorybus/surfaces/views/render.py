@@ -43,7 +43,7 @@ def settings_source(settings_file: str) -> str:
 
 def limits_text(limits: Mapping[str, float]) -> str:
     """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
-    return " ".join(f"{name}={value:g}" for name, value in limits.items())
+    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())
 
 
 def rate(per_second: float | None) -> str | None:
