@@ -13,6 +13,7 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 _AGAIN_SECONDS = 0.01
+"""After which a stop that was lost is delivered again: by then the finalizer has ended."""
 
 
 def end_on_stop() -> None:

@@ -58,7 +58,7 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
     said = cache(lambda: _amounts_said(question, best, corpus))
     for one in best:
         place = found.index(one)
-        # What costs little is asked first: few facts are newer than a better one.
+        # What costs little is asked first; a text is only read if the answer depends on it.
         older = [n for n in range(place) if _may_be_renewed(found[n], one)]
         if older and _tells_a_change(one.fact):
             same = (n for n in older if _says_as_much(one, found[n], said()))

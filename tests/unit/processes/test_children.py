@@ -185,7 +185,7 @@ def test_a_second_signal_is_told_from_the_first(number, code, times):
     [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
     ids=["SIGINT", "SIGTERM"],
 )
-@pytest.mark.parametrize("seconds", [0.01, 0.00003], ids=["usual", "still in the finalizer"])
+@pytest.mark.parametrize("seconds", [0.01, 0.00003], ids=["usual", "at once"])
 def test_a_signal_that_a_finalizer_swallows_comes_again(
     monkeypatch, number, end, finalizer, seconds
 ):
