@@ -157,7 +157,12 @@ class RedisCluster:
 
     @contextmanager
     def moving(self, key: str) -> Iterator[None]:
-        """Let a key's slot be on its way to another shard meanwhile; at the end it has arrived."""
+        """Let a key's slot be on its way to another shard meanwhile; at the end it has arrived.
+
+        The shard that takes a slot must know the newest epoch before: one that believes to have
+        it already claims the slot with an old one, and two shards name each other for ever.
+        """
+        self._wait_agreed()
         slot = key_slot(key.encode())
         source = self.shard_of(key)
         target = self.shards[self.shards.index(source) - 1]
@@ -173,6 +178,15 @@ class RedisCluster:
         others = [shard for shard in self.shards if shard not in (target, source)]
         for shard in (target, source, *others):
             _set_slot(shard, slot, "NODE", names[target])
+        self._wait_agreed()
+
+    def _wait_agreed(self) -> None:
+        """Wait until all shards tell the same slots and epochs of each shard."""
+        wait_until(
+            lambda: len({_slots_and_epochs(shard) for shard in self.shards}) == 1,
+            "the shards agree about slots and epochs",
+            20,
+        )
 
     def remove(self) -> None:
         """Kill all, delete the data."""
@@ -182,6 +196,17 @@ class RedisCluster:
 
 def _set_slot(server: RedisServer, slot: int, state: str, node: bytes) -> None:
     server.client().execute_command("CLUSTER", "SETSLOT", slot, state, node)
+
+
+def _slots_and_epochs(server: RedisServer) -> frozenset[tuple[str, ...]]:
+    """Return the name, epoch and slots of each node, as one of them knows them."""
+    told = server.client().execute_command("CLUSTER", "NODES")
+    nodes = [line.split() for line in told.decode().splitlines()]
+    # In brackets: slots on their way, which a node tells of itself alone.
+    return frozenset(
+        (name, epoch, *(slots for slots in held if not slots.startswith("[")))
+        for name, _, _, _, _, _, epoch, _, *held in nodes
+    )
 
 
 def _cluster_server(port: int, binary: Path | None, patience: int) -> RedisServer:
