@@ -22,6 +22,9 @@ SPREAD := --dist worksteal
 # The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
 # as users start it, as in CI, which takes longer.
 PRELOAD ?= --preload
+# Servers and spools sync to memory where there is enough. With IN_MEMORY= they sync to the disk, as
+# in CI, which takes longer.
+IN_MEMORY ?= --in-memory
 QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -74,7 +77,7 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) $(PRELOAD) \
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) $(PRELOAD) $(IN_MEMORY) \
 	  -m 'not fault and not soak and not hermes and not backends and not servers'
 
 test-servers: servers ## other Redis servers, S3, PgBouncer, Prometheus, systemd, a browser

@@ -18,6 +18,7 @@ import redis
 import redis.utils
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
+from helpers.processes.scratch import keep_files_in_memory
 from helpers.redis.fake import FakeServer
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
@@ -93,6 +94,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fork the tests' programs from a process that has loaded the modules",
     )
+    parser.addoption(
+        "--in-memory",
+        action="store_true",
+        help="keep the tests' files in memory if there is enough; they are gone after the run",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -103,6 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Spawn.preload = bool(config.getoption("preload")) and hasattr(os, "pidfd_open")
     config.add_cleanup(Spawn.close_template)
+    if config.getoption("in_memory") and not hasattr(config, "workerinput"):
+        config.add_cleanup(keep_files_in_memory() or (lambda: None))
     if config.getoption("fake_redis"):
         return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):

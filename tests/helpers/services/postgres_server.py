@@ -34,6 +34,7 @@ _OPTIONS = {
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",
     "logging_collector": "off",
+    "dynamic_shared_memory_type": "mmap",  # in its directory: none is left in /dev/shm
 }
 
 

@@ -1,11 +1,14 @@
 """The helpers that other tests rely on can fail, and say why."""
 
 import itertools
+import tempfile
+from pathlib import Path
 
 import fakeredis
 import pytest
 import redis
 from helpers.processes.processes import Spawn
+from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
@@ -76,3 +79,22 @@ def test_orphans_are_found_and_killed(spawn: Spawn) -> None:
     assert [process.pid for process in spawn.descendants()] == [orphan]
     spawn.end_all()
     assert spawn.descendants() == []
+
+
+def test_files_in_memory_go_with_the_run(tmp_path: Path) -> None:
+    """A run's temporary files are where it was told, and are gone with it."""
+    before = tempfile.gettempdir()
+    delete = keep_files_in_memory(tmp_path, room=0)
+    assert delete is not None
+    assert tmp_path in Path(tempfile.mkdtemp()).parents
+    delete()
+    assert tempfile.gettempdir() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_stay_on_disk_without_room(tmp_path: Path) -> None:
+    """A run that could fill the memory, or that has none to use, keeps its files on disk."""
+    before = tempfile.gettempdir()
+    assert keep_files_in_memory(tmp_path, room=1 << 60) is None
+    assert keep_files_in_memory(tmp_path / "missing", room=0) is None
+    assert tempfile.gettempdir() == before
