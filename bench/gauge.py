@@ -60,7 +60,7 @@ BOUNDS: dict[str, Bound] = {
     "one_session_over_full_scan": Bound(0.02),
     "replay_rss_peak_mb": Bound(300.0),
     "rebuild_filling_p99_ratio": Bound(2.0),
-    "rebuild_held_ms": Bound(2_000.0),
+    "rebuild_paused_ms": Bound(2_000.0),
     "holographic_recall_p50_ms": Bound(5.0),
     "holographic_recall_p99_ms": Bound(20.0),
     "holographic_recall_50k_p50_ms": Bound(10.0),

@@ -49,13 +49,13 @@ def _run(size: Size) -> Figures:
             began, child = time.perf_counter(), _rebuild(settings)
             busy = singles.until(lambda: child.poll() is not None)
             spent = time.perf_counter() - began
-            held_ms = _held_ms(child, len(busy))
+            paused_ms = _paused_ms(child, len(busy))
     # The first turn of the pause waits longest; what comes after the pause is left out as well.
-    filling = busy[: busy.index(max(busy))] if held_ms else busy
+    filling = busy[: busy.index(max(busy))] if paused_ms else busy
     return {
         "rebuild_live_p99_ratio": p99(busy) / p99(calm),
         "rebuild_filling_p99_ratio": p99(filling) / p99(calm),
-        "rebuild_held_ms": held_ms,
+        "rebuild_paused_ms": paused_ms,
         "rebuild_live_p50_ratio": p50(busy) / p50(calm),
         "rebuild_live_p99_ms": p99(busy),
         "rebuild_live_worst_ms": max(busy),
@@ -76,14 +76,14 @@ def _rebuild(settings: Settings) -> "subprocess.Popen[str]":
     )
 
 
-def _held_ms(child: "subprocess.Popen[str]", singles: int) -> float:
+def _paused_ms(child: "subprocess.Popen[str]", singles: int) -> float:
     """Return for how long nothing was applied, at the end, as the command says."""
     said, complaint = child.communicate(timeout=PATIENCE)
     if child.returncode:
         raise RuntimeError(f"the rebuild failed: {(complaint or said)[-800:]}")
     if singles < _LEAST:
         raise RuntimeError(f"only {singles} turns came while it ran: too few for a percentile")
-    return float(json.loads(said)["held_ms"])
+    return float(json.loads(said)["paused_ms"])
 
 
 class _Singles:

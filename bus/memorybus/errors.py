@@ -1,4 +1,4 @@
-"""Every error the bus raises.
+"""The errors that callers may catch by name; commands have a few more, each beside its code.
 
 ::
 
@@ -7,10 +7,11 @@
     ├── EventError ── InvalidEvent, EventTooLarge, CorruptEnvelope
     ├── SpoolError ── SpoolFull, SpoolCorrupt
     ├── LogError ── LogUnavailable ── AccessDenied
-    │            ├─ WrongPartitionCount, UnsafeRedis, ForeignKey
+    │            ├─ WrongPartitionCount, UnsafeRedis, ForeignKey, MissingEvent
     ├── ArchiveError ── ArchiveUnavailable, ArchiveDamaged ── SegmentDamaged
     │                └─ ArchiveDiffers, ArchiveTaken
     ├── EmbeddedError ── NoServerBinary, ServerFailed
+    ├── LanesOwned
     ├── RecallError ── NoWorker
     └── ProviderError ── Transient ── Unavailable ── ProviderHung
                       ├─ Permanent
@@ -181,7 +182,7 @@ class LeaseLost(BaseException):
     """The lane's lease has another owner. ``except Exception`` must not catch this."""
 
 
-HOPELESS = (
+NEEDS_A_PERSON = (
     AccessDenied,
     ConfigError,
     ForeignKey,

@@ -63,7 +63,7 @@ def test_the_disk_is_full_under_the_spool(
 ) -> None:
     """G1, G10: `publish` refuses by name what it cannot keep; what it took is sent later."""
     disk = make_disk(short_dir, 32 * MIB)
-    trial = begun(make_trial(aof_redis, "Keyed", spool_ballast=MIB, spool_keep=0.5))
+    trial = begun(make_trial(aof_redis, "Keyed", spool_reserve=MIB, spool_keep=0.5))
     aof_redis.kill()
     assert trial.load is not None
     trial.load.wait_refused(SpoolFull)  # a writer that stands still is not refused yet

@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 from memorybus import logs, private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
-from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.errors import NEEDS_A_PERSON, MemoryBusError
 from memorybus.processes.garbage import collect_seldom, end_without_collecting
 from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(options, settings)
     except MemoryBusError as error:
         _explain(options, error, form)
-        return MISCONFIGURED if isinstance(error, HOPELESS) else FAILED
+        return MISCONFIGURED if isinstance(error, NEEDS_A_PERSON) else FAILED
 
 
 def _explain(options: argparse.Namespace, error: MemoryBusError, form: LogForm) -> None:

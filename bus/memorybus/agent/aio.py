@@ -1,4 +1,4 @@
-"""The bus for asyncio: the same methods, each run on a thread and awaited.
+"""The bus for asyncio: what writes or waits, each method run on a thread and awaited.
 
 Each method here is built from the method of the bus or session that it wraps, so that it has the
 same arguments and the same result. Mypy reports a wrong name or argument, and a call that is not
@@ -55,7 +55,7 @@ def _as_async_session(
 
 
 class AsyncSession:
-    """A `Session` for asyncio: it has the same methods, to be awaited.
+    """A `Session` for asyncio: its methods that write or wait, to be awaited.
 
     Attributes:
         sync: the session itself, for properties and calls that need no thread.
@@ -104,7 +104,7 @@ class AsyncSession:
 
 
 class AsyncMemoryBus:
-    """`MemoryBus` for asyncio: it has the same methods, to be awaited.
+    """`MemoryBus` for asyncio: its methods that write or wait, to be awaited.
 
     ``async with AsyncMemoryBus.connect() as bus: session = await bus.session("s")``
 

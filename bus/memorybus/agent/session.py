@@ -53,7 +53,7 @@ class Session:
     """One session of one scope; made by `MemoryBus.session`. Safe to call from any thread.
 
     Every method that publishes returns a `Receipt` after one local write (G1, G9), and raises
-    `InvalidEvent`, `EventTooLarge` or `SpoolFull`. ``at`` is wall time in milliseconds; now if
+    `InvalidEvent`, `EventTooLarge` or `SpoolError`. ``at`` is wall time in milliseconds; now if
     None. Only `prefetch`, `recalled_lines`, `system_prompt`, `contributions` and `call_tool` wait
     for somebody, each with a deadline.
 
@@ -392,7 +392,8 @@ class Session:
         """Ask for memories about this turn ahead of the next one; returns at once.
 
         The workers recall once they have applied the events that this process has published so
-        far. Nothing is asked for a trivial prompt.
+        far. A trivial prompt asks for no memories. At most every 30 s, the call also asks for what
+        providers add to the next system prompt.
 
         Args:
             query: what the person said.

@@ -31,7 +31,7 @@ _MAY_BE_ZERO = frozenset(
         "recall_wait",
         "seal_after",
         "segment_age",
-        "spool_ballast",
+        "spool_reserve",
         "spool_keep",
     )
 )

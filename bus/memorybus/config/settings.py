@@ -81,9 +81,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         platform: default platform.
         providers: provider instances, in the order in which their recall is shown.
         provider: one table per instance; ``kind`` names the provider, the other keys are options.
-        spool_max_bytes: how much unsent text one process may spool before `SpoolFull` (G10).
+        spool_max_bytes: how many bytes of events one process's spool may hold, sent ones that it
+            still keeps included, before `SpoolFull` (G10).
         spool_keep: how long an event stays in the spool after Redis took it (G1).
-        spool_ballast: size of the file that is deleted when the disk is full, so that the spool can
+        spool_reserve: size of the file that is deleted when the disk is full, so that the spool can
             still be sent.
         event_max_bytes: size of the largest encoded event (G10).
         compress_min_bytes: size from which events are compressed in the log, if that saves space.
@@ -164,7 +165,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     provider: dict[str, dict[str, Any]] = {}
     spool_max_bytes: int = 1 << 30
     spool_keep: float = 5.0
-    spool_ballast: int = 4 << 20
+    spool_reserve: int = 4 << 20
     event_max_bytes: int = 1 << 20
     compress_min_bytes: int = 2_048
     dedupe_window: float = 86_400.0
@@ -287,7 +288,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.data_dir / "tools" / f"{self.log_name}.json"
 
     @property
-    def told_path(self) -> Path:
+    def notice_path(self) -> Path:
         """Where this host notes what it told people of this log's Redis."""
         return self.data_dir / "notify" / f"{self.log_name}.json"
 

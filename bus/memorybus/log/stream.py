@@ -141,9 +141,8 @@ class EventLog:
     def read(self, partition: int, after: str = START, count: int = 500) -> list[LoggedEvent]:
         """Return up to `count` events after a place, in order; none at the end of the log.
 
-        An entry that cannot be read becomes an `UnknownEvent` with a key of its own, so
-        that it
-        is parked and everything else goes on (G6). Entries that somebody else wrote are dropped.
+        An entry that cannot be read becomes an `UnknownEvent` with a key of its own, so that it is
+        parked and everything else goes on (G6). Entries that somebody else wrote are dropped.
 
         Args:
             partition: which one.

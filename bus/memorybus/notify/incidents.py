@@ -18,7 +18,7 @@ MOST: Final = 256
 """How many findings are tracked at most (G10), the critical ones first."""
 
 
-class Telling(msgspec.Struct, frozen=True):
+class Reported(msgspec.Struct, frozen=True):
     """One report of an incident to a channel.
 
     Attributes:
@@ -31,19 +31,19 @@ class Telling(msgspec.Struct, frozen=True):
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """A finding from its first sight until its end was reported; times as in `Telling`.
+    """A finding from its first sight until its end was reported; times as in `Reported`.
 
     Attributes:
         finding: the finding as it was seen last.
         first: when it was seen first.
         gone: when it was first missing after that; 0 as long as it is seen.
-        told: the last report by channel; none for a channel to which the end was reported.
+        reports: the last report by channel; none for a channel to which the end was reported.
     """
 
     finding: Finding
     first: int
     gone: int = 0
-    told: Mapping[str, Telling] = {}
+    reports: Mapping[str, Reported] = {}
 
     @property
     def id(self) -> str:
@@ -88,7 +88,7 @@ def update_incidents(
     current = {_key(one): one for one in tracked}
     before = {_key(one.finding): one for one in known if not _is_over(one, rules, now)}
     present = [
-        Incident(one, before[key].first, 0, before[key].told)
+        Incident(one, before[key].first, 0, before[key].reports)
         if key in before
         else Incident(one, now)
         for key, one in current.items()
@@ -100,15 +100,17 @@ def update_incidents(
 def find_due(known: Incidents, channel: str, rules: Notify, now: int) -> DueReport:
     """Return what to report to a channel now; `now` is milliseconds since the Unix epoch."""
     began = tuple(one for one in known if _is_news(one, channel, rules, now))
-    ended = tuple(one for one in known if channel in one.told and _has_ended(one, rules, now))
+    ended = tuple(one for one in known if channel in one.reports and _has_ended(one, rules, now))
     standing = tuple(
-        one for one in known if channel in one.told and not one.gone and one not in began
+        one for one in known if channel in one.reports and not one.gone and one not in began
     )
-    late = rules.again and any(now - one.told[channel].at >= rules.again * 1000 for one in standing)
+    late = rules.again and any(
+        now - one.reports[channel].at >= rules.again * 1000 for one in standing
+    )
     return DueReport(began, standing if late else (), ended)
 
 
-def confirm_told(known: Incidents, channel: str, reported: DueReport, now: int) -> Incidents:
+def note_reported(known: Incidents, channel: str, reported: DueReport, now: int) -> Incidents:
     """Return the incidents after a channel took a report; `now` is milliseconds."""
     severities = {one.id: one.finding.severity for one in (*reported.began, *reported.still)}
     over = {one.id for one in reported.ended}
@@ -121,7 +123,7 @@ def drop_other_channels(known: Incidents, channels: Collection[str]) -> Incident
     """Return the incidents without the reports to channels that no longer exist."""
     return tuple(
         msgspec.structs.replace(
-            one, told={name: last for name, last in one.told.items() if name in channels}
+            one, reports={name: last for name, last in one.reports.items() if name in channels}
         )
         for one in known
     )
@@ -146,14 +148,14 @@ def _has_ended(one: Incident, rules: Notify, now: int) -> bool:
 
 
 def _is_over(one: Incident, rules: Notify, now: int) -> bool:
-    return not one.told and _has_ended(one, rules, now)
+    return not one.reports and _has_ended(one, rules, now)
 
 
 def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
     """Say whether an incident is news to a channel: it is new and lasts, or it became critical."""
     if one.gone:
         return False
-    last = one.told.get(channel)
+    last = one.reports.get(channel)
     if last is None:
         return now - one.first >= rules.after * 1000
     return last.severity == "warning" and one.finding.severity == "critical"
@@ -162,9 +164,9 @@ def _is_news(one: Incident, channel: str, rules: Notify, now: int) -> bool:
 def _note_report(
     one: Incident, channel: str, severity: Severity | None, over: bool, now: int
 ) -> Incident:
-    told = dict(one.told)
+    reports = dict(one.reports)
     if severity is not None:
-        told[channel] = Telling(now, severity)
+        reports[channel] = Reported(now, severity)
     if over:
-        told.pop(channel, None)
-    return msgspec.structs.replace(one, told=told)
+        reports.pop(channel, None)
+    return msgspec.structs.replace(one, reports=reports)

@@ -23,7 +23,7 @@ from memorybus.health.services import all_findings, redis_away_finding
 from memorybus.ids import new_id, new_rng
 from memorybus.notify.channels import Channel, channels_of, sender_of
 from memorybus.notify.host_note import HostNote
-from memorybus.notify.teller import Teller
+from memorybus.notify.reporter import Reporter
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.office import Office
@@ -65,9 +65,9 @@ class Notifier:
         self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
         rules, sender, rng = settings.notify, sender_of(settings), new_rng()
         office = Office(self._redis, Keys(settings.namespace), new_id())
-        here = HostNote(settings.told_path)
-        self._bus = Teller(rules, channels, sender, office, clock, rng)
-        self._host = Teller(rules, channels, sender, here, clock, rng)
+        here = HostNote(settings.notice_path)
+        self._bus = Reporter(rules, channels, sender, office, clock, rng)
+        self._host = Reporter(rules, channels, sender, here, clock, rng)
 
     @property
     def pause(self) -> float:
@@ -96,9 +96,9 @@ class Notifier:
 
     def close(self) -> None:
         """Finish what is being sent, and let another process take over."""
-        for teller in (self._bus, self._host):
+        for reporter in (self._bus, self._host):
             with suppress(RedisError, OSError):
-                teller.close(_PATIENCE)
+                reporter.close(_PATIENCE)
         self._redis.close()
 
     def _look_at_bus(self) -> list[Finding]:

@@ -14,7 +14,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis, RunningServer
-from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.errors import NEEDS_A_PERSON, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes import signals
 from memorybus.processes.child import start_child
@@ -91,9 +91,9 @@ def run(
     Raises:
         AlreadyUp: another one serves this data directory.
         EmbeddedError: the server cannot be started.
-        MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
+        MemoryBusError: a worker cannot run with these settings or on this Redis (`NEEDS_A_PERSON`).
     """
-    with hold_up_lock(settings.data_dir), _running_server(settings) as server:
+    with up_lock(settings.data_dir), _running_server(settings) as server:
         mark = new_mark()
         words = [*command, "--mark", mark]
         with keeping(lambda: start_child(words, settings), clock) as keeper:
@@ -110,7 +110,7 @@ def _look_after(
     """Look after the supervisor once, and report what happened to it.
 
     Raises:
-        MemoryBusError: one of `HOPELESS`, as the supervisor reported it.
+        MemoryBusError: one of `NEEDS_A_PERSON`, as the supervisor reported it.
     """
     with signals.deferred():
         death = keeper.poll()
@@ -119,7 +119,7 @@ def _look_after(
             if "worker" in report and keeper.child:
                 tell(_describe_ready(settings, server, report, keeper.child.pid))
         return
-    if isinstance(death.why, HOPELESS):
+    if isinstance(death.why, NEEDS_A_PERSON):
         raise death.why
     if death.child is not None:
         # Imported here because it loads the Redis client, most of the memory of this process.
@@ -131,7 +131,7 @@ def _look_after(
 
 
 @contextmanager
-def hold_up_lock(data_dir: Path) -> Iterator[None]:
+def up_lock(data_dir: Path) -> Iterator[None]:
     """Hold the data directory's ``up`` lock; the kernel releases it when the process ends.
 
     Raises:

@@ -84,7 +84,7 @@ class ChildProcess:
         if self._output is not None:
             os.set_blocking(self._output.fileno(), False)
 
-    # -- what it says -----------------------------------------------------------------------------
+    # -- reports ----------------------------------------------------------------------------------
 
     def listen(self) -> int | None:
         """Read its new reports; return its exit code, None while it runs. Never waits."""
@@ -142,7 +142,7 @@ class ChildProcess:
             raise self.error
         return report
 
-    # -- its end ----------------------------------------------------------------------------------
+    # -- ending -----------------------------------------------------------------------------------
 
     @property
     def exit_code(self) -> int | None:

@@ -10,7 +10,7 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
-from memorybus.processes.child import running_child
+from memorybus.processes.child import ChildProcess, running_child
 from memorybus.registry.description import InstanceDescription, KindOffer, TrialStep, TrialTerms
 
 _WORKERS = "memorybus_workers"
@@ -87,9 +87,7 @@ def describe_instance(
     with running_child(command, settings) as child:
         report = child.report()
         if report is None:
-            raise MemoryBusError(
-                f"what {provider} is could not be found out (exit code {child.wait()})"
-            )
+            raise _ended_silently(f"describes provider {provider}", child)
     return msgspec.convert(report, prepared(InstanceDescription))
 
 
@@ -105,7 +103,7 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
         while (report := child.report()) is not None:
             found.append(msgspec.convert(report, prepared(KindOffer)))
         if not found:
-            raise MemoryBusError(f"no kinds of providers are known (exit code {child.wait()})")
+            raise _ended_silently("lists the kinds of providers", child)
     return found
 
 
@@ -134,7 +132,15 @@ def try_instance(
             told = True
             yield msgspec.convert(report, prepared(TrialStep))
         if not told:
-            raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
+            raise _ended_silently(f"tries provider {name}", child)
+
+
+def _ended_silently(task: str, child: ChildProcess) -> MemoryBusError:
+    """Return the error of a child that ended without a report."""
+    return MemoryBusError(
+        f"the process that {task} ended without a report (exit code {child.wait()}); if no error "
+        f"stands above: memorybus doctor"
+    )
 
 
 def erase_owner(

@@ -101,7 +101,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "When a canary last came through all lanes that it met (milliseconds).",
     ),
     KeyDoc(
-        "{ns}:told",
+        "{ns}:notices",
         "hash",
         False,
         "Which process notifies people of findings (`owner`), until when it holds this task unless "

@@ -59,7 +59,7 @@ _LOOK = _load("look")
 _AUDIT = _load("audit")
 _SEAL = _load("seal")
 _RENUMBER = _load("renumber")
-_TOLD = _load("told")
+_OFFICE = _load("office")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -629,7 +629,7 @@ def _read_call_wait(reply: Any) -> CallWait:
 # -- telling people -------------------------------------------------------------------------------
 
 
-def hold_office(
+def keep_office(
     keys: Keys, owner: str, life_ms: int, note: bytes = b""
 ) -> ScriptCall[bytes | None]:
     """Take or keep the right to tell people of findings; read its note, or leave a new one.
@@ -642,7 +642,7 @@ def hold_office(
         life_ms: milliseconds after which the right expires without another call; 0 gives it up.
         note: the new one; b"" leaves the one there is.
     """
-    return ScriptCall(_TOLD, (keys.told,), (owner, life_ms, note), _read_note)
+    return ScriptCall(_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
 
 
 def _read_note(reply: Any) -> bytes | None:

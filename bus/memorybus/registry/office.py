@@ -43,5 +43,5 @@ class Office:
         self._run(0.0)
 
     def _run(self, life: float, note: bytes = b"") -> bytes | None:
-        call = scripts.hold_office(self._keys, self._owner, round(life * 1000), note)
+        call = scripts.keep_office(self._keys, self._owner, round(life * 1000), note)
         return scripts.run(self._redis, call)

@@ -35,8 +35,13 @@ COALESCE = 0.001
 GATHER = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
-_MANY = 64
 _BATCHES = 8
+"""Batches sent at most before the flusher looks at its other work."""
+
+_MANY = 64
+"""Events in a batch after which it waits `GATHER`, as many are coming."""
+
+# Seconds between two rounds of each kind of work.
 _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
 _NOTE_EVERY = 0.5
@@ -143,7 +148,7 @@ class PendingFlushes:
         self._answered.wake_all()
 
 
-class GracePeriod:
+class RowRetention:
     """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
 
     Belongs to one thread.
@@ -179,7 +184,7 @@ class Flusher:
         settings: see `Settings`.
         clock: time.
         rng: jitter of the back-off.
-        on_up: called now and then while Redis answers.
+        while_connected: called now and then while Redis answers.
         crash: crash points of fault tests.
 
     Attributes:
@@ -196,11 +201,11 @@ class Flusher:
         settings: Settings,
         clock: Clock,
         rng: random.Random,
-        on_up: Callable[[], None],
+        while_connected: Callable[[], None],
         crash: CrashPoint = no_crash,
     ) -> None:
         """Prepare; nothing runs yet."""
-        self._on_up = on_up
+        self._while_connected = while_connected
         self.state: LogState = "unknown"
         self.problem = ""
         self.corrupt = False
@@ -215,7 +220,7 @@ class Flusher:
         self._progress = Waiters()
         self._flushes = PendingFlushes()
         self._asks = PendingAsks(clock, rng)
-        self._grace_period = GracePeriod()
+        self._retention = RowRetention()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
         self._adopt_at = 0.0
@@ -354,13 +359,13 @@ class Flusher:
             self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
         )
         sender.resync()
-        self._grace_period.restart()
+        self._retention.restart()
         if self._asker is None:  # its own connection: its failures do not stop the sending
             self._asking = connect_redis(self._settings)
             self._asker = RecallRequester(self._asking, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
-        self._call_on_up()
+        self._call_while_connected()
         self._wake.set()
 
     def _send_all(self) -> None:
@@ -380,14 +385,14 @@ class Flusher:
             self._sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
-            self._grace_period.restart()
+            self._retention.restart()
         self._progress.wake_all()
         self._answer(replicated=False)
 
-    def _call_on_up(self) -> None:
-        """Call `on_up`; if it fails, the sending goes on."""
+    def _call_while_connected(self) -> None:
+        """Call `while_connected`; if it fails, the sending goes on."""
         try:
-            self._on_up()
+            self._while_connected()
         except LogError as error:
             _log.debug("after connecting: %s", error)
 
@@ -399,7 +404,7 @@ class Flusher:
             self._flushes.answer(due, self._sender.progress.whole)
 
     def _housekeep(self) -> None:
-        self._call_on_up()
+        self._call_while_connected()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt_orphans()
@@ -414,10 +419,10 @@ class Flusher:
 
     def _delete_old(self, now: float) -> None:
         """Delete rows `spool_keep` seconds after Redis took them, if it still has them then."""
-        self._grace_period.note(now, self._sender.progress.whole)
+        self._retention.note(now, self._sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
-        if upto := self._grace_period.take_upto(now - keep):
+        if upto := self._retention.take_upto(now - keep):
             self._sender.delete_upto(upto)
 
     def _adopt_orphans(self) -> None:

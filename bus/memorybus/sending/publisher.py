@@ -25,7 +25,11 @@ from memorybus.wire.codec import Encoder
 
 _LEVELS = get_args(Level)
 _STOP = 1.0
+"""Seconds that the flusher of a damaged spool has to end."""
+
 _LEAST = 0.1
+"""Seconds that the flusher has to end at least when the bus is closed."""
+
 _ID_BYTES = 16
 
 
@@ -37,7 +41,7 @@ class Publisher:
         clock: time.
         new_id: ids of spools.
         rng: jitter of the back-off.
-        on_up: called now and then on the flusher's thread while Redis answers.
+        while_connected: called now and then on the flusher's thread while Redis answers.
         crash: crash points of fault tests.
     """
 
@@ -47,7 +51,7 @@ class Publisher:
         clock: Clock,
         new_id: NewId,
         rng: random.Random,
-        on_up: Callable[[], None],
+        while_connected: Callable[[], None],
         crash: CrashPoint = no_crash,
     ) -> None:
         """Claim a spool and start the flusher.
@@ -58,7 +62,7 @@ class Publisher:
         self._settings = settings
         self._clock = clock
         self._rng = rng
-        self._on_up = on_up
+        self._while_connected = while_connected
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
         self._files = SpoolFiles.from_settings(settings, new_id, clock)
@@ -75,7 +79,7 @@ class Publisher:
             self._settings,
             self._clock,
             self._rng,
-            self._on_up,
+            self._while_connected,
             self._crash,
         )
         flusher.start()

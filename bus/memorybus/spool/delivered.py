@@ -11,7 +11,7 @@ from pathlib import Path
 from memorybus import private
 from memorybus.spool.note import PER_MS
 
-DELIVERED = ".handed"
+DELIVERED = ".delivered"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
 _AHEAD = 10_000 * PER_MS

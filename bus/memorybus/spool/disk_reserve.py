@@ -6,14 +6,14 @@ from pathlib import Path
 
 from memorybus import private
 
-RESERVE = ".ballast"
+RESERVE = ".reserve"
 """Suffix of the file."""
 
 
 class DiskReserve:
     """A file that is deleted when the disk is full, so that the spool can still be sent.
 
-    The setting ``spool_ballast`` says how large it is.
+    The setting ``spool_reserve`` says how large it is.
     """
 
     def __init__(self, spool: Path, size: int) -> None:

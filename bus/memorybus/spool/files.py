@@ -70,7 +70,7 @@ class SpoolFiles:
             settings.spool_dir,
             new_id,
             max_bytes=settings.spool_max_bytes,
-            disk_reserve=settings.spool_ballast,
+            disk_reserve=settings.spool_reserve,
             clock=clock,
         )
 

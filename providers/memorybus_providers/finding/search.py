@@ -27,7 +27,7 @@ from memorybus_providers.ranking.evidence import NEAR
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 from memorybus_providers.ranking.renewal import newest_first
-from memorybus_providers.ranking.told import in_turn, order_told, parts_of_time
+from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
 
 CANDIDATES = 80
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -90,7 +90,7 @@ class FactSearch:
         names = self.source.speakers(question.words, scope)
         view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
         if question.names_only_a_time(names):
-            told = self._told(question, names, view)
+            told = self._said_within(question, names, view)
             if told or not (question.months or question.years):
                 return self._standings.settle(told, scope, as_of)
             # What nobody said then may yet be spoken of.
@@ -98,12 +98,12 @@ class FactSearch:
         found = self._rank(question, without_words(asked, names), names, view)
         return self._standings.settle(found, scope, as_of)
 
-    def _told(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
+    def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
         """Return what was said in the periods that a question names."""
         parts = parts_of_time(question.periods)
         rows = self._rows_by_time(parts, CANDIDATES, view)
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
-        return order_told(list(read), parts, names, question)
+        return order_by_time(list(read), parts, names, question)
 
     def _rank(
         self, question: Question, meant: str, names: frozenset[str], view: View

@@ -35,7 +35,7 @@ TIMES = {
     "lease": LEASE,
     "call_timeout": 60.0,
     "partitions": PARTITIONS,
-    "spool_ballast": 0,
+    "spool_reserve": 0,
     "attempts": 4,
     "batch": 4,
     "window": 8,

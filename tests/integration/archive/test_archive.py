@@ -194,14 +194,14 @@ def test_a_gap_is_told(tmp_path: Path) -> None:
 def test_a_full_disk_seals_nothing(tmp_path: Path, make_disk: Callable[[Path, int], Disk]) -> None:
     """G10: no room: a clear error, no half segment; with room again, sealing goes on."""
     disk = make_disk(tmp_path / "disk", 2 * MIB)
-    ballast = disk.path / "ballast"
-    ballast.write_bytes(bytes(disk.free() - 8_192))
+    filler = disk.path / "filler"
+    filler.write_bytes(bytes(disk.free() - 8_192))
     rows = entries(2_000)
     with pytest.raises(ArchiveUnavailable, match="No space left"):
         archive_in(disk.path).publish(0, rows)
     assert archive_in(disk.path).end(0) is None
     assert not [one for one in disk.path.rglob("*") if one.name.startswith(".new-")]
-    ballast.unlink()
+    filler.unlink()
     archive_in(disk.path).publish(0, rows)
     assert list(pages(archive_in(disk.path))) == as_logged(rows)
 

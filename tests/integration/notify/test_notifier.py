@@ -71,8 +71,8 @@ def publish(settings: Settings, *words: str) -> None:
 
 
 def lapse(client: redis.Redis, settings: Settings) -> None:
-    """Let the office of a dead teller run out."""
-    client.hset(Keys(settings.namespace).told, "until", "0")
+    """Let the office of a dead reporter run out."""
+    client.hset(Keys(settings.namespace).notices, "until", "0")
 
 
 def test_an_alarm_is_told_once_when_it_begins_and_once_when_it_ends(

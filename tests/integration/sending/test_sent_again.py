@@ -52,11 +52,11 @@ def test_what_is_sent_again_is_kept_as_long_again(
         flusher, spool = bus._publisher.flusher, bus._publisher.spool
         bus.session("s", warm=False).turn_completed("a", "b", ordinal=0)
         assert bus.flush("logged", 25)
-        wait_until(lambda: flusher._grace_period._marks, "it is known when Redis had them")
+        wait_until(lambda: flusher._retention._marks, "it is known when Redis had them")
         lose(server, bus, clock)
         assert bus.flush("logged", 25), bus.problem
         wait_until(lambda: log_length(server.client(), settings) >= 2, "they are sent again")
-        wait_until(lambda: flusher._grace_period._marks, "and marked again")
+        wait_until(lambda: flusher._retention._marks, "and marked again")
         wait_until(still(lambda: spool.size, 1.2), "some rounds pass")
         assert spool._rows >= 2
         clock.ahead += KEEP

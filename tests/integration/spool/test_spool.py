@@ -368,7 +368,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
 
     taken = until_full(put_and_tidy)
     assert taken > 1_000
-    assert not spool.path.with_suffix(".ballast").exists(), "the reserve was given up"
+    assert not spool.path.with_suffix(".reserve").exists(), "the reserve was given up"
     assert len(event_numbers(spool)) == taken
     spool.delete_upto(spool.last)
     assert spool.rows_after(0, 1, 1) == []
@@ -379,7 +379,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
     for number in range(100):
         assert put(spool, number, 2_000) > last
     spool.tidy()
-    assert spool.path.with_suffix(".ballast").exists(), "there is a reserve again"
+    assert spool.path.with_suffix(".reserve").exists(), "there is a reserve again"
     spool.close()
 
 

@@ -78,7 +78,7 @@ def test_what_is_saved_may_be_above_the_bound(away: Settings) -> None:
 
 def test_saving_holds_one_row_at_a_time(make_settings: MakeSettings) -> None:
     """G9, G10: what saving a damaged spool takes of an agent's memory does not grow with it."""
-    away = make_settings(url=NOWHERE, spool_ballast=0)
+    away = make_settings(url=NOWHERE, spool_reserve=0)
     path = damaged(away, 1_500, 16_000)
     size = path.stat().st_size
     tracemalloc.start()
@@ -162,7 +162,7 @@ def test_a_disk_without_room_is_not_filled(
     make_settings: MakeSettings, make_disk: MakeDisk
 ) -> None:
     """G10: saving begins only where it fits; the room that is left is for draining."""
-    settings = make_settings(url=NOWHERE, spool_ballast=0)
+    settings = make_settings(url=NOWHERE, spool_reserve=0)
     settings.spool_dir.parent.mkdir(parents=True, exist_ok=True)
     disk = make_disk(settings.spool_dir, 64 * MIB)
     path = damaged(settings, 1_000, 4_000)

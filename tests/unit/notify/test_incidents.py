@@ -12,9 +12,9 @@ from memorybus.health.finding import Finding
 from memorybus.notify.incidents import (
     MOST,
     Incidents,
-    confirm_told,
     drop_other_channels,
     find_due,
+    note_reported,
     update_incidents,
     worst_state,
 )
@@ -40,7 +40,7 @@ class Story:
         self.known = update_incidents(self.known, findings, self.rules, self.now)
         told = find_due(self.known, "webhook", self.rules, self.now)
         if taken:
-            self.known = confirm_told(self.known, "webhook", told, self.now)
+            self.known = note_reported(self.known, "webhook", told, self.now)
         parts = {"+": told.began, "=": told.still, "-": told.ended}
         said = [f"{sign}{one.finding.code}" for sign, part in parts.items() for one in part]
         self.heard += said if taken else []
@@ -119,11 +119,11 @@ def test_each_channel_is_told_by_itself() -> None:
     other = find_due(story.known, "command", RULES, story.now)
     assert [one.finding.code for one in other.began] == ["failing"]
     (known,) = drop_other_channels(story.known, ["command"])
-    assert dict(known.told) == {}
+    assert dict(known.reports) == {}
 
 
 def test_an_incident_keeps_its_name() -> None:
-    """G10: who is told twice, since a teller was killed, can tell that it is the same."""
+    """G10: who is told twice, since a reporter was killed, can tell that it is the same."""
     story = Story()
     story.report(DOWN)
     before = story.known[0].id

@@ -272,7 +272,7 @@ class Applier:
     def _call_with_own_limit(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
         """Call a hook that has a time limit of its own; see `_call`."""
         context = self._context(event)
-        with lane.hold_for(context.deadline):
+        with lane.extended_for(context.deadline):
             slot.begin_next(event.envelope.id, self._lane_to_guard(lane), context.deadline)
             return self._apply(event.envelope.event, context)
 

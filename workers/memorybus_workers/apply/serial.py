@@ -166,7 +166,8 @@ class SerialApplier(Applier):
     def _before_chunk(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> None:
         lane.crash("lane.before_apply")
         if self._lookup and not lane.window.idle:
-            # Without this a crash would leave in doubt only the lowest event that is open.
+            # Say how far events are sent: otherwise only the lowest open one would be looked up
+            # after a crash, and the later ones sent again unasked.
             lane.commit(sent=chunk[-1].position.n)
 
     def _take_in(self, lane: Lane, chunk: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:

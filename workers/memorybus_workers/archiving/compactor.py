@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, SegmentDamaged
 from memorybus.log.entry import entry_ms
 
-from memorybus_workers.archiving.due import SEGMENT_BYTES
+from memorybus_workers.archiving.due import FULL_SEGMENT_BYTES
 from memorybus_workers.archiving.retention import (
     Policy,
     ages_of,
@@ -108,7 +108,7 @@ def enough_events(segment_events: int) -> int:
 
 def is_small(size: SegmentSize, segment_events: int) -> bool:
     """Say whether a segment may be merged with its neighbours."""
-    return size.events < enough_events(segment_events) and size.bytes < SEGMENT_BYTES // 2
+    return size.events < enough_events(segment_events) and size.bytes < FULL_SEGMENT_BYTES // 2
 
 
 def size_class_of(events: int) -> int:
@@ -143,6 +143,6 @@ def _first_run(sizes: Sequence[SegmentSize], level: int, segment_events: int) ->
             start, events, held = index + 1, 0, 0
             continue
         events, held = events + size.events, held + size.bytes
-        if events >= goal or held >= SEGMENT_BYTES // 2:
+        if events >= goal or held >= FULL_SEGMENT_BYTES // 2:
             return range(start, index + 1)
     return None

@@ -17,7 +17,7 @@ from memorybus.log.inspection import PartitionSight
 PAGE = 500
 """Entries that are read at once, at most."""
 
-SEGMENT_BYTES = 32 << 20
+FULL_SEGMENT_BYTES = 32 << 20
 """Bytes of bodies after which a segment is full, however few its events (G10)."""
 
 _SLACK = 60.0
@@ -107,9 +107,9 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
     if not taken:
         return max(1, min(PAGE, events))
     average = max(1, size // len(taken))
-    if size >= SEGMENT_BYTES or events <= 0:
+    if size >= FULL_SEGMENT_BYTES or events <= 0:
         return 0
-    return max(1, min(PAGE, events, (SEGMENT_BYTES - size) // average))
+    return max(1, min(PAGE, events, (FULL_SEGMENT_BYTES - size) // average))
 
 
 def number_entries(entries: Iterable[Entry], after: int) -> list[RawEntry]:

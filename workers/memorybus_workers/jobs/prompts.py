@@ -28,7 +28,7 @@ _log = logging.getLogger("memorybus")
 _BLOCK = 1.0
 """Seconds for which it waits for a question before it looks whether it is to end."""
 
-GRACE = 2
+OVERTIME = 2
 """Seconds that a call past its time has to come back; then the process ends, and another starts."""
 
 
@@ -58,7 +58,7 @@ class PromptAnswerer:
         self._recaller = recaller
         self._closed = closed
         self._die = die
-        self._longest = longest_run(settings) + GRACE
+        self._longest = longest_run(settings) + OVERTIME
         self._rng = new_rng()
         self._stop = threading.Event()
         self._waits = threading.Event()
@@ -73,7 +73,7 @@ class PromptAnswerer:
         self._stop.set()
         if self._waits.is_set():
             self._jobs.connection_pool.disconnect()
-        self._thread.join(_BLOCK + GRACE)
+        self._thread.join(_BLOCK + OVERTIME)
 
     def _run(self) -> None:
         logs.bind(provider=self._provider)

@@ -39,7 +39,7 @@ from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.prompts import GRACE, PromptAnswerer
+from memorybus_workers.jobs.prompts import OVERTIME, PromptAnswerer
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.tools import ToolRunner
 
@@ -154,7 +154,7 @@ class JobWorker(SimpleWorker):
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with end_process_after(self._longest + GRACE), logs.scoped_fields():
+        with end_process_after(self._longest + OVERTIME), logs.scoped_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(

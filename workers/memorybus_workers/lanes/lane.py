@@ -285,13 +285,13 @@ class Lane:
         """
         self._leases.check(self.lease, room)
 
-    def hold_for(self, seconds: float) -> AbstractContextManager[None]:
+    def extended_for(self, seconds: float) -> AbstractContextManager[None]:
         """Hold the lane for a call of `seconds`, more than any other may take.
 
         Raises:
             LeaseLost: it is not ours any more, or nobody knows.
         """
-        return self._leases.hold_for(self.lease, seconds)
+        return self._leases.extended_for(self.lease, seconds)
 
     # -- events that may end a worker --------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from memorybus_workers.calls.tracker import Slot
 _log = logging.getLogger("memorybus")
 
 _LEAST = 0.02
+"""Seconds between two renewals, at least."""
+
 _TOGETHER = 100
 """Leases that one script renews at most: some milliseconds in which Redis does nothing else."""
 
@@ -143,7 +145,7 @@ class Leases:
             raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
 
     @contextmanager
-    def hold_for(self, lease: Lease, seconds: float) -> Iterator[None]:
+    def extended_for(self, lease: Lease, seconds: float) -> Iterator[None]:
         """Hold a lease that is long enough for a call of `seconds`, until that has returned.
 
         A call that outlives its lease cannot be fenced (G5), also if nobody can renew it meanwhile.
@@ -217,7 +219,7 @@ class Leases:
         self._redis.close()
 
     def _run(self) -> None:
-        # So often that a call always has its time left on the lease (see `check`).
+        # So often that a lease always has `call_timeout` left when a call begins (see `check`).
         while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, self._spare / 2))):
             try:
                 self.renew()

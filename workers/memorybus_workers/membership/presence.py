@@ -30,6 +30,7 @@ _log = logging.getLogger("memorybus")
 
 _LOOK = 0.5
 _SOON = 0.1
+"""Seconds between two looks at who owns what; the second while a command waits for us."""
 
 _LOOK_ALONE = 5.0
 """Seconds between looks at the leases while nobody shares the lanes with us."""
@@ -161,7 +162,7 @@ class Presence:
         """
         home = self.instances_at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
-        # At once if one has become ready: until the others know it, its lanes go to nobody.
+        # Beat at once when an instance becomes ready: others assign it lanes once they know.
         if self._clock.monotonic() >= self._beat_at or not self._shown.issuperset(ready):
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
             self._shown = frozenset(ready)  # also if the beat fails: a next one is not due sooner

@@ -39,7 +39,7 @@ class OrderlyEnd:
     """Ends this process in order when it is told once, and at once when it is told twice.
 
     The orderly end takes `grace` seconds at most. A thread of its own acts, so that a call that
-    hangs elsewhere does not delay it; a signal's handler only puts a word into a queue.
+    hangs elsewhere does not delay it; a signal's handler only puts a request into a queue.
 
     Args:
         settings: its `grace`, the seconds that the orderly end may take.
@@ -60,15 +60,15 @@ class OrderlyEnd:
         clock: Clock = SYSTEM,
         leave: Callable[[int], Any] = os._exit,
     ) -> None:
-        """Begin to listen; `install` lets signals speak."""
+        """Start the thread that waits for requests; `install` lets signals make them."""
         self._settings = settings
         self._stop = stop
         self._at_once = at_once
         self._reserve = reserve
         self._clock = clock
         self._leave = leave
-        self._words: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._told = Wake()
+        self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._requested = Wake()
         threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
 
     def install(self) -> None:
@@ -78,22 +78,22 @@ class OrderlyEnd:
 
     def request(self) -> None:
         """Tell the process to end; the second time, at once."""
-        self._words.put(True)
-        self._told.set()
+        self._requests.put(True)
+        self._requested.set()
 
     def request_as_orphan(self) -> None:
         """Tell the process to end in order, however often: who started it has gone."""
-        self._words.put(False)
-        self._told.set()
+        self._requests.put(False)
+        self._requested.set()
 
     def _run(self) -> None:
-        self._words.get()
+        self._requests.get()
         _log.info(
             "ending: what is in hand is finished, within %g s; a second signal ends at once",
             self._settings.grace,
         )
         self._stop()
-        # Said first: once all has ended, the main thread may leave before we do.
+        # Log the reason before ending anything: the main thread may leave before this one does.
         last_words = threading.Thread(
             target=self._log_reason, args=(self._wait_for_reason(),), daemon=True
         )
@@ -103,12 +103,12 @@ class OrderlyEnd:
         self._leave(FAILED)
 
     def _wait_for_reason(self) -> str:
-        """Wait for the second word, or for the end of the time; return which it was."""
+        """Wait for the second request, or for the end of the time; return which it was."""
         deadline = self._clock.monotonic() + self._settings.grace + self._reserve
         while (left := deadline - self._clock.monotonic()) > 0:
-            self._told.wait(left)
-            while not self._words.empty():
-                if self._words.get():
+            self._requested.wait(left)
+            while not self._requests.empty():
+                if self._requests.get():
                     return "told to end a second time"
         return f"not ended within {self._settings.grace:g} s"
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
+from memorybus.errors import NEEDS_A_PERSON, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes.child import ChildProcess, start_child, wait_for_any
 from memorybus.processes.keeper import Death, Keeper
@@ -50,7 +50,7 @@ def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
     """Return why one worker's end ends all of them; None if another may take its place (pure)."""
     if why is None and code == MISCONFIGURED:
         return ConfigError("a worker process ended with exit code 2; it said why above")
-    return why if isinstance(why, HOPELESS) else None
+    return why if isinstance(why, NEEDS_A_PERSON) else None
 
 
 class SupervisedWorker:
@@ -73,7 +73,7 @@ class SupervisedWorker:
         self._clock = clock
         self._mark = mark
         self._keeper = Keeper(partial(start_child, words, settings), clock)
-        self._told: dict[int, float] = {}
+        self._asked_to_end: dict[int, float] = {}
 
     @property
     def processes(self) -> list[ChildProcess]:
@@ -136,7 +136,7 @@ class SupervisedWorker:
         return shown
 
     def _reclaim_lanes(self, ended: ChildProcess) -> set[str]:
-        # Imported here: the Redis client is most of what a supervisor would weigh.
+        # Imported late: the Redis client would be most of a supervisor's memory.
         from memorybus.registry.reclaim import reclaim_lanes
         from memorybus.registry.roster import worker_id
 
@@ -156,10 +156,10 @@ class SupervisedWorker:
 
     def _press_to_end(self, process: ChildProcess) -> None:
         now = self._clock.monotonic()
-        if process.pid not in self._told:
-            self._told[process.pid] = now
+        if process.pid not in self._asked_to_end:
+            self._asked_to_end[process.pid] = now
             process.terminate()
-        elif now > self._told[process.pid] + self._settings.grace + RESERVE:
+        elif now > self._asked_to_end[process.pid] + self._settings.grace + RESERVE:
             process.kill()
 
 
@@ -326,7 +326,7 @@ def _notifying(settings: Settings) -> Iterator[None]:
     if not settings.notify.channels:
         yield
         return
-    # Imported here: the Redis client is most of what a supervisor would weigh.
+    # Imported late: the Redis client would be most of a supervisor's memory.
     from memorybus.notify.notifier import run_notifier
 
     with run_notifier(settings):

@@ -70,14 +70,14 @@ def set_apart(
     return apart
 
 
-def worker_command(post: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:
+def worker_command(plan: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:
     """Return the command line of one worker.
 
     Args:
-        post: its place.
-        providers: those of all places, in the order of recall.
+        plan: what it serves.
+        providers: those of all workers, in the order of recall.
         mark: how its id ends.
     """
     words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
-    served = ("--providers", ",".join(post.serves), "--among", ",".join(providers))
-    return [*words, *served, "--jobs", str(post.jobs)]
+    served = ("--providers", ",".join(plan.serves), "--among", ",".join(providers))
+    return [*words, *served, "--jobs", str(plan.jobs)]

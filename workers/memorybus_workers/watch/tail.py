@@ -23,7 +23,7 @@ _BLIND = 0.5
 """Seconds between two looks of the lanes while the tail fails."""
 
 _AGAIN = 5.0
-"""Seconds between looks at the ends of all partitions, which need no word of the server."""
+"""Seconds between looks at the ends of all partitions, in case a blocking read missed something."""
 
 _BREATHE = 0.001
 """Seconds between two looks while events pour in: lanes read in batches anyway."""
@@ -93,7 +93,7 @@ class Tail:
             seen: dict[int, str] = {}
             while not self._stop.is_set():
                 ends = _ends(log)
-                # At first what came while nobody looked; later what a read does not tell of.
+                # At first this finds what came before we watched, later what a read has missed.
                 news = {p for p, end in ends.items() if seen.get(p, START) != end}
                 seen = ends
                 if news:
@@ -109,7 +109,7 @@ class Tail:
             news = log.wait(seen, _BLOCK)
             if not news:
                 continue
-            # First the ends, then the word: what lies before an end is read after the word.
+            # Note the ends before waking the lanes, which then read everything up to them.
             for partition in news:
                 seen[partition] = log.last_entry(partition)
             self._tell(set(news))

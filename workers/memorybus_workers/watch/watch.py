@@ -98,7 +98,7 @@ class LogWatch:
         if health.continuity.log is None:
             EventLog(redis, self._settings).open()  # the certificate went with the log
 
-    # -- what memory can tell -------------------------------------------------------------------
+    # -- comparison with earlier looks ------------------------------------------------------------
 
     def _find_losses(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Loss]:
         """Return what was lost since the last look, and remember this one."""
@@ -142,7 +142,7 @@ class LogWatch:
             )
         )
 
-    # -- telling --------------------------------------------------------------------------------
+    # -- logging ----------------------------------------------------------------------------------
 
     def _log_alarms(self, found: Sequence[Finding]) -> None:
         """Log what is new, and what is over; a gap that grows is told again, not at every look."""

@@ -115,7 +115,8 @@ def check_edit(
     size = len(msgspec.msgpack.encode(event))
     if size > settings.event_max_bytes:
         raise EventTooLarge(
-            f"the edited event has {size} bytes, more than {settings.event_max_bytes}"
+            f"the edited event has {size} bytes, more than `event_max_bytes` "
+            f"({settings.event_max_bytes}); shorten it, or raise the setting"
         )
 
 

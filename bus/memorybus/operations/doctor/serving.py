@@ -59,7 +59,7 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield Check.from_findings(
         "backends", services.find_failing(status), "no provider says that its calls fail"
     )
-    yield Check.from_findings("paused", services.find_paused(status), "no provider is")
+    yield Check.from_findings("paused", services.find_paused(status), "no provider is paused")
     yield run_guarded("copies", START, lambda: check_copies(settings))
     yield run_guarded("rebuilds", START, lambda: check_rebuilds(settings))
     if status.workers:
@@ -169,7 +169,7 @@ def check_copies(settings: Settings) -> Check:
     finally:
         redis.close()
     if not strange:
-        return Check(name="copies", ok=True, found="every entry is one")
+        return Check(name="copies", ok=True, found="every record is of a copy")
     return Check(
         name="copies",
         ok=False,
@@ -202,7 +202,9 @@ def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
     left = [name for name in paused if _provider_of(name, view) not in busy]
     if left:
         return _check_standing(left, view)
-    found, fix = next(_unfinished_work(view, busy), ("none was cut short", ""))
+    found, fix = next(
+        _unfinished_work(view, busy), ("no rebuild or verification was interrupted", "")
+    )
     return Check(name="rebuilds", ok=True, found=found, fix=fix)
 
 

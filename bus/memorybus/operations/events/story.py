@@ -123,7 +123,10 @@ def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
     known = mark.partition < history.log.partitions
     found = history.event_at(mark.partition, mark.entry) if known else None
     if found is None or isinstance(found.envelope.event, Omitted):
-        raise MissingEvent(f"there is no event at p{mark.partition:02d}:{mark.entry} any more")
+        raise MissingEvent(
+            f"no event stands at p{mark.partition:02d}:{mark.entry}: it was trimmed, forgotten or "
+            f"never there; search with: memorybus events search WORDS"
+        )
     return found
 
 

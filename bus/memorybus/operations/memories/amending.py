@@ -189,7 +189,10 @@ def find_memory_of_event(
     if len(here) == 1 or (here and goes_whole):
         return here[0]
     if not here:
-        raise CannotAmend(f"{provider} keeps nothing such of event {event}")
+        raise CannotAmend(
+            f"{provider} keeps no memory of event {event} with that text; see: memorybus memories "
+            f"list --provider {provider}"
+        )
     raise CannotAmend(
         f"{provider} keeps {len(here)} memories of event {event}: say which by a part of its text"
     )

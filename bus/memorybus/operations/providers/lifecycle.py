@@ -316,9 +316,9 @@ def _check_can_resume(name: str, view: InstancesView) -> None:
     state = "dropped" if one.dropped else states.get(name, "")
     if state in ("kept", "unused", "dropped"):
         raise ConfigError(
-            f"{name} stands still for good, since it does not serve {one.provider} any more "
-            f"({state}); see memorybus rebuild ls; back to one that is kept: memorybus rebuild "
-            f"--rollback {one.provider}"
+            f"{name} cannot be resumed: it no longer serves {one.provider} ({state}); see "
+            f"memorybus rebuild ls. To serve from a kept one again: memorybus rebuild --rollback "
+            f"{one.provider} --execute"
         )
 
 

@@ -81,7 +81,7 @@ class LanePause:
         """For how long `meet` has paused the live instance; 0 if it has not."""
         return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------
 
     def numbers(self, name: str) -> PartitionNumbers:
         """Return the positions of an instance's lanes."""
@@ -114,7 +114,7 @@ class LanePause:
             self._clock.sleep(LOOK_EVERY)
         return False
 
-    # -- acting -----------------------------------------------------------------------------------
+    # -- pausing ----------------------------------------------------------------------------------
 
     def begin(self, name: str) -> None:
         """Pause an instance's lanes, and wait until no worker owns one.
@@ -155,9 +155,8 @@ class LanePause:
                 return
             now = change(known.plan)
             if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
-                instances.remove(
-                    name
-                )  # the record was only made to give the first generation an end
+                # The record was only made to give the first generation an end.
+                instances.remove(name)
                 return
             changed = msgspec.structs.replace(known, plan=now)
             if now == known.plan or instances.change(known, changed):
@@ -173,7 +172,7 @@ class LanePause:
         """Let an instance take future events, too."""
         self.change_plan(name, provider, plan_without_end)
 
-    # -- meeting ----------------------------------------------------------------------------------
+    # -- reaching one position --------------------------------------------------------------------
 
     def meet(self, candidate: str, live: str, provider: str) -> None:
         """Bring both instances to the same position of the history, and leave both paused there.
@@ -197,7 +196,11 @@ class LanePause:
             self.begin(candidate)
             if self.numbers(live) == self.numbers(candidate):
                 return
-        raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
+        raise LanesStalled(
+            f"{live} and {candidate} did not reach the same position in {_TRIES} tries, because "
+            f"workers took lanes in between; nothing was swapped. See memorybus status, then run "
+            f"the same command again"
+        )
 
     def _notice_time(self) -> float:
         """Return the seconds after which even the slowest worker has seen what we wrote."""
@@ -220,7 +223,10 @@ class LanePause:
                 f"{live} tries an event again and again",
                 mover=live,
             )
-        raise LanesStalled(f"{live} always has an event half done: see memorybus status")
+        raise LanesStalled(
+            f"{live} had an event half done in each of {_TRIES} tries; nothing was swapped. See "
+            f"memorybus status, then run the same command again"
+        )
 
     def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
         """Let a candidate go on to a position and no further."""

@@ -66,7 +66,7 @@ class RebuildResult(msgspec.Struct, frozen=True):
         compared: the comparison of the two states; None if they were not compared.
         parked: how many events the new instance has parked.
         purged: how many warm results were removed.
-        held_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
+        paused_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
     """
 
     provider: str
@@ -75,7 +75,7 @@ class RebuildResult(msgspec.Struct, frozen=True):
     compared: ComparisonResult | None
     parked: int
     purged: int
-    held_ms: int
+    paused_ms: int
 
 
 @contextmanager
@@ -194,7 +194,7 @@ class Rebuilder:
         pause.wait_until_level(one.second, one.first)
         return one.compare_all()
 
-    # -- the whole --------------------------------------------------------------------------------
+    # -- the rebuild ------------------------------------------------------------------------------
 
     def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
         """Record the new generation if a swap is possible; its provider's workers then fill it."""
@@ -280,9 +280,9 @@ class Rebuilder:
         old = [one.id for one in workers if provider in one.providers and not one.swaps]
         if old:
             raise MemoryBusError(
-                f"{', '.join(old)}: of an earlier release, which serves {provider} and would "
-                f"go on with the generation before; end it, or start it anew with this release, "
-                f"then give the same command again"
+                f"workers of an earlier release serve {provider} and would keep answering from the "
+                f"previous generation: {', '.join(old)}. Stop them or restart them with this "
+                f"release, then run the same command again"
             )
 
     def _compare_and_pause(
@@ -357,7 +357,10 @@ class Rebuilder:
         known = found or Live(provider)
         same = known.instance == live
         if not same or not self.stores.instances.swap(provider, found, change(known)):
-            raise MemoryBusError(f"somebody else swapped {provider} meanwhile; begin again")
+            raise MemoryBusError(
+                f"another command made an instance of {provider} live in the meantime: see "
+                f"memorybus rebuild ls, then run the same command again"
+            )
 
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
         """Resume both as before; if Redis is away, workers or the same command do so later."""
@@ -390,7 +393,7 @@ class Rebuilder:
         self._crash("rebuild.purged")
         if ours:
             pause.wait_until_owned(live)
-        held_ms = pause.milliseconds
+        paused_ms = pause.milliseconds
         self._keep_all_for_rollback(provider, live)
         pause.wait_for_none(
             lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
@@ -400,7 +403,7 @@ class Rebuilder:
         purged += self._purge(provider)  # answers that the old instance gave late
         self._crash("rebuild.ended")
         aside = count_parked(self.stores.lanes.states(live))
-        return RebuildResult(provider, live, previous, compared, aside, purged, held_ms)
+        return RebuildResult(provider, live, previous, compared, aside, purged, paused_ms)
 
     def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
         """Pause the new live instance, too, if a person paused the provider."""

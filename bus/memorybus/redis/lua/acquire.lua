@@ -44,7 +44,8 @@ end
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
 end
--- Else it was given up, or lost by who takes it again, or by all when the server went.
+-- The owner before died if the lane still names it and the server has not restarted since. Else it
+-- gave the lane up, or takes it again after losing it, or all lanes were lost with the server.
 local died = was[5] and was[5] ~= ARGV[1] and was[6] == run
 local deaths = died and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
   or tonumber(redis.call('HGET', KEYS[2], 'deaths') or '0')

@@ -23,7 +23,8 @@
 --
 -- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
 -- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
--- for each event its n, or minus the head's n then if it was skipped; and the conflicting indexes.
+-- for each event the number it got, or, if it was skipped, the negative of the partition's last
+-- number at that moment; and the conflicting indexes.
 local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local last, known = last_of(producers, ARGV[1])
 if last < tonumber(ARGV[2]) then
@@ -45,7 +46,7 @@ if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4
 end
 
 local numbers, conflicts, fresh = {}, {}, {}
-local duplicates, handed = 0, tonumber(ARGV[5])
+local duplicates, maybe_delivered_upto = 0, tonumber(ARGV[5])
 for i = 6, #ARGV, 4 do
   local sequence, id, digest = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
   if sequence <= last then
@@ -60,7 +61,7 @@ for i = 6, #ARGV, 4 do
       end
     else
       n = n + 1
-      local name = sequence > handed and 'e' or 'r'
+      local name = sequence > maybe_delivered_upto and 'e' or 'r'
       redis.call('XADD', log, '*', 'n', string.format('%d', n), name, ARGV[i + 3])
       redis.call('HSET', new, id, digest)
       fresh[id] = digest

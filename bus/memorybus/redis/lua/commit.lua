@@ -7,8 +7,8 @@
 --
 -- ARGV: epoch, entry, n, provider, '1' if the server knows XGROUP SETID … ENTRIESREAD (7.0), done
 --       ('' for nothing), sent ('' if nothing is sent in advance).
--- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it: nothing was
--- written. What the owner holds done may be numbers that another server gave again to other events.
+-- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it: nothing is
+-- written then, since a restarted server may have given the numbers of `done` to other events.
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done', 'run')
 if was[1] ~= ARGV[1] or restarted(was[4]) then
   return 0

@@ -1,4 +1,5 @@
--- Is put before the scripts that ask which server this is; it is no script by itself.
+-- This file is no script by itself: `scripts.py` puts it before the scripts that ask which server
+-- this is.
 --
 -- The run id changes with a restart, and when a replica takes a master's place: the server may then
 -- lack what was done last. It is '' if the user may not ask for it; then no change is noticed.
@@ -11,7 +12,7 @@ local function run_id()
   return asked
 end
 
--- Say whether this is another server than the one that gave a lane, whose `run` that is.
+-- Return whether the server was restarted or replaced since it gave a lane out, with whose `run` id.
 local function restarted(run)
   local now = run and run ~= '' and run_id() or ''
   return now ~= '' and now ~= run

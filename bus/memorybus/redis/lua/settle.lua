@@ -24,7 +24,7 @@ local function is_ours(letter)
   return fields[1] == 'r' and known and type(record) == 'table' and record.key == key
 end
 
--- An older release kept no number of what waits.
+-- A record of an older release has no number of what waits, so count it.
 local function counted()
   local count = 0
   for _, letter in ipairs(redis.call('XRANGE', dead, '-', '+')) do

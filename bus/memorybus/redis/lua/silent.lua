@@ -1,4 +1,4 @@
--- Is put before the scripts that keep `producers`; it is no script by itself.
+-- This file is no script by itself: `scripts.py` puts it before the scripts that write `producers`.
 --
 -- A producer has two fields. Under its id: the last sequence taken from it. Under `<id>:heard`: when
 -- that was (ms, this server's clock), followed by ` rests` once the producer has deleted everything

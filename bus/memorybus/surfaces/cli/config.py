@@ -78,7 +78,10 @@ def run_config_page_token(
     hashed, new_secret = _load_token_functions()
     token = sys.stdin.readline().strip() if stdin else new_secret()
     if len(token) < SHORTEST:
-        raise ConfigError(f"a token has at least {SHORTEST} characters")
+        raise ConfigError(
+            f"the token has {len(token)} characters, at least {SHORTEST} are needed; leave out "
+            f"--stdin to have one made"
+        )
     output = common.output()
     if output.json:
         output.result({"token": None if stdin else token, "page_token": hashed(token)})

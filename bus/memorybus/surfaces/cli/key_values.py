@@ -23,7 +23,7 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not (name and equals):
-            raise ConfigError(f"--set {word!r} must read key=value")
+            raise ConfigError(f"{word!r} must read NAME=VALUE, for example concurrency=4")
         refuse_secret(name)
         found[name] = _parse_value(value)
     return found

@@ -103,7 +103,7 @@ def show_result(output: Output, done: "RebuildResult") -> int:
         output.result(done)
         return 0
     output.show(visible(f"{done.live} serves {done.provider}; {_describe_comparison(done)}"))
-    seconds = done.held_ms / 1000
+    seconds = done.paused_ms / 1000
     pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
     output.note(f"{pause}; {done.purged} warm answers are fetched again")
     if done.parked:

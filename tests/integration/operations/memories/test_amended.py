@@ -193,7 +193,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
     assert (act.act, act.reason) == ("correct memory", "moved")
     assert act.about == {"event": memory.event, "provider": "builtin"}
     assert "Paris" not in str(act), "the record says nothing that anybody said"
-    with pytest.raises(CannotAmend, match="keeps nothing such"):
+    with pytest.raises(CannotAmend, match="keeps no memory of event"):
         amending.find_memory_of_event(remembering, "builtin", "delete", memory.event)
     with pytest.raises(MissingEvent, match="look again"):
         amending.find_memory(remembering, "builtin", ANA, memory.event, text_digest(memory.text))

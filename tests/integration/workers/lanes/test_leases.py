@@ -129,7 +129,7 @@ def test_a_long_call_has_a_lease_as_long_as_it_may_take(
     """G5: it is prolonged before the call, kept so by renewals, and as short as any after it."""
     lease = take(leases, redis_client)
     long = 30 * settings.lease
-    with leases.hold_for(lease, long):
+    with leases.extended_for(lease, long):
         leases.check(lease, long)
         first = lease.until
         wait_until(lambda: lease.until > first, "a renewal keeps its length or adds to it")
@@ -146,10 +146,10 @@ def test_a_long_call_does_not_begin_without_its_lease(
     leases = Leases(settings, SYSTEM, "w1")
     lost, unreachable = take(leases, redis_client), take(leases, redis_client, 1)
     redis_client.set(lost.key, "2:w2", px=60_000)
-    with pytest.raises(LeaseLost), leases.hold_for(lost, 60.0):
+    with pytest.raises(LeaseLost), leases.extended_for(lost, 60.0):
         pytest.fail("the call began")
     leases._redis = redis.Redis(unix_socket_path="/nowhere")
-    with pytest.raises(LeaseLost), leases.hold_for(unreachable, 60.0):
+    with pytest.raises(LeaseLost), leases.extended_for(unreachable, 60.0):
         pytest.fail("the call began")
     assert (lost.needed, unreachable.needed) == ([], [])
     redis_client.delete(lost.key, unreachable.key)

@@ -16,7 +16,7 @@ from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import LATIN
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.times import YEARS, Period, read_times
-from memorybus_providers.ranking.told import LEAST_PARTS, PARTS, in_turn, parts_of_time
+from memorybus_providers.ranking.said_within import LEAST_PARTS, PARTS, in_turn, parts_of_time
 from unit.holographic.holographic_feeding import ME, MINE, add, context, feed, turn
 
 WEDNESDAY = "2026-06-17T15:30"

@@ -19,18 +19,18 @@ def view(*copies: Instance, live: Live | None = None, **held: InstancePause) -> 
 @pytest.mark.parametrize(
     ("seen", "ok", "said"),
     [
-        (view(COPY), True, "none was cut short"),
-        (view(NEXT, live=Live("p@1", "p")), True, "none was cut short"),
+        (view(COPY), True, "no rebuild or verification was interrupted"),
+        (view(NEXT, live=Live("p@1", "p")), True, "no rebuild or verification was interrupted"),
         (view(NEXT, live=Live("p@1", "p", leaving="p")), True, "p was swapped"),
         (view(NEXT), True, "p@1 follows the log unused"),
         (view(CHECKED), True, "p.verify@1 was left by a verification"),
         (view(NEXT, CHECKED, p=HELD), False, "left standing still"),
-        (view(p=InstancePause("maintenance")), True, "none was cut short"),
+        (view(p=InstancePause("maintenance")), True, "no rebuild or verification was interrupted"),
     ],
 )
 def test_what_goes_on_unseen_is_named(seen: InstancesView, ok: bool, said: str) -> None:
     """G8: what a command that is gone left is named with what to do; nothing while it lives."""
     found = check_left_behind(seen, ())
     assert (found.ok, found.found.startswith(said)) == (ok, True), found.found
-    assert bool(found.fix) == (said != "none was cut short")
-    assert check_left_behind(seen, ("p",)).found == "none was cut short"
+    assert bool(found.fix) == (said != "no rebuild or verification was interrupted")
+    assert check_left_behind(seen, ("p",)).found == "no rebuild or verification was interrupted"

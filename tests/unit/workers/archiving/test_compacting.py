@@ -10,7 +10,7 @@ from memorybus_workers.archiving.compactor import (
     is_small,
     size_class_of,
 )
-from memorybus_workers.archiving.due import SEGMENT_BYTES
+from memorybus_workers.archiving.due import FULL_SEGMENT_BYTES
 
 SEGMENT = 1_000
 
@@ -52,7 +52,7 @@ def test_small_segments_become_few(events: list[int]) -> None:
 
 @given(
     sizes=st.lists(
-        st.builds(SegmentSize, st.integers(1, SEGMENT), st.integers(1, 2 * SEGMENT_BYTES)),
+        st.builds(SegmentSize, st.integers(1, SEGMENT), st.integers(1, 2 * FULL_SEGMENT_BYTES)),
         max_size=60,
     )
 )
@@ -65,7 +65,7 @@ def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
         part = sizes[chosen.start : chosen.stop]
         whole = SegmentSize(sum(one.events for one in part), sum(one.bytes for one in part))
         assert whole.events <= SEGMENT
-        assert whole.bytes <= SEGMENT_BYTES
+        assert whole.bytes <= FULL_SEGMENT_BYTES
         sizes[chosen.start : chosen.stop] = [whole]
     raise AssertionError("it never ends")
 
@@ -73,5 +73,5 @@ def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
 def test_full_segments_are_left_alone() -> None:
     """G10: what was sealed full is never rewritten."""
     assert choose_run([SegmentSize(SEGMENT, 1)] * 50, SEGMENT) is None
-    assert choose_run([SegmentSize(1, SEGMENT_BYTES)] * 50, SEGMENT) is None
+    assert choose_run([SegmentSize(1, FULL_SEGMENT_BYTES)] * 50, SEGMENT) is None
     assert choose_run([], SEGMENT) is None

@@ -149,7 +149,7 @@ def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], ev
         taken += [RawEntry("1-0", 1, ()) for _ in page]
         size += sum(page)
     assert len(taken) <= events
-    assert not left or len(taken) == events or size >= due.SEGMENT_BYTES
+    assert not left or len(taken) == events or size >= due.FULL_SEGMENT_BYTES
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class Long(Keeping):
     count, length = 5, 200_000
 
 
-class Telling(MemoryProvider):
+class Reported(MemoryProvider):
     """A provider that answers each question with something that no other answer says."""
 
     kind = "telling"
@@ -206,7 +206,7 @@ def test_each_question_gets_its_own_answer(
     question: Question, answer: Answer, tmp_path: Path
 ) -> None:
     """A question keeps its type and content on its way through Redis, and so does the reply."""
-    reply = ask(Telling, question, tmp_path)
+    reply = ask(Reported, question, tmp_path)
     assert reply.error == ""
     fitting = [one for _, one in ANSWERS if msgspec.json.encode(one).decode() == reply.text]
     assert fitting == [answer], "it is this answer, and could be no other one"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.config.settings import Settings
 from memorybus.errors import (
-    HOPELESS,
+    NEEDS_A_PERSON,
     ConfigError,
     LogUnavailable,
     MemoryBusError,
@@ -117,7 +117,7 @@ def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
     assert found == sorted(found, reverse=True)
 
 
-@pytest.mark.parametrize("kind", HOPELESS)
+@pytest.mark.parametrize("kind", NEEDS_A_PERSON)
 def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> None:
     """A failure that a person has to mend is not tried again and again."""
     error = kind("so")

@@ -57,7 +57,10 @@ class ForeignService:
         """Ask nothing yet."""
         parts = urlsplit(address)
         if parts.username or parts.password:
-            raise ForeignError("put no user or password into the address; a variable has the key")
+            raise ForeignError(
+                "the address must not contain a user or password; put the key into the variable "
+                "of the source (docs/agents.md)"
+            )
         self._address_query = dict(parse_qsl(parts.query))
         self._address = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
         json_only = {"Accept": "application/json", "Content-Type": "application/json"}

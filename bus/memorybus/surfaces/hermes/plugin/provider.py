@@ -349,7 +349,7 @@ class HermesMemory:
     def _hermes_home(self) -> HermesHome:
         return find_home(self._home)
 
-    # -- within -----------------------------------------------------------------------------------
+    # -- private helpers --------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
         return self._settings_of(self._home or host.active_home())

@@ -128,7 +128,7 @@ def _describe_rebuilt(done: RebuildResult) -> str:
     compared = f"; {found.keys - found.differing} of {found.keys} keys equal" if found else ""
     return (
         f"{done.live} serves {done.provider}{compared}; its lanes paused for "
-        f"{done.held_ms / 1000:.1f} s; {done.previous} is kept"
+        f"{done.paused_ms / 1000:.1f} s; {done.previous} is kept"
     )
 
 

@@ -128,18 +128,18 @@ def _make_host(config: dict[str, Any]) -> Host:
     loader.load_hermes_dotenv(hermes_home=config["home"])
     settling = ADAPTERS[config["settle"]]()
     plugin = Plugin(config["plugin"], config["directory"])
-    watch = Watch(plugin.directory, settling.complaints)
+    watch = Watch(plugin.directory, settling.failure_prefixes)
     watch.install()
     try:
         plugin.make()
     except BaseException:
         sys.stderr.write("\n".join([*watch.last, ""]))
         raise
-    _let_complaints_through(plugin, settling.complaints)
+    _let_failures_through(plugin, settling.failure_prefixes)
     return Host(plugin, settling, watch, config["instances"])
 
 
-def _let_complaints_through(plugin: Plugin, complaints: tuple[str, ...]) -> None:
+def _let_failures_through(plugin: Plugin, failure_prefixes: tuple[str, ...]) -> None:
     """Let messages of low levels through if an adapter needs some of them."""
-    if complaints:
+    if failure_prefixes:
         logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)

@@ -36,11 +36,11 @@ class Settling:
 
     Attributes:
         reopens_on_switch: a session switch opens another instance, since the plugin cannot switch.
-        complaints: beginnings of log messages of low levels that report a failed write.
+        failure_prefixes: beginnings of log messages of low levels that report a failed write.
     """
 
     reopens_on_switch = False
-    complaints: tuple[str, ...] = ()
+    failure_prefixes: tuple[str, ...] = ()
 
     def before_initialize(self, plugin: Any) -> None:
         """Prepare an instance that is about to be initialised."""
@@ -85,7 +85,7 @@ class ReopenedAfterFailure(Settling):
 class Synchronous(ReopenedAfterFailure):
     """For plugins whose hooks return when their work is done (holographic)."""
 
-    complaints = ("Holographic memory_write mirror failed",)
+    failure_prefixes = ("Holographic memory_write mirror failed",)
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
@@ -161,7 +161,7 @@ class Honcho(Threads):
     """
 
     reopens_on_switch = True
-    complaints = (
+    failure_prefixes = (
         "Honcho sync_turn failed",
         "Honcho memory mirror failed",
         "Honcho session-end flush failed",
@@ -227,7 +227,7 @@ class Honcho(Threads):
 class RetainDB(ReopenedAfterFailure):
     """The plugin keeps turns in a queue on disk, and sends failed ones when it is next opened."""
 
-    complaints = ("RetainDB memory mirror failed",)
+    failure_prefixes = ("RetainDB memory mirror failed",)
 
     def after_initialize(self, plugin: Any) -> None:
         """Send each turn within the call, without that queue: the bus keeps what is not sent."""
@@ -252,7 +252,7 @@ class Supermemory(Threads):
     So a failed instance is kept: it alone holds other turns, which count as applied.
     """
 
-    complaints = (
+    failure_prefixes = (
         "Supermemory on_memory_write failed",
         "Supermemory session-switch ingest failed",
     )
@@ -285,7 +285,7 @@ class Supermemory(Threads):
 class OpenViking(Threads):
     """The plugin sends a turn up to four times, or never if its server was away at first."""
 
-    complaints = ("OpenViking memory mirror failed",)
+    failure_prefixes = ("OpenViking memory mirror failed",)
 
     def __init__(self) -> None:
         """Nothing has failed."""

@@ -81,14 +81,14 @@ class Watch(logging.Handler):
 
     Args:
         directory: the plugin's directory; log records of its files count.
-        complaints: beginnings of messages below WARNING that report a failure, too.
+        failure_prefixes: beginnings of messages below WARNING that report a failure, too.
     """
 
-    def __init__(self, directory: Path, complaints: tuple[str, ...]) -> None:
+    def __init__(self, directory: Path, failure_prefixes: tuple[str, ...]) -> None:
         """See nothing yet; `install` begins."""
         super().__init__(logging.DEBUG)
         self._directory = f"{directory}/"
-        self._complaints = complaints
+        self._failure_prefixes = failure_prefixes
         self._calls: WeakKeyDictionary[threading.Thread, WatchedCall] = WeakKeyDictionary()
         self._writing: WatchedCall | None = None
         self._standing: list[threading.Thread] = []
@@ -143,15 +143,15 @@ class Watch(logging.Handler):
             sys.stderr.write(f"{record.levelname} {message}\n")
         if record.name.startswith("plugins.memory") or self._is_plugins(record):
             self.last.append(message)
-        if self._complains(record):
+        if self._reports_failure(record):
             self._note_failure(_cause(record) or CallRefused(TRANSIENT, message))
 
-    def _complains(self, record: logging.LogRecord) -> bool:
+    def _reports_failure(self, record: logging.LogRecord) -> bool:
         """Say whether a record reports a failure.
 
         A warning may also be advice, which is no reason to apply an event again.
         """
-        known = str(record.msg).startswith(self._complaints or ("\0",))
+        known = str(record.msg).startswith(self._failure_prefixes or ("\0",))
         return self._is_plugins(record) and (known or _tells_of_failure(record))
 
     def _is_plugins(self, record: logging.LogRecord) -> bool:

@@ -1,7 +1,7 @@
-"""Sends each channel its notices, and notes them, so that the next teller does not repeat them.
+"""Sends each channel its notices, and notes them, so that the next reporter does not repeat them.
 
 A notice is noted when the channel has taken it. If a process is killed between the two, the next
-teller sends the same alarms again, under the same ids.
+reporter sends the same alarms again, under the same ids.
 """
 
 import logging
@@ -20,9 +20,9 @@ from memorybus.notify.channels import Channel
 from memorybus.notify.incidents import (
     DueReport,
     Incidents,
-    confirm_told,
     drop_other_channels,
     find_due,
+    note_reported,
     update_incidents,
     worst_state,
 )
@@ -37,22 +37,22 @@ _LONGEST: Final = 300.0
 
 
 class IncidentNote(Protocol):
-    """The incidents and their reports, as bytes, in a place where the next teller finds them."""
+    """The incidents and their reports, as bytes, in a place where the next reporter finds them."""
 
     def read(self) -> bytes | None:
         """Take the task of reporting and return the note.
 
         Returns:
-            b"" if there is no note yet; None if another teller has the task.
+            b"" if there is no note yet; None if another reporter has the task.
         """
         ...
 
     def write(self, note: bytes) -> bool:
-        """Replace the note; return False, and change nothing, if another teller has the task."""
+        """Replace the note; return False, and change nothing, if another reporter has the task."""
         ...
 
     def close(self) -> None:
-        """Give up the task, so that another teller can take it."""
+        """Give up the task, so that another reporter can take it."""
         ...
 
 
@@ -129,7 +129,7 @@ class _ChannelQueue:
         _log.warning("a notice by %s failed: %s; the next try is in %.0f s", self.name, why, wait)
 
 
-class Teller:
+class Reporter:
     """Reports the findings about one subject (the bus, or this host) to all channels.
 
     Belongs to one thread.
@@ -165,10 +165,10 @@ class Teller:
         return any(queue.busy for queue in self._queues)
 
     def report(self, findings: Callable[[], Sequence[Finding]]) -> None:
-        """Report what is due, if this teller has the task; raise what `findings` raises.
+        """Report what is due, if this reporter has the task; raise what `findings` raises.
 
         Args:
-            findings: returns what is wrong now; called only if this teller has the task.
+            findings: returns what is wrong now; called only if this reporter has the task.
         """
         note = self._note.read()
         if note is None:
@@ -178,10 +178,10 @@ class Teller:
         known = drop_other_channels(_read(note), [queue.name for queue in self._queues])
         for queue in self._queues:
             if (delivered := queue.take_delivered()) is not None:
-                known = confirm_told(known, queue.name, delivered, self._clock.now_ms())
+                known = note_reported(known, queue.name, delivered, self._clock.now_ms())
         known = update_incidents(known, found, self._rules, self._clock.now_ms())
         text = msgspec.json.encode(known)
-        # Note incidents before sending them: a teller that repeats them then uses the same ids.
+        # Note incidents before sending them: a reporter that repeats them then uses the same ids.
         if text == note or self._note.write(text):
             self._send(known)
 
@@ -211,7 +211,7 @@ class Teller:
             return
         known = _read(note)
         for name, delivered in taken:
-            known = confirm_told(known, name, delivered, self._clock.now_ms())
+            known = note_reported(known, name, delivered, self._clock.now_ms())
         self._note.write(msgspec.json.encode(known))
 
     def _send(self, known: Incidents) -> None:

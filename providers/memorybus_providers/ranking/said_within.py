@@ -45,7 +45,7 @@ def in_turn(parts: Iterable[Sequence[_T]]) -> Iterator[_T]:
     return (one for one in chain.from_iterable(turns) if one is not none)  # type: ignore[misc]
 
 
-def order_told(
+def order_by_time(
     facts: Sequence[Fact],
     parts: Sequence[Period],
     names: Collection[str],

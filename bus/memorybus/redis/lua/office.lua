@@ -1,7 +1,8 @@
--- Take or keep the office of who tells people of findings, or give it up; read or leave its note.
+-- Let one process at a time notify people of findings: take, renew or give up that office, and read
+-- or replace the note about what was reported.
 --
--- KEYS[1] told  hash: `owner`, `until` (ms of this server's clock; the office is free afterwards),
---               `note`. Expires after a week without an owner.
+-- KEYS[1] notices  hash: `owner`, `until` (ms of this server's clock; the office is free
+--                  afterwards), `note`. Expires after a week without an owner.
 -- ARGV: who asks, how long the office is theirs from now on (ms; 0 gives it up), the new note or ''.
 --       A note is left only by who has the office: who was replaced, even for a moment, does not
 --       overwrite what was told since.
