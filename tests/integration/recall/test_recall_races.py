@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import redis
 from helpers.making import MakeServer, MakeSettings
+from helpers.providers.given import GivenInstances
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -77,7 +78,8 @@ def test_a_failure_told_to_a_request_that_goes_leaves_nothing(
         raise Unavailable("the backend is down")
 
     applied = ReadYourWrites(redis_client, Keys(settings.namespace), 0.0, SYSTEM)
-    recaller = Recaller(client, settings, SYSTEM, opened, lambda name: None, applied)
+    instances = GivenInstances(settings, client, opened)
+    recaller = Recaller(client, settings, SYSTEM, instances, applied)
     with pytest.raises(Unavailable):
         recaller.warm("s", "builtin")
     assert redis_client.ttl(key) != -1

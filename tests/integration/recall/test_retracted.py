@@ -11,6 +11,7 @@ from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.providers.given import GivenInstances
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
@@ -124,8 +125,8 @@ def test_a_recall_under_way_is_not_read_afterwards(
     """G9: what was recalled before something was forgotten, and stored after it, is not read."""
     held = Held()
     applied = ReadYourWrites(redis_client, Keys(patient.namespace), patient.recall_wait, SYSTEM)
-    opened: Any = lambda name: held  # noqa: E731
-    recaller = Recaller(redis_client, patient, SYSTEM, opened, lambda name: None, applied)
+    instances = GivenInstances(patient, redis_client, lambda name: held)
+    recaller = Recaller(redis_client, patient, SYSTEM, instances, applied)
     with MemoryBus.connect(patient) as bus:
         session = bus.session("s", warm=False)
         wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)

@@ -1,6 +1,5 @@
 """The job that looks into an instance: its digest, recalls, the events it knows, what it keeps."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +12,6 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent, Transient
 from memorybus.events import EVENT_TYPES, Position
-from memorybus.jobs import replies
 from memorybus.jobs.inspect import (
     PARTITION,
     CheckEvents,
@@ -34,10 +32,8 @@ from memorybus.jobs.inspect import (
     TryRecall,
 )
 from memorybus.jobs.replies import Reply
-from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest
-from memorybus.redis.keys import Keys
-from memorybus.text.redact import describe_error, one_line
+from memorybus.text.redact import one_line
 from memorybus_providers.base import (
     HookContext,
     MemoryOwner,
@@ -49,6 +45,7 @@ from memorybus_providers.dispatch import bind
 from redis import Redis
 
 from memorybus_workers.jobs.prefetch import render
+from memorybus_workers.jobs.requests import answer_request, parse_request
 
 MOST = 2_000
 """Pairs or memories of a page, and events of one question."""
@@ -56,7 +53,6 @@ MOST = 2_000
 _MOST_BYTES = 1 << 18
 """Of a page (G10)."""
 
-_ID = re.compile("[0-9a-f]{32}")
 _TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kind in EVENT_TYPES})
 
 _T = TypeVar("_T")
@@ -84,7 +80,6 @@ class InspectionRunner:
         self._settings = settings
         self._clock = clock
         self._visited = visited
-        self._keys = Keys(settings.namespace)
         self._deadline = settings.recall_timeout / 2
 
     def run(self, body: str) -> None:
@@ -97,13 +92,12 @@ class InspectionRunner:
             Permanent: it is none: nobody is answered.
             Exception: whatever the provider raises, after the asker got the error.
         """
-        asked = _parse_inspection(body)
-        try:
-            reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
-        except Exception as error:
-            self._put_reply(asked, Reply(error=describe_error(error, self._settings.secrets)))
-            raise
-        self._put_reply(asked, reply)
+        asked = parse_request(body, Inspection)
+
+        def answer() -> Reply:
+            return Reply(msgspec.json.encode(self._answer(asked)).decode())
+
+        answer_request(self._redis, self._settings, PARTITION, asked, answer)
 
     def _answer(self, inspection: Inspection) -> Answer:
         until = self._clock.monotonic() + self._deadline
@@ -225,10 +219,6 @@ class InspectionRunner:
         detailed = msgspec.structs.replace(want, detail=True)
         return RecalledItems(render(found, detailed, instance).items)
 
-    def _put_reply(self, asked: Inspection, reply: Reply) -> None:
-        key = self._keys.reply(PARTITION, asked.id)
-        replies.write_reply(self._redis, key, asked.provider, reply)
-
 
 def _scope_of(whose: RecallRequest) -> RecallScope:
     return RecallScope(whose.agent, whose.user, whose.workspace)
@@ -265,18 +255,3 @@ def _text_below(key: str) -> str:
     last = ord(key[-1]) - 1
     may_be = last >= 0 and not 0xD800 <= last <= 0xDFFF  # no text has half of a pair
     return key[:-1] + (chr(last) + chr(sys.maxunicode) if may_be else "")
-
-
-def _parse_inspection(body: str) -> Inspection:
-    """Parse a request, which may come from anybody who can write to Redis.
-
-    Raises:
-        Permanent: it is no inspection.
-    """
-    try:
-        asked = msgspec.json.decode(body, type=prepared(Inspection))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
-        raise Permanent(f"no inspection: {error}") from error
-    if not _ID.fullmatch(asked.id):
-        raise Permanent("no inspection: its id is none")
-    return asked

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
@@ -43,10 +44,20 @@ class LiveInstances:
         self._clock = clock
         self._provider = provider
         self._crash = crash
-        keys = Keys(settings.namespace)
-        self._instances = Instances(redis, keys)
-        self._spend = SharedSpending(redis, keys, provider)
+        self._redis = redis
+        self._keys = Keys(settings.namespace)
+        self._instances = Instances(redis, self._keys)
+        self._spend = SharedSpending(redis, self._keys, provider)
         self._opened: dict[str, MemoryProvider] = {}
+
+    def find_serving(self, provider: str) -> str:
+        """Return the instance that serves a provider now.
+
+        Raises:
+            msgspec.MsgspecError: what says so cannot be read.
+        """
+        body: Any = self._redis.hget(self._keys.live, provider)
+        return live_instance(provider, body)
 
     def open_instance(self, name: str) -> MemoryProvider:
         """Return the open instance that serves the provider, and close the one that did before.

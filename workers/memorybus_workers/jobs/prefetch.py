@@ -1,9 +1,8 @@
 """Recalls: wait until the session's events are applied, ask the provider, keep its answer warm."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
-from typing import Any
 
 import msgspec
 from memorybus import logs
@@ -22,10 +21,10 @@ from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import describe_error
 from memorybus.tracing.spans import Tracing
-from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
+from memorybus_providers.base import RecallContext, RecallScope, Recollection, Why
 from redis import Redis
 
-from memorybus_workers.jobs.live import live_instance
+from memorybus_workers.jobs.live import LiveInstances, live_instance
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _log = logging.getLogger("memorybus")
@@ -56,8 +55,7 @@ class Recaller:
         redis: the log's Redis.
         settings: see `Settings`.
         clock: time.
-        opened: returns the open instance of a name, of the one that serves the provider now.
-        forget: closes it, after an error.
+        instances: the provider's; an instance is closed after an error.
         applied: waits for what a session has written before it asked.
         crash: crash points of fault tests: ``recall.stored``.
     """
@@ -67,8 +65,7 @@ class Recaller:
         redis: Redis,
         settings: Settings,
         clock: Clock,
-        opened: Callable[[str], MemoryProvider],
-        forget: Callable[[str], None],
+        instances: LiveInstances,
         applied: ReadYourWrites,
         crash: CrashPoint = no_crash,
     ) -> None:
@@ -76,8 +73,7 @@ class Recaller:
         self._redis = redis
         self._settings = settings
         self._clock = clock
-        self._opened = opened
-        self._forget = forget
+        self._instances = instances
         self._crash = crash
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
@@ -122,8 +118,8 @@ class Recaller:
         health = self._health.read([provider])[provider]
         if health.paused:
             return PromptReply(provider)
-        body: Any = self._redis.hget(self._keys.live, provider)
-        request = SlotRequest(ask.generation, ask.want, False, live_instance(provider, body))
+        serving = self._instances.find_serving(provider)
+        request = SlotRequest(ask.generation, ask.want, False, serving)
         try:
             return PromptReply(provider, self._answer(ask.slot, provider, request, health))
         except Exception as error:
@@ -162,11 +158,11 @@ class Recaller:
             try:
                 answer = self._ask_provider(instance, request.want, provider, mark)
             except Exception as error:
-                self._forget(instance)  # interrupted anywhere: the next job opens another
+                self._instances.close(instance)  # interrupted anywhere: the next job opens another
                 said = describe_error(error, self._settings.secrets)
                 self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
-            if self._serving_instance(provider) == instance:
+            if self._instances.find_serving(provider) == instance:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:
                 self._health.note_success(provider)
@@ -181,14 +177,10 @@ class Recaller:
             scripts.store_warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
-        if self._serving_instance(provider) != request.instance:
+        if self._instances.find_serving(provider) != request.instance:
             warm, answered = self._keys.warm(slot), str(request.generation).encode()
             for field, ours in ((provider, result), (_generation_field(provider), answered)):
                 scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
-
-    def _serving_instance(self, provider: str) -> str:
-        body: Any = self._redis.hget(self._keys.live, provider)
-        return live_instance(provider, body)
 
     def _read_mark(self, want: RecallRequest, provider: str) -> str:
         """Return the mark under which an answer may be read; everyone's has none."""
@@ -201,7 +193,7 @@ class Recaller:
         self, instance: str, want: RecallRequest, provider: str, mark: str
     ) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
-        opened = self._opened(instance)
+        opened = self._instances.open_instance(instance)
         if want.prompt:
             return WarmResult(passage(opened.system_prompt_block(scope), want.budget), mark=mark)
         deadline = self._settings.recall_timeout / 2

@@ -1,9 +1,7 @@
 """The job of a reading tool: wait until the session's events are applied, run it, reply."""
 
-import re
-from collections.abc import Callable
+from functools import partial
 
-import msgspec
 from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -12,17 +10,14 @@ from memorybus.events import Position, ToolCalled
 from memorybus.jobs import replies
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.tools import ToolRequest
-from memorybus.msgspec_types import prepared
-from memorybus.redis.keys import Keys
-from memorybus.text.redact import describe_error
-from memorybus_providers.base import HookContext, MemoryProvider
+from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
 
-from memorybus_workers.jobs.live import live_instance
+from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.requests import answer_request, parse_request
 
-_ID = re.compile("[0-9a-f]{32}")
 _NOWHERE = "0-0"
 
 
@@ -33,8 +28,8 @@ class ToolRunner:
         redis: the log's Redis.
         settings: see `Settings`; ``recall_timeout`` bounds a run.
         clock: time.
-        opened: returns the open instance of a name, of the one that serves the provider now.
-        forget: closes it, after an error.
+        instances: the provider's; an instance is closed after an error.
+        applied: waits for what a session has written before it asked.
     """
 
     def __init__(
@@ -42,17 +37,15 @@ class ToolRunner:
         redis: Redis,
         settings: Settings,
         clock: Clock,
-        opened: Callable[[str], MemoryProvider],
-        forget: Callable[[str], None],
+        instances: LiveInstances,
+        applied: ReadYourWrites,
     ) -> None:
         """Keep what every job needs."""
         self._redis = redis
         self._settings = settings
         self._clock = clock
-        self._opened = opened
-        self._forget = forget
-        self._keys = Keys(settings.namespace)
-        self._applied = ReadYourWrites(redis, self._keys, settings.recall_wait, clock)
+        self._instances = instances
+        self._applied = applied
 
     def run(self, body: str) -> None:
         """Run one call and reply to it.
@@ -64,24 +57,24 @@ class ToolRunner:
             Permanent: it is no request of ours: nobody is answered.
             Exception: whatever the provider raises, after the asker got the error.
         """
-        request = _parse_request(body, self._settings.partitions)
+        request = parse_request(body, ToolRequest)
+        if not 0 <= request.partition < self._settings.partitions:
+            raise Permanent("no ToolRequest: its partition is none")
         logs.bind(session=request.session.id)
-        instance = live_instance(request.provider, self._read_live(request.provider))
+        instance = self._instances.find_serving(request.provider)
         self._applied.wait(instance, request.positions)
-        try:
-            reply = self._answer(request, instance)
-        except Exception as error:
-            self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._put_reply(request, Reply(error=describe_error(error, self._settings.secrets)))
-            raise
-        self._put_reply(request, reply)
-
-    def _read_live(self, provider: str) -> bytes | None:
-        body: bytes | None = self._redis.hget(self._keys.live, provider)  # type: ignore[assignment]
-        return body
+        answer = partial(self._answer, request, instance)
+        answer_request(self._redis, self._settings, request.partition, request, answer)
 
     def _answer(self, request: ToolRequest, instance: str) -> Reply:
-        provider = self._opened(instance)
+        try:
+            return self._call_tool(request, instance)
+        except Exception:
+            self._instances.close(instance)  # interrupted anywhere: the next job opens another
+            raise
+
+    def _call_tool(self, request: ToolRequest, instance: str) -> Reply:
+        provider = self._instances.open_instance(instance)
         if request.tool not in provider.capabilities.reading_tools:
             return Reply(error=f"{request.tool[:64]!r} is no tool that only reads")
         result = tool_result(provider, request.tool, request.arguments, self._context(request))
@@ -97,22 +90,3 @@ class ToolRunner:
             self._clock.now_ms(),
             self._settings.recall_timeout,
         )
-
-    def _put_reply(self, request: ToolRequest, reply: Reply) -> None:
-        key = self._keys.reply(request.partition, request.id)
-        replies.write_reply(self._redis, key, request.provider, reply)
-
-
-def _parse_request(body: str, partitions: int) -> ToolRequest:
-    """Parse a request, which may come from anybody who can write to Redis.
-
-    Raises:
-        Permanent: it is none.
-    """
-    try:
-        request = msgspec.json.decode(body, type=prepared(ToolRequest))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
-        raise Permanent(f"no request for a tool: {error}") from error
-    if not _ID.fullmatch(request.id) or not 0 <= request.partition < partitions:
-        raise Permanent("no request for a tool: its id or its partition is none")
-    return request

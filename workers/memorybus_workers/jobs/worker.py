@@ -270,11 +270,9 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     applied = ReadYourWrites(redis, Keys(settings.namespace), settings.recall_wait, SYSTEM)
-    recaller = Recaller(
-        redis, settings, SYSTEM, instances.open_instance, instances.close, applied, crash
-    )
+    recaller = Recaller(redis, settings, SYSTEM, instances, applied, crash)
     prompts = prompt_answerer(settings, provider, crash)
-    runner = ToolRunner(redis, settings, SYSTEM, instances.open_instance, instances.close)
+    runner = ToolRunner(redis, settings, SYSTEM, instances, applied)
     inspecting = InspectionRunner(redis, settings, SYSTEM, instances.visit)
     allowed: AllowList = {
         JOB: recaller.warm,
@@ -304,9 +302,7 @@ def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> Pro
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     wait = min(_PROMPT_WAIT, settings.recall_wait)
     applied = ReadYourWrites(redis, Keys(settings.namespace), wait, SYSTEM, most=_PROMPT_MISSING)
-    recaller = Recaller(
-        redis, settings, SYSTEM, instances.open_instance, instances.close, applied, crash
-    )
+    recaller = Recaller(redis, settings, SYSTEM, instances, applied, crash)
 
     def close() -> None:
         instances.close_all()

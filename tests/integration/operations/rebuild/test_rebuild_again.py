@@ -9,6 +9,7 @@ import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
+from helpers.providers.given import GivenInstances
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import NEXT, fill, live, ran, settled
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
@@ -183,15 +184,8 @@ def test_no_answer_of_before_comes_after_the_swap(
     want = msgspec.json.encode(RecallRequest(query="walnut", budget=500))
     scripts.run(redis_client, scripts.request_recall(keys, "s", want, 60_000))
     applied = ReadYourWrites(redis_client, keys, 0.0, SYSTEM)
-    recaller = Recaller(
-        redis_client,
-        settings,
-        SYSTEM,
-        opened.__getitem__,
-        lambda _: None,
-        applied,
-        lambda _: swap(),
-    )
+    instances = GivenInstances(settings, redis_client, opened.__getitem__)
+    recaller = Recaller(redis_client, settings, SYSTEM, instances, applied, lambda _: swap())
     with pytest.raises(Unavailable):
         recaller.warm("s", NAME)
     assert redis_client.hgetall(keys.warm("s")) == {}

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import redis
 from helpers.making import MakeSettings
+from helpers.providers.given import GivenInstances
 from memorybus.clock import SYSTEM
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
@@ -40,7 +41,8 @@ def test_a_recall_shows_the_days_of_the_setting(
     redis_client.hset(keys.want("s"), mapping={"g": 1, "r": body})
     redis_client.pexpire(keys.want("s"), 60_000)
     applied = ReadYourWrites(redis_client, keys, 0.0, SYSTEM)
-    Recaller(redis_client, settings, SYSTEM, Late, lambda name: None, applied).warm("s", "p")
+    instances = GivenInstances(settings, redis_client, Late)
+    Recaller(redis_client, settings, SYSTEM, instances, applied).warm("s", "p")
     (stored,) = [
         msgspec.msgpack.decode(value, type=WarmResult)
         for name, value in redis_client.hgetall(keys.warm("s")).items()
