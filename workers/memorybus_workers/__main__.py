@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _offer(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.hosting.offers import list_offers
+    from memorybus_workers.inquiries.offers import list_offers
     from memorybus_workers.processes.process import print_json_line
 
     for offer in list_offers(_split_names(options.kinds)):
@@ -127,7 +127,7 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.ids import new_id
 
     from memorybus_workers.hosting.instances import make_instance
-    from memorybus_workers.hosting.trial import HUNG, Trial, run_trial
+    from memorybus_workers.inquiries.trial import HUNG, Trial, run_trial
     from memorybus_workers.processes.process import print_json_line
 
     name, changed = options.name or options.provider, _options(options)
@@ -145,7 +145,7 @@ def _options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.hosting.describe import describe
+    from memorybus_workers.inquiries.describe import describe
     from memorybus_workers.processes.process import print_json_line
 
     name = options.name or options.provider
@@ -157,7 +157,7 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
 def _erase(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.clock import SYSTEM
 
-    from memorybus_workers.hosting.erasure import erase
+    from memorybus_workers.inquiries.erasure import erase
     from memorybus_workers.processes.process import print_json_line
 
     names = _names_or_default(options.providers, settings)

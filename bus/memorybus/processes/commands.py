@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
 from memorybus.processes.child import ChildProcess, running_child
-from memorybus.registry.description import InstanceDescription, KindOffer, TrialStep, TrialTerms
+from memorybus.processes.reports import InstanceDescription, KindOffer, TrialStep, TrialTerms
 
 _WORKERS = "memorybus_workers"
 

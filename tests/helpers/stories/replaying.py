@@ -8,9 +8,9 @@ from memorybus.config.settings import Settings
 from memorybus.operations.copies import filling
 from memorybus.operations.copies import replay as replaying
 from memorybus.operations.stores import Stores
+from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query
-from memorybus.registry.description import InstanceDescription
-from memorybus_workers.hosting.describe import describe
+from memorybus_workers.inquiries.describe import describe
 
 from helpers.processes.processes import Child, Spawn
 from helpers.stories.scenario import NAME, environ, thread_worker

@@ -37,5 +37,7 @@ def test_what_a_host_has_loaded_stays() -> None:
 @pytest.mark.slow(reason="starts processes")
 def test_what_an_instance_would_be_is_told_without_redis() -> None:
     """Commands wait for a process that describes an instance: it loads no more than it needs."""
-    loaded = loaded_by("import memorybus_workers.hosting.describe, memorybus_workers.hosting.trial")
+    loaded = loaded_by(
+        "import memorybus_workers.inquiries.describe, memorybus_workers.inquiries.trial"
+    )
     assert loaded.isdisjoint({"redis", "asyncio"})

@@ -10,9 +10,9 @@ from memorybus.events import Omitted, ToolCalled, UnknownEvent
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START
 from memorybus.operations.stores import Stores
+from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.description import InstanceDescription
 
 TOP = 10
 """How many order keys a count names: those with the most events."""

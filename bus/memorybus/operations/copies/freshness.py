@@ -6,7 +6,7 @@ from typing import Any
 
 from memorybus.operations.copies.generations import next_name
 from memorybus.operations.stores import Stores
-from memorybus.registry.description import InstanceDescription
+from memorybus.processes.reports import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView, Purpose
 
 Tables = Mapping[str, Mapping[str, Any]]

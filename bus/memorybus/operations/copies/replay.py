@@ -26,9 +26,9 @@ from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
+from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import Query
 from memorybus.query.ranges import NumberRange, Plan
-from memorybus.registry.description import InstanceDescription
 from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 from memorybus.registry.instances import CopyRequest, Instance, normalise_options
 

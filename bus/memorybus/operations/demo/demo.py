@@ -24,7 +24,7 @@ from memorybus.msgspec_types import prepared
 from memorybus.processes import signals
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import describe_instance, erase_owner, worker_command
-from memorybus.registry.description import InstanceDescription
+from memorybus.processes.reports import InstanceDescription
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from memorybus.config.secrets_file import is_variable
 from memorybus.errors import ConfigError
-from memorybus.registry.description import OptionField
+from memorybus.processes.reports import OptionField
 
 _FLAGS = {
     **dict.fromkeys(("yes", "y", "true", "on", "1"), True),

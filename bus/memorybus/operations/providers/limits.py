@@ -3,7 +3,7 @@
 import msgspec
 
 from memorybus.config.settings import CallLimits
-from memorybus.registry.description import KindOffer, OptionField
+from memorybus.processes.reports import KindOffer, OptionField
 
 FIELDS = (
     OptionField(

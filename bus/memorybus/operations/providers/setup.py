@@ -21,7 +21,7 @@ from memorybus.operations.providers import config_file, lifecycle
 from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.providers.limits import with_limits
 from memorybus.processes.commands import describe_instance, list_kinds
-from memorybus.registry.description import KindOffer
+from memorybus.processes.reports import KindOffer
 
 
 class Target(msgspec.Struct, frozen=True):

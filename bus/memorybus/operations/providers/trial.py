@@ -8,7 +8,7 @@ from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.known_providers import check_configured
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import try_instance
-from memorybus.registry.description import TrialStep, TrialTerms
+from memorybus.processes.reports import TrialStep, TrialTerms
 from memorybus.registry.homes import home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 

@@ -32,9 +32,9 @@ from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
 from memorybus.operations.stores import Stores
 from memorybus.processes.commands import describe_instance
+from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.description import InstanceDescription
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,

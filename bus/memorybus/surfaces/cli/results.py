@@ -45,8 +45,8 @@ from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
+from memorybus.processes.reports import TrialStep
 from memorybus.recall.preview import ProviderAnswer
-from memorybus.registry.description import TrialStep
 from memorybus.surfaces.hermes.install.install import PythonCheck
 from memorybus.surfaces.hermes.install.status import HermesStatus
 from memorybus.surfaces.hermes.reconcile.reconcile import ReconcileReport

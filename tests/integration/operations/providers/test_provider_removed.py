@@ -12,7 +12,7 @@ from memorybus.operations.providers.lifecycle import pause_instance, resume_inst
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.stores import Stores
 from memorybus.processes import signals
-from memorybus.registry.description import InstanceDescription
+from memorybus.processes.reports import InstanceDescription
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.roster import WorkerInfo

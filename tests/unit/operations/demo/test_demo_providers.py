@@ -6,7 +6,7 @@ import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.operations.demo import demo
-from memorybus.registry.description import InstanceDescription
+from memorybus.processes.reports import InstanceDescription
 
 
 def kind_of(delivery: str, *, by_home: bool = False, **place: str) -> InstanceDescription:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.operations.providers.answers import default_variable, parse_answer
-from memorybus.registry.description import OptionField
+from memorybus.processes.reports import OptionField
 
 MODE = OptionField("mode", choices=("fast", "deep", 3))
 SECRET = OptionField("api_key_env", secret=True)

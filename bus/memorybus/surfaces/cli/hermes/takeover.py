@@ -16,7 +16,7 @@ from memorybus.text.redact import masked
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
-    from memorybus.registry.description import KindOffer
+    from memorybus.processes.reports import KindOffer
 
 HOSTED: Final = "hermes:"
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.registry.description import KindOffer, TrialStep, TrialTerms
+from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
 from memorybus.surfaces.cli.providers import setup_answers
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, parse_choice

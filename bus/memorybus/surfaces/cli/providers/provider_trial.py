@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from memorybus.health.finding import Check
-from memorybus.registry.description import TrialStep, TrialTerms
+from memorybus.processes.reports import TrialStep, TrialTerms
 from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.registry.description import KindOffer, OptionField
+from memorybus.processes.reports import KindOffer, OptionField
 from memorybus.surfaces.cli.key_values import parse_key_values as key_values
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, option_text
 

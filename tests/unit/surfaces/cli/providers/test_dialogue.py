@@ -9,7 +9,7 @@ import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.operations.providers.setup import SetupAnswers, Target
-from memorybus.registry.description import KindOffer, OptionField
+from memorybus.processes.reports import KindOffer, OptionField
 from memorybus.surfaces.cli.providers import setup_answers
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, option_text, parse_choice
 from rich.console import Console

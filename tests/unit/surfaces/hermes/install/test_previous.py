@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.registry.description import KindOffer, OptionField
+from memorybus.processes.reports import KindOffer, OptionField
 from memorybus.surfaces.cli.hermes.takeover import (
     describe_previous,
     native_options,

@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, Transient, Unavailable
 from memorybus.events import Scope, SessionStarted, TurnCompleted
 from memorybus.ids import new_id
-from memorybus.registry.description import TrialStep
+from memorybus.processes.reports import TrialStep
 from memorybus.testing import FakeClock
 from memorybus_providers.base import (
     Capabilities,
@@ -23,7 +23,7 @@ from memorybus_providers.base import (
     Recollection,
     Residue,
 )
-from memorybus_workers.hosting.trial import SCOPE, Trial, TrialFailed, advice, run_trial
+from memorybus_workers.inquiries.trial import SCOPE, Trial, TrialFailed, advice, run_trial
 
 
 class Remembering(MemoryProvider):

@@ -5,7 +5,7 @@ from typing import Any
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.registry.description import InstanceDescription
+from memorybus.processes.reports import InstanceDescription
 
 from memorybus_workers.hosting.instances import make_instance, place_of
 

@@ -24,7 +24,7 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.ids import NewId
-from memorybus.registry.description import TrialStep, TrialTerms
+from memorybus.processes.reports import TrialStep, TrialTerms
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import (
     Fence,

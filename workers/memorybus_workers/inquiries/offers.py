@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.msgspec_types import prepared
-from memorybus.registry.description import KindOffer, OptionField
+from memorybus.processes.reports import KindOffer, OptionField
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.registry import load, registered_kinds, schema_of
 
