@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         call_when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         with export_spans():
-            run_jobs(settings, _names_or_default(options.providers, settings))
+            run_jobs(settings, options.provider)
         return 0
     if options.command == "copy":
         from memorybus_workers.processes.process import run_worker
@@ -222,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_worker(commands.add_parser("worker", help="apply events and answer recalls"))
     archive = commands.add_parser("archive", help="seal now what may be sealed")
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
-    jobs.add_argument("--providers", default="")
+    jobs.add_argument("--provider", required=True)
     copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
     copy.add_argument("--name", required=True)
     copy.add_argument("--mark", default="")

@@ -17,7 +17,7 @@ from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.demand import LIFE
@@ -250,21 +250,17 @@ def end_process_after(seconds: float) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
+def run_jobs(settings: Settings, provider: str) -> None:
     """Work off the recalls of one provider until SIGTERM or SIGINT.
 
     Args:
         settings: see `Settings`.
-        providers: whose, one name. RQ takes jobs from several queues in a way that loses one if
-            the process is killed; a worker starts a process for each provider.
+        provider: the only one. RQ takes jobs from several queues in a way that loses one if the
+            process is killed.
 
     Raises:
-        ConfigError: none, or several.
         LogUnavailable: Redis is away.
     """
-    if len(providers) != 1:
-        raise ConfigError("a recall process serves one provider: name it with --providers")
-    (provider,) = providers
     logs.bind(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)

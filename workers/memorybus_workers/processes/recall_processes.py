@@ -121,7 +121,7 @@ class RecallProcesses:
         return [Keeper(start, self._clock, _LONGEST_PAUSE) for _ in range(self._count)]
 
     def _start_process(self, name: str) -> ChildProcess:
-        command = module_command("memorybus_workers", "jobs", "--providers", name)
+        command = module_command("memorybus_workers", "jobs", "--provider", name)
         return ChildProcess(command, self._environ, _STOP, quiet=True)
 
     def stop(self) -> None:
