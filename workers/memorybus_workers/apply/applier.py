@@ -75,8 +75,6 @@ class Applier:
 
     pool: Pool | None = None
     """Its threads, if it makes several calls at once."""
-    has_room = False
-    """Whether more keys could be handed to the pool now; False without a pool."""
 
     def __init__(self, instance: OpenInstance) -> None:
         """Bind the provider's hooks."""
@@ -192,6 +190,10 @@ class Applier:
     def collect(self) -> set[int]:
         """Take in what other threads have done; return the partitions it concerns."""
         return set()
+
+    def has_room(self) -> bool:
+        """Say whether more keys could be handed to the pool now; False without a pool."""
+        return False
 
     def drain(self, lane: Lane) -> bool:
         """Start no new call for a lane; return whether none is in flight."""

@@ -181,9 +181,8 @@ class ParallelApplier(Applier):
         """
         return max(0, _AHEAD * self._size - self.pool.unfinished)
 
-    @property
-    def has_room(self) -> bool:  # type: ignore[override]
-        """Whether more keys could be handed out now."""
+    def has_room(self) -> bool:
+        """Say whether more keys could be handed out now."""
         return self._room() > 0
 
     # -- in the threads ---------------------------------------------------------------------------

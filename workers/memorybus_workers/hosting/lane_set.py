@@ -292,7 +292,7 @@ class LaneSet:
         return False
 
     def _due_partitions(self) -> set[int]:
-        if self.applier.has_room:
+        if self.applier.has_room():
             ready = {p for p, lane in self._lanes.items() if lane.window.has_ready()}
             return (self.unfinished & self._lanes.keys()) | ready
         return self.unfinished & self._lanes.keys()
