@@ -3,7 +3,7 @@
 A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
 abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only
 the one that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
-waited for where it would count twice (`abandoned_calls.py`, G4); the agent has long gone on (G9).
+waited for where it would count twice (`calls/abandoned.py`, G4); the agent has long gone on (G9).
 """
 
 import contextlib
