@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.demo.demo import PLAY, play_steps
+from memorybus.operations.demo.play import PLAY, play_steps
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
 from memorybus.recall.preview import Asker, preview_prompt

@@ -4,10 +4,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,10 +16,9 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
-from memorybus.msgspec_types import prepared
+from memorybus.operations.demo.play import PLAY, PlayStep, play_steps
 from memorybus.processes import signals
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import describe_instance, erase_owner, worker_command
@@ -42,44 +40,6 @@ _T = TypeVar("_T")
 
 class DemoFailed(MemoryBusError):
     """The demo did not see what it waited for."""
-
-
-class PlayStep(msgspec.Struct, frozen=True):
-    """Something an agent publishes; the event determines which of the texts are set."""
-
-    event: Literal["turn", "memory", "branch", "switch", "compress", "delegate", "end"]
-    user: str = ""
-    assistant: str = ""
-    action: Literal["add", "replace", "remove"] = "add"
-    store: Literal["memory", "user"] = "user"
-    content: str = ""
-    old_text: str = ""
-    title: str = ""
-    task: str = ""
-    result: str = ""
-    reason: str = ""
-
-
-class PlayAct(msgspec.Struct, frozen=True):
-    """One session of the play."""
-
-    title: str
-    steps: tuple[PlayStep, ...]
-
-
-class Play(msgspec.Struct, frozen=True):
-    """The conversation: a lighthouse keeper restores an old lens with an agent's help."""
-
-    agent: str
-    user: str
-    assistant: str
-    question: str
-    acts: tuple[PlayAct, ...]
-
-
-PLAY = msgspec.json.decode(
-    resources.files(__package__).joinpath("play.json").read_bytes(), type=prepared(Play)
-)
 
 
 class DemoResult(msgspec.Struct, frozen=True):
@@ -347,45 +307,3 @@ def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tu
         for name, place in providers.made.items()
     }
     return {name: (*made.get(name, ()), *left.get(name, ())) for name in [*made, *left]}
-
-
-def play_steps(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
-    """Publish steps one by one; yield each with the session that the next one belongs to."""
-    trunk = session
-    messages: list[Message] = []
-    for step in steps:
-        if step.event == "branch":
-            trunk = session
-        session = _publish_step(step, session, trunk, messages)
-        if step.event == "turn":
-            messages += [
-                {"role": "user", "content": step.user},
-                {"role": "assistant", "content": step.assistant},
-            ]
-        yield step, session
-
-
-def _publish_step(
-    step: PlayStep, session: Session, trunk: Session, messages: Sequence[Message]
-) -> Session:
-    """Publish one step in a session; return the session that the next one belongs to."""
-    match step.event:
-        case "turn":
-            session.turn_completed(
-                step.user, step.assistant, user_name=PLAY.user, assistant_name=PLAY.assistant
-            )
-        case "memory":
-            old = step.old_text
-            session.memory_written(step.action, step.content, store=step.store, old_text=old)
-        case "branch":
-            return session.branch(f"{session.id}-branch", title=step.title)
-        case "switch":
-            return session.switched_to(trunk.id, reason="resume")
-        case "compress":
-            session.compressing(messages, compression_count=1)
-            return session.compressed()
-        case "delegate":
-            session.delegated(step.task, step.result)
-        case "end":
-            session.ended(step.reason)
-    return session

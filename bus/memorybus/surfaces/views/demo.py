@@ -8,7 +8,8 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from memorybus.operations.demo.demo import PLAY, DemoResult, PlayStep
+from memorybus.operations.demo.demo import DemoResult
+from memorybus.operations.demo.play import PLAY, PlayStep
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible

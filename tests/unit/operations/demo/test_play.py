@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from memorybus.operations.demo.demo import PLAY, play_steps
+from memorybus.operations.demo.play import PLAY, play_steps
 from memorybus.surfaces.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
