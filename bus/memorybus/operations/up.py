@@ -1,6 +1,5 @@
 """``memorybus up``: runs the embedded Redis and workers as one process tree that stops together."""
 
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +12,9 @@ from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.server import EmbeddedRedis, RunningServer
 from memorybus.errors import NEEDS_A_PERSON, MemoryBusError
 from memorybus.ids import new_mark
+from memorybus.operations.local_server import LocalServer, running_server
 from memorybus.processes import signals
 from memorybus.processes.child import start_child
 from memorybus.processes.keeper import Keeper, keeping
@@ -93,7 +92,7 @@ def run(
         EmbeddedError: the server cannot be started.
         MemoryBusError: a worker cannot run with these settings or on this Redis (`NEEDS_A_PERSON`).
     """
-    with up_lock(settings.data_dir), _running_server(settings) as server:
+    with up_lock(settings.data_dir), running_server(settings) as server:
         mark = new_mark()
         words = [*command, "--mark", mark]
         with keeping(lambda: start_child(words, settings), clock) as keeper:
@@ -105,7 +104,7 @@ def run(
 
 
 def _look_after(
-    settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: ReportNews
+    settings: Settings, keeper: Keeper, mark: str, server: LocalServer, tell: ReportNews
 ) -> None:
     """Look after the supervisor once, and report what happened to it.
 
@@ -152,57 +151,8 @@ def up_lock(data_dir: Path) -> Iterator[None]:
         lock.release()
 
 
-class _Server:
-    """The embedded server, kept alive; does nothing where a URL is configured."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.embedded = None if settings.url else EmbeddedRedis(settings)
-        self.started: RunningServer | None = None
-
-    def start(self) -> None:
-        if self.embedded is not None:
-            with signals.deferred(self.embedded.give_up):
-                self.started = self.embedded.start()
-
-    def stop(self) -> None:
-        if self.embedded is not None:
-            with signals.deferred():
-                self.embedded.stop()
-
-    def revive(self) -> bool:
-        """Start the server again if it has ended; return whether that was needed."""
-        if self.embedded is None or is_listening(self.embedded.socket):
-            return False
-        self.stop()
-        self.start()
-        return True
-
-
-def is_listening(path: Path) -> bool:
-    """Say whether a process listens on a unix socket; a busy one still does."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(LOOK_EVERY)
-        try:
-            client.connect(str(path))
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        except OSError:
-            return True
-        return True
-
-
-@contextmanager
-def _running_server(settings: Settings) -> Iterator[_Server]:
-    server = _Server(settings)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
 def _describe_ready(
-    settings: Settings, server: _Server, report: Mapping[str, Any], pid: int
+    settings: Settings, server: LocalServer, report: Mapping[str, Any], pid: int
 ) -> Ready:
     started = server.started
     worker = str(report.get("worker", ""))

@@ -14,11 +14,11 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
-from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.health.monitor import read_status
 from memorybus.ids import NewId, new_mark
 from memorybus.operations.demo.play import PLAY, PlayStep, play_steps
+from memorybus.operations.local_server import running_server
 from memorybus.processes import signals
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import describe_instance, erase_owner, worker_command
@@ -273,14 +273,8 @@ def _started_system(providers: DemoProviders) -> Iterator[Settings]:
             secrets_file=providers.secrets_file,
             log_level="warning",
         )
-        server = EmbeddedRedis(settings)
-        try:
-            with signals.deferred(server.give_up):
-                server.start()
+        with running_server(settings):
             yield settings
-        finally:
-            with signals.deferred():
-                server.stop()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from helpers.redis.log import Log
 from helpers.services.honcho_server import honcho_server
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus.operations.up import is_listening
+from memorybus.operations.local_server import is_listening
 
 pytestmark = pytest.mark.timeout(120)
 

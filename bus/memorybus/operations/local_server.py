@@ -1,0 +1,77 @@
+"""The Redis server that a command starts for itself, and stops again."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memorybus.config.settings import Settings
+from memorybus.embedded.server import EmbeddedRedis, RunningServer
+from memorybus.processes import signals
+
+_CONNECT = 1.0
+"""Seconds for which a busy server may leave a connection unanswered."""
+
+
+class LocalServer:
+    """The embedded server, kept alive; does nothing where a URL is configured.
+
+    Attributes:
+        embedded: the server; None where a URL is configured.
+        started: what its last start said.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Start nothing yet."""
+        self.embedded = None if settings.url else EmbeddedRedis(settings)
+        self.started: RunningServer | None = None
+
+    def start(self) -> None:
+        """Start it; Ctrl-C makes a start that still waits end soon."""
+        if self.embedded is not None:
+            with signals.deferred(self.embedded.give_up):
+                self.started = self.embedded.start()
+
+    def stop(self) -> None:
+        """Stop it, whole, whatever signal arrives meanwhile."""
+        if self.embedded is not None:
+            with signals.deferred():
+                self.embedded.stop()
+
+    def revive(self) -> bool:
+        """Start the server again if it has ended; return whether that was needed."""
+        if self.embedded is None or is_listening(self.embedded.socket):
+            return False
+        self.stop()
+        self.start()
+        return True
+
+
+@contextmanager
+def running_server(settings: Settings) -> Iterator[LocalServer]:
+    """Run the embedded server, if the settings mean it, while the block lasts.
+
+    Neither its start nor its stop is interrupted half-way.
+
+    Raises:
+        EmbeddedError: it cannot be started.
+    """
+    server = LocalServer(settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def is_listening(path: Path) -> bool:
+    """Say whether a process listens on a unix socket; a busy one still does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(_CONNECT)
+        try:
+            client.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError:
+            return True
+        return True
