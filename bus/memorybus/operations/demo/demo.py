@@ -1,12 +1,10 @@
 """``memorybus demo``: an agent talks, providers remember it, and a question is asked."""
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -14,17 +12,16 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import MemoryBusError
 from memorybus.health.monitor import read_status
-from memorybus.ids import NewId, new_mark
-from memorybus.operations.demo.play import PLAY, PlayStep, play_steps
+from memorybus.operations.demo.audience import Audience
+from memorybus.operations.demo.cast import PACKAGED, Cast
+from memorybus.operations.demo.play import PLAY, PlayAct, play_steps
 from memorybus.operations.local_server import running_server
 from memorybus.processes import signals
 from memorybus.processes.child import running_child
-from memorybus.processes.commands import describe_instance, erase_owner, worker_command
-from memorybus.processes.reports import InstanceDescription
+from memorybus.processes.commands import erase_owner, worker_command
 
-PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
 """Seconds that each step may take."""
 
@@ -35,14 +32,12 @@ _WARM_READS = 9
 
 _HELP = "try `memorybus doctor`"
 
-_T = TypeVar("_T")
-
 
 class DemoFailed(MemoryBusError):
     """The demo did not see what it waited for."""
 
 
-class DemoResult(msgspec.Struct, frozen=True):
+class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the demo did.
 
     Attributes:
@@ -54,7 +49,6 @@ class DemoResult(msgspec.Struct, frozen=True):
         left: memories of the demo that could not be erased in outside backends, by provider.
         seconds: how long the whole demo took.
         publish: seconds that a turn or memory write took (median).
-        catch_up: seconds from the last event until all providers had applied all.
         answer: seconds for the question; it also starts the processes that answer.
         again: seconds for the same question, now warm (median).
     """
@@ -64,176 +58,86 @@ class DemoResult(msgspec.Struct, frozen=True):
     caught_up: dict[str, float]
     recalled: str
     silent: tuple[str, ...]
-    seconds: float
     publish: float
-    catch_up: float
     answer: float
     again: float
+    seconds: float = 0.0
     left: dict[str, tuple[str, ...]] = {}
 
-
-ShowStep = Callable[[str, PlayStep], None]
-"""Receives the session and the step, for each step that was published."""
-
-ShowProgress = Callable[[int, Mapping[str, int]], None]
-"""Receives how many events are published, and how many each provider has applied."""
-
-
-class DemoProviders(msgspec.Struct, frozen=True):
-    """The providers that take part in the demo.
-
-    Attributes:
-        names: the instances.
-        tables: their kinds and options.
-        secrets_file: the secrets file of the user's settings.
-        user: the invented person whose memories the demo makes.
-        made: what the demo creates on a server for itself alone, by provider.
-    """
-
-    names: tuple[str, ...] = PROVIDERS
-    tables: dict[str, dict[str, Any]] = {}
-    secrets_file: str = ""
-    user: str = PLAY.user
-    made: dict[str, str] = {}
-
     @property
-    def outside(self) -> tuple[str, ...]:
-        """The providers that may keep something outside of the demo's directory."""
-        kinds = {name: self.tables.get(name, {}).get("kind", name) for name in self.names}
-        return tuple(name for name, kind in kinds.items() if kind not in PROVIDERS)
+    def catch_up(self) -> float:
+        """Seconds from the last event until all providers had applied all."""
+        return max(self.caught_up.values())
 
 
-PACKAGED: Final = DemoProviders()
-"""The two providers of the package that need no service."""
-
-
-def choose_providers(
-    settings: Settings, names: Sequence[str], make_mark: NewId = new_mark
-) -> DemoProviders:
-    """Return the named providers: instances of the user's settings, or else kinds.
-
-    The demo's person then gets a unique name, since the server may hold real people. Where a server
-    also keeps checkpoints, the demo gets a place of its own there: those checkpoints belong to
-    another log.
-
-    Args:
-        settings: the user's settings.
-        names: the instances; none for the two of the package.
-        make_mark: makes the unique part of names.
-
-    Raises:
-        MissingProvider, ConfigError: a provider cannot be made here, or not separately from the
-            user's own.
-    """
-    if not names:
-        return PACKAGED
-    mark = make_mark()
-    tables = {name: settings.provider.get(name, {}) for name in names}
-    who = DemoProviders(tuple(names), tables, settings.secrets_file, f"{PLAY.user}-{mark}")
-    places = {
-        name: _own_place_options(describe_instance(settings, name), name, mark)
-        for name in who.outside
-    }
-    apart = {name: {**tables[name], **place} for name, place in places.items()}
-    made = {
-        name: ", ".join(f"{option} {value!r}" for option, value in place.items())
-        for name, place in places.items()
-        if place
-    }
-    return msgspec.structs.replace(who, tables=tables | apart, made=made)
-
-
-def _own_place_options(what: InstanceDescription, name: str, mark: str) -> dict[str, str]:
-    """Return the options that separate a demo's checkpoints from those of the user's own log.
-
-    Raises:
-        ConfigError: no option says where checkpoints are.
-    """
-    if what.delivery != "transactional" or what.by_home:
-        return {}
-    if not what.place:
-        raise ConfigError(
-            f"{name} keeps checkpoints on its server, and no option says where: a demo would take "
-            f"the place of your own log's"
-        )
-    return dict.fromkeys(what.place, f"mb_demo_{mark}")
-
-
-def run_demo(
-    show: ShowStep,
-    progress: ShowProgress,
-    pause: float = 0.0,
-    clock: Clock = SYSTEM,
-    providers: DemoProviders = PACKAGED,
-) -> DemoResult:
+def run_demo(audience: Audience, cast: Cast = PACKAGED, clock: Clock = SYSTEM) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
     Args:
-        show, progress: receive what happens; see `ShowStep` and `ShowProgress`.
-        pause: seconds between steps, so that people can follow.
+        audience: sees what happens.
+        cast: who takes part.
         clock: time, injected.
-        providers: the providers that take part.
 
     Raises:
         MemoryBusError: something did not work; the message says what.
     """
     begun = clock.monotonic()
-    left: dict[str, tuple[str, ...]] = {}
-    with _started_system(providers) as settings:
+    with _started_system(cast) as settings:
         try:
             with _running_worker(settings), MemoryBus.connect(settings) as bus:
-                result = _play_acts(bus, providers, show, progress, pause, clock)
+                result = _play(bus, cast, audience, clock)
         finally:
-            left |= _erase_outside(settings, providers)
+            left = _erase_outside(settings, cast)
     seconds = round(clock.monotonic() - begun, 3)
     return msgspec.structs.replace(result, seconds=seconds, left=left)
 
 
-def _play_acts(
-    bus: MemoryBus,
-    providers: DemoProviders,
-    show: ShowStep,
-    progress: ShowProgress,
-    pause: float,
-    clock: Clock,
-) -> DemoResult:
-    publish = []
+def _play(bus: MemoryBus, cast: Cast, audience: Audience, clock: Clock) -> DemoResult:
+    publish = list[float]()
     for number, act in enumerate(PLAY.acts, 1):
-        begin, last = _open_session(bus, f"demo-{number}", providers), clock.monotonic()
-        for step, session in play_steps(act.steps, begin):
-            if step.event in ("turn", "memory"):
-                publish.append(clock.monotonic() - last)
-            show(session.id, step)
-            clock.sleep(pause)
-            last = clock.monotonic()
-    wait = partial(_await_applied, bus, len(providers.names), progress, clock)
-    catch_up, (_, _, caught_up) = _measure(clock, wait)
-    asking = _open_session(bus, "demo-question", providers)
+        publish += _play_act(act, _open_session(bus, f"demo-{number}", cast), audience, clock)
+    asking = _open_session(bus, "demo-question", cast)
+    published, applied, caught_up = _await_applied(bus, audience, clock)
     answer, block = _measure(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
-    silent = tuple(name for name in providers.names if f"From {name}:" not in block)
-    if set(silent) & {*providers.names} - {*providers.outside}:
+    silent = tuple(name for name in bus.settings.providers if f"From {name}:" not in block)
+    if set(silent) - set(cast.outside):
         raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
     reads = [_measure(clock, lambda: asking.prefetch(PLAY.question)) for _ in range(_WARM_READS)]
-    again = statistics.median(seconds for seconds, _ in reads)
-    published, applied, _ = wait()
-    median = statistics.median(publish)
     return DemoResult(
-        published, applied, caught_up, block, silent, 0, median, catch_up, answer, again
+        published=published,
+        applied=applied,
+        caught_up=caught_up,
+        recalled=block,
+        silent=silent,
+        publish=statistics.median(publish),
+        answer=answer,
+        again=statistics.median(seconds for seconds, _ in reads),
     )
 
 
-def _measure(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
+def _play_act(act: PlayAct, session: Session, audience: Audience, clock: Clock) -> Iterator[float]:
+    """Publish an act; yield how long each turn and each memory write took."""
+    last = clock.monotonic()
+    for step, now in play_steps(act.steps, session):
+        if step.event in ("turn", "memory"):
+            yield clock.monotonic() - last
+        audience.show(now.id, step)
+        clock.sleep(audience.pause)
+        last = clock.monotonic()
+
+
+def _measure(clock: Clock, do: Callable[[], str]) -> tuple[float, str]:
     begun = clock.monotonic()
     result = do()
     return clock.monotonic() - begun, result
 
 
-def _open_session(bus: MemoryBus, name: str, providers: DemoProviders) -> Session:
-    return bus.session(name, agent=PLAY.agent, user=providers.user, platform="demo")
+def _open_session(bus: MemoryBus, name: str, cast: Cast) -> Session:
+    return bus.session(name, agent=PLAY.agent, user=cast.user, platform="demo")
 
 
 def _await_applied(
-    bus: MemoryBus, count: int, progress: ShowProgress, clock: Clock
+    bus: MemoryBus, audience: Audience, clock: Clock
 ) -> tuple[int, dict[str, int], dict[str, float]]:
     """Wait until all providers have applied every event.
 
@@ -246,21 +150,21 @@ def _await_applied(
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
     ready: dict[str, float] = {}
     while clock.monotonic() < begun + PATIENCE:
-        providers = read_status(bus.settings).providers
-        applied = {one.name: one.applied for one in providers}
-        published = max(one.applied + one.backlog for one in providers)
-        progress(published, applied)
-        for one in providers:
+        lanes = read_status(bus.settings).providers
+        applied = {one.name: one.applied for one in lanes}
+        published = max(one.applied + one.backlog for one in lanes)
+        audience.progress(published, applied)
+        for one in lanes:
             if not one.backlog:
                 ready.setdefault(one.name, clock.monotonic() - begun)
-        if len(providers) == count and not any(one.backlog for one in providers):
+        if len(lanes) == len(bus.settings.providers) and not any(one.backlog for one in lanes):
             return published, applied, ready
         clock.sleep(LOOK_EVERY)
     raise DemoFailed(f"the events are not all applied after {PATIENCE:g} s; {_HELP}")
 
 
 @contextmanager
-def _started_system(providers: DemoProviders) -> Iterator[Settings]:
+def _started_system(cast: Cast) -> Iterator[Settings]:
     """Yield the settings of a fresh system with a temporary directory and a Redis of its own."""
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
@@ -268,9 +172,9 @@ def _started_system(providers: DemoProviders) -> Iterator[Settings]:
             environ={},
             directory=directory,
             data_dir=directory,
-            providers=providers.names,
-            provider=providers.tables,
-            secrets_file=providers.secrets_file,
+            providers=cast.settings.providers,
+            provider=cast.settings.provider,
+            secrets_file=cast.settings.secrets_file,
             log_level="warning",
         )
         with running_server(settings):
@@ -290,14 +194,14 @@ def _running_worker(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _erase_outside(settings: Settings, providers: DemoProviders) -> dict[str, tuple[str, ...]]:
+def _erase_outside(settings: Settings, cast: Cast) -> dict[str, tuple[str, ...]]:
     """Erase the demo's memories in backends that outlive its directory; return what is left."""
-    if not providers.outside:
+    if not cast.outside:
         return {}
     with signals.deferred():
-        left = erase_owner(settings, providers.outside, PLAY.agent, providers.user)
+        left = erase_owner(settings, cast.outside, PLAY.agent, cast.user)
     made = {
         name: (f"{place}, made for the demo: empty, and yours to drop",)
-        for name, place in providers.made.items()
+        for name, place in cast.made.items()
     }
     return {name: (*made.get(name, ()), *left.get(name, ())) for name in [*made, *left]}

@@ -19,9 +19,6 @@ from memorybus.surfaces.views.output import Output
 if TYPE_CHECKING:
     from memorybus.operations import up
 
-PAUSE = 0.06
-"""Seconds between the demo's steps when it runs at a terminal."""
-
 Providers = Annotated[
     str | None,
     Parameter(
@@ -83,19 +80,20 @@ def run_demo(
         Print one JSON object: published, applied, caught_up, recalled, silent, left, seconds.
     """
     from memorybus.config.settings import load
-    from memorybus.operations.demo import demo
+    from memorybus.operations.demo.audience import Audience
+    from memorybus.operations.demo.cast import PACKAGED, choose_cast
+    from memorybus.operations.demo.demo import run_demo as play_demo
     from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
-    who = demo.choose_providers(load(), split_names(providers)) if providers else demo.PACKAGED
+    cast = choose_cast(load(), split_names(providers)) if providers else PACKAGED
     if json:
-        result = demo.run_demo(lambda *_: None, lambda *_: None, providers=who)
+        result = play_demo(Audience(), cast)
         fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
-        pause = PAUSE if output.is_live else 0.0
-        result = demo.run_demo(view.show, view.progress, pause, providers=who)
+        result = play_demo(view, cast)
     view.conclude(result)
     return 0
 

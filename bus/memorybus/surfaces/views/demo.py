@@ -8,11 +8,15 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
+from memorybus.operations.demo.audience import Audience
 from memorybus.operations.demo.demo import DemoResult
 from memorybus.operations.demo.play import PLAY, PlayStep
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
+
+PAUSE = 0.06
+"""Seconds between the demo's steps at a terminal."""
 
 _SIGNS = {"add": "+", "replace": "±", "remove": "−"}
 _COLOURS = {
@@ -38,11 +42,12 @@ def describe_step(step: PlayStep) -> str:
     }[step.event]
 
 
-class DemoView:
+class DemoView(Audience):
     """Shows the demo's progress; there are bars only at a terminal."""
 
     def __init__(self, output: Output) -> None:
         """Prepare the bars."""
+        self.pause = PAUSE if output.is_live else 0.0
         self._output = output
         self._session = ""
         self._bars: dict[str, TaskID] = {}

@@ -10,7 +10,16 @@ BLOCK = "<memory-context>\nFrom files:\n- the lens turns by hand\n</memory-conte
 
 def test_in_a_pipe_the_block_is_as_wide_as_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     """G10: a pipe has no width, and what is recalled is framed no wider than it needs."""
-    result = DemoResult(3, {"files": 3}, {"files": 0.1}, BLOCK, (), 1.0, 0.001, 0.1, 0.2, 0.01)
+    result = DemoResult(
+        published=3,
+        applied={"files": 3},
+        caught_up={"files": 0.1},
+        recalled=BLOCK,
+        silent=(),
+        publish=0.001,
+        answer=0.2,
+        again=0.01,
+    )
     DemoView(Output(json=False)).conclude(result)
     framed = [
         line for line in capsys.readouterr().out.splitlines() if line.startswith(("╭", "│", "╰"))

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.demo import demo
+from memorybus.operations.demo import cast
+from memorybus.operations.demo.cast import PACKAGED, Cast, choose_cast
 from memorybus.processes.reports import InstanceDescription
 
 
@@ -14,21 +15,21 @@ def kind_of(delivery: str, *, by_home: bool = False, **place: str) -> InstanceDe
     return InstanceDescription("far", delivery, "shared", by_home, place, (), ())
 
 
-def chosen(what: InstanceDescription, monkeypatch: pytest.MonkeyPatch) -> demo.DemoProviders:
+def chosen(what: InstanceDescription, monkeypatch: pytest.MonkeyPatch) -> Cast:
     """Choose an instance of the settings that is described so."""
 
     def describe(*_: Any) -> InstanceDescription:
         return what
 
-    monkeypatch.setattr(demo, "describe_instance", describe)
+    monkeypatch.setattr(cast, "describe_instance", describe)
     settings = Settings(provider={"far": {"kind": "x:Far", "url": "u"}})
-    return demo.choose_providers(settings, ["builtin", "far"], lambda: "a1b2c3")
+    return choose_cast(settings, ["builtin", "far"], lambda: "a1b2c3")
 
 
 def test_without_names_the_two_of_the_package_play() -> None:
     """Nothing is asked, and nothing lies outside of the demo's directory."""
-    assert demo.choose_providers(Settings(), []) is demo.PACKAGED
-    assert demo.PACKAGED.outside == ()
+    assert choose_cast(Settings(), []) is PACKAGED
+    assert PACKAGED.outside == ()
 
 
 def test_a_server_gets_the_demo_under_a_person_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +38,7 @@ def test_a_server_gets_the_demo_under_a_person_of_its_own(monkeypatch: pytest.Mo
 
     assert who.user == "Maren-a1b2c3"
     assert who.outside == ("far",)
-    assert who.tables["far"] == {"kind": "x:Far", "url": "u"}
+    assert who.settings.provider["far"] == {"kind": "x:Far", "url": "u"}
     assert who.made == {}
 
 
@@ -45,7 +46,7 @@ def test_checkpoints_of_the_demo_are_apart(monkeypatch: pytest.MonkeyPatch) -> N
     """A store that keeps checkpoints gets a place of its own: the person's are of another log."""
     who = chosen(kind_of("transactional", schema="memories"), monkeypatch)
 
-    assert who.tables["far"] == {"kind": "x:Far", "url": "u", "schema": "mb_demo_a1b2c3"}
+    assert who.settings.provider["far"] == {"kind": "x:Far", "url": "u", "schema": "mb_demo_a1b2c3"}
     assert who.made == {"far": "schema 'mb_demo_a1b2c3'"}
 
 
