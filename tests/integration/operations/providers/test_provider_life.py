@@ -155,7 +155,7 @@ def test_the_file_keeps_its_comments(place: Place) -> None:
         (("x", "--kind", "builtin", "--set", "nonsense=1"), "nonsense"),
         (("x", "--kind", "holographic", "--set", "nonsense=1"), "its options are: embedder"),
         (("x", "--kind", "builtin", "--set", "api_key=sk-1"), "environment"),
-        (("x", "--kind", "builtin", "--set", "password"), "key=value"),
+        (("x", "--kind", "builtin", "--set", "password"), "NAME=VALUE"),
         (("x", "--kind", "builtin", "--from", "yesterday"), "no moment"),
         (("../x", "--kind", "builtin"), "instance's name"),
     ],
