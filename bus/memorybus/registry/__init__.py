@@ -1,5 +1,5 @@
-"""Provider instances, workers, lanes, tools and homes, as Redis holds them.
+"""Provider instances, workers, lanes, tools and homes: their records, most of which Redis holds.
 
-This package reads and writes these records, and does not decide how they are used. Workers register
-themselves; commands read and change what is registered.
+This package reads and writes these records, and holds the rules that keep them consistent.
+Workers register themselves; commands read and change what is registered.
 """
