@@ -8,7 +8,7 @@ from memorybus.embedded.binary import OLDEST, format_version, parse_version
 from memorybus.errors import AccessDenied, LogError, MemoryBusError
 from memorybus.health import services
 from memorybus.health.archive_status import describe_archive
-from memorybus.health.finding import Check, Code, Finding
+from memorybus.health.finding import Check, Code
 from memorybus.health.log_health import LogHealth, read_health
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
@@ -106,16 +106,6 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
     }
     if health.disk is not None:
         well["disk"] = describe_disk(health.disk)
+    wrong = [*health.alarms, *services.find_untrimmed(health.archive, health.alarms)]
     for name, found in well.items():
-        alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
-        if name == "archive":
-            alarms = _archive_findings(health, alarms)
-        yield Check.from_findings(name, alarms, found)
-
-
-def _archive_findings(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
-    """Return the archive's findings; an alarm, if there is one, explains why nothing is trimmed."""
-    untrimmed = list(services.find_untrimmed(health.archive))
-    if health.archive.hindered:
-        return [*alarms, *untrimmed]
-    return alarms or untrimmed
+        yield Check.from_findings(name, [one for one in wrong if one.code in _TOPICS[name]], found)

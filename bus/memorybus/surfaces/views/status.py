@@ -12,7 +12,6 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.figures import duration
@@ -33,15 +32,16 @@ _QUOTED = 1_000
 """Characters of a finding that are shown; the JSON form has all."""
 
 
-def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
+def status_tables(status: Status, findings: Iterable[Finding], now_ms: int) -> list[Table | Text]:
     """Return a status as lines and tables: findings first.
 
     Args:
         status: what ``memorybus status --json`` prints.
+        findings: what is wrong.
         now_ms: this machine's wall time in milliseconds.
     """
     return [
-        *map(finding_line, findings_of(status, now_ms)),
+        *map(finding_line, findings),
         _head(status),
         _providers(status.providers, now_ms),
         *_copies(status.copies),
