@@ -14,12 +14,12 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
+from memorybus.registry.steering import describe_limits
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
     add_row,
     cell,
     grid,
-    limits_text,
     line,
     rate,
     remedy,
@@ -135,7 +135,7 @@ def _report_line(provider: ProviderStatus) -> Text:
 
 
 def _limits_line(provider: ProviderStatus) -> Text:
-    how = limits_text(provider.limits)
+    how = describe_limits(provider.limits)
     return cell(f"{provider.name}: {how} (memorybus provider set), in place of the settings", "dim")
 
 
