@@ -74,7 +74,7 @@ class HostSpool(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
-    `memorybus.health.services.findings_of` adds the findings about everything else.
+    `memorybus.health.services.findings_of` returns them with all other findings.
 
     Attributes:
         redis: the log's server.

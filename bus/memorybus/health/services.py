@@ -4,7 +4,7 @@ Findings about the log and its Redis are alarms (`memorybus.health.alarms`).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from memorybus.health.archive_status import ArchiveStatus, describe_archive
@@ -37,11 +37,12 @@ has at least `_FEW_LANES` lanes."""
 _KEEPS = "Redis keeps every event until then"
 
 
-def findings_of(status: Status, now_ms: int) -> list[Finding]:
-    """Return the findings that follow from a status alone, its alarms first.
+def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
+    """Return all that is wrong, the alarms first.
 
     Args:
         status: the figures.
+        configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
     return [
@@ -55,21 +56,9 @@ def findings_of(status: Status, now_ms: int) -> list[Finding]:
         *find_hot_lanes(status),
         *find_waiting_spools(status, now_ms),
         *find_mixed_versions(status),
+        *find_unserved(status, configured),
+        *find_untrimmed(status.archive, status.alarms),
     ]
-
-
-def all_findings(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
-    """Return all findings: those of `findings_of`, unserved providers, and an untrimmed log.
-
-    Args:
-        status: the figures.
-        configured: the providers of the settings.
-        now_ms: this machine's wall time in milliseconds.
-    """
-    served = find_unserved(status, configured) if status.workers else ()
-    damaged = any(one.code == "archive" for one in status.alarms)
-    trimmed = () if damaged else find_untrimmed(status.archive)
-    return [*findings_of(status, now_ms), *served, *trimmed]
 
 
 def redis_away_finding(error: Exception, spooled: int) -> Finding:
@@ -91,7 +80,7 @@ def find_no_worker(status: Status) -> Iterator[Finding]:
 
 
 def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
-    """Yield a finding for each provider that has lanes without an owner.
+    """Yield a finding for each provider that has lanes without an owner, if a worker is alive.
 
     A provider that fails or is paused has findings of its own.
 
@@ -99,7 +88,7 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
         status: the figures.
         configured: the providers of the settings.
     """
-    for one in status.providers:
+    for one in status.providers if status.workers else ():
         if one.lanes_owned >= one.lanes or one.failing or one.paused:
             continue
         if one.name in configured and not one.lanes_owned:
@@ -248,13 +237,18 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
             )
 
 
-def find_untrimmed(archive: ArchiveStatus) -> Iterator[Finding]:
+def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterator[Finding]:
     """Yield a finding if the log is not trimmed, so that Redis fills up sooner or later (G7).
 
     The finding is critical if an error keeps all workers from archiving, because such an error does
-    not go away by itself.
+    not go away by itself. It is left out if an alarm of the archive that is as bad says why.
+
+    Args:
+        archive: the status of the archive.
+        alarms: the alarms of the log.
     """
-    if archive.working:
+    known = {one.severity for one in alarms if one.code == "archive"}
+    if archive.working or "critical" in known or (known and not archive.hindered):
         return
     text = describe_archive(archive)
     if archive.hindered:

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import SpoolStatus, Status
-from memorybus.health.services import all_findings, redis_away_finding
+from memorybus.health.services import findings_of, redis_away_finding
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -41,7 +41,7 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
         configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
-    found = sorted(all_findings(status, configured, now_ms), key=lambda one: one.severity)
+    found = sorted(findings_of(status, configured, now_ms), key=lambda one: one.severity)
     worst = {one.severity for one in found}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
     summary = "; ".join(one.text for one in found) or _describe_well(status)

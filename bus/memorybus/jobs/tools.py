@@ -12,6 +12,7 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
+from memorybus.log.heads import read_head_numbers
 from memorybus.recall.demand import LIFE
 from memorybus.recall.queue import enqueue_call
 from memorybus.redis.keys import Keys
@@ -81,9 +82,5 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
 
 
 def _with_positions(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
-    with redis.pipeline(transaction=False) as pipe:
-        for partition in request.reads_after:
-            pipe.hget(keys.state(partition), "n")
-        numbers = pipe.execute()
-    pairs = zip(request.reads_after, numbers, strict=True)
-    return msgspec.structs.replace(request, positions={p: int(n) for p, n in pairs if n})
+    positions = read_head_numbers(redis, keys, request.reads_after)
+    return msgspec.structs.replace(request, positions=positions)

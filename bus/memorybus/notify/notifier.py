@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status, spool_status
-from memorybus.health.services import all_findings, redis_away_finding
+from memorybus.health.services import findings_of, redis_away_finding
 from memorybus.ids import new_id, new_rng
 from memorybus.notify.channels import Channel, channels_of, sender_of
 from memorybus.notify.host_note import HostNote
@@ -126,7 +126,7 @@ class Notifier:
 
     def _findings(self) -> Sequence[Finding]:
         status = read_status(self._settings)
-        return all_findings(status, self._settings.providers, self._clock.now_ms())
+        return findings_of(status, self._settings.providers, self._clock.now_ms())
 
 
 @contextmanager

@@ -49,9 +49,9 @@ def lost_stops_repeated() -> Iterator[None]:
     lost: list[signal.Signals] = []
 
     def repeat_or_report(what: "sys.UnraisableHookArgs") -> None:
-        if issubclass(what.exc_type, KeyboardInterrupt | SystemExit):
-            interrupted = issubclass(what.exc_type, KeyboardInterrupt)
-            lost.append(signal.SIGINT if interrupted else signal.SIGTERM)
+        stop = _stop_behind(what.exc_value)
+        if stop is not None:
+            lost.append(stop)
             signal.signal(signal.SIGALRM, repeat)
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
         else:
@@ -70,6 +70,15 @@ def lost_stops_repeated() -> Iterator[None]:
         if lost:
             signal.setitimer(signal.ITIMER_REAL, 0)
         sys.unraisablehook = report
+
+
+def _stop_behind(error: BaseException | None) -> signal.Signals | None:
+    """Return the signal that was raised as this error; None for any other error or exit."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.SIGINT
+    if isinstance(error, SystemExit) and error.code == TERMINATED:
+        return signal.SIGTERM
+    return None
 
 
 def _runs(code: CodeType, frame: FrameType | None) -> bool:

@@ -5,9 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.stories.statuses import provider, status
+from memorybus.health.archive_status import ArchiveStatus
+from memorybus.health.finding import Finding, Severity
 from memorybus.health.monitor import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import find_paused, find_recall_trouble, findings_of
+from memorybus.health.services import (
+    find_paused,
+    find_recall_trouble,
+    find_untrimmed,
+    findings_of,
+)
 from memorybus.recall.demand import LIFE
 from memorybus.recall.queue import LONGEST
 from memorybus.text.display import iso
@@ -75,7 +82,7 @@ def test_what_is_wrong_with_a_provider_is_found(
     one: ProviderStatus, code: str, severity: str, said: str
 ) -> None:
     """G6, G9: a backend that is down, refused events and a pause are named, with what to run."""
-    (found,) = [f for f in findings_of(status(one), NOW) if f.code == code]
+    (found,) = [f for f in findings_of(status(one), ("p",), NOW) if f.code == code]
     assert (found.severity, found.subject) == (severity, one.name)
     assert said in found.text
     assert found.remedy
@@ -83,7 +90,11 @@ def test_what_is_wrong_with_a_provider_is_found(
 
 def test_the_alarms_come_first_then_who_does_not_work() -> None:
     """G10: one list has the alarms of the log and all that the figures say is wrong."""
-    assert [f.code for f in findings_of(status(provider()), NOW)] == ["strays", "no_worker"]
+    assert [f.code for f in findings_of(status(provider()), ("p",), NOW)] == [
+        "strays",
+        "no_worker",
+        "archive",
+    ]
 
 
 def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
@@ -92,3 +103,23 @@ def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
     held = provider(name="may", copy_of="p", paused="kept for memorybus rebuild --rollback")
     found = list(find_paused(status(provider(name="q"), copies=[kept, held])))
     assert [one.subject for one in found] == ["may"]
+
+
+@pytest.mark.parametrize(
+    ("archive", "alarms", "severities"),
+    [
+        (ArchiveStatus(working=True), [], []),
+        (ArchiveStatus(), [], ["warning"]),
+        (ArchiveStatus(), ["warning"], []),
+        (ArchiveStatus(hindered=True), ["warning"], ["critical"]),
+        (ArchiveStatus(hindered=True, damaged=True), ["critical"], []),
+    ],
+)
+def test_an_alarm_of_the_archive_hides_no_worse_finding(
+    archive: ArchiveStatus, alarms: list[Severity], severities: list[str]
+) -> None:
+    """G7: why nothing is trimmed is told once, and late sealing does not make an error milder."""
+    known = [
+        Finding("archive", severity, "late", "sealing stands still", "") for severity in alarms
+    ]
+    assert [one.severity for one in find_untrimmed(archive, known)] == severities

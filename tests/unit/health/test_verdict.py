@@ -101,7 +101,7 @@ def test_no_answer_is_critical_and_no_look_unknown() -> None:
 )
 def test_who_is_late_is_told_with_its_pace(one: ProviderStatus, severity: str, said: str) -> None:
     """G10: what stands still is critical, what is slow a warning; a known cause is told alone."""
-    found = [f for f in findings_of(well(one), NOW) if f.code == "behind"]
+    found = [f for f in findings_of(well(one), ("p",), NOW) if f.code == "behind"]
     assert [f.severity for f in found] == ([severity] if severity else [])
     assert said in "".join(f.text for f in found)
 
@@ -120,14 +120,14 @@ def test_a_hot_lane_is_told(backlog: int, busiest: int, lanes: int, told: bool) 
     one = provider(
         backlog=backlog, busiest="p07", busiest_backlog=busiest, lanes=lanes, lanes_owned=lanes
     )
-    found = [f for f in findings_of(well(one), NOW) if f.code == "hot_lane"]
+    found = [f for f in findings_of(well(one), ("p",), NOW) if f.code == "hot_lane"]
     assert bool(found) is told
     assert all("p07" in f.text for f in found)
 
 
 def test_a_dead_backend_says_what_waits_for_it() -> None:
     """G6: a backend that is down matters by what waits, and since when."""
-    (found,) = findings_of(well(late(999, failing="Unavailable: down")), NOW)
+    (found,) = findings_of(well(late(999, failing="Unavailable: down")), ("p",), NOW)
     assert (found.code, found.severity) == ("failing", "critical")
     assert "50 events wait" in found.text
     assert found.since == iso(NOW - 999_000)
@@ -137,7 +137,7 @@ def test_spools_of_other_hosts_and_old_workers_are_told() -> None:
     """G9, G10: what waits elsewhere for Redis is named by its host; so is a half-done upgrade."""
     waiting = SpoolStatus(3, 100, iso(NOW - 90_000))
     hosts = [HostSpool("far", waiting), HostSpool("here", SpoolStatus(0, 0, None))]
-    found = findings_of(well(spools=hosts, workers=alive("1.0", "1.1", "")), NOW)
+    found = findings_of(well(spools=hosts, workers=alive("1.0", "1.1", "")), ("p",), NOW)
     assert [(one.code, one.severity) for one in found] == [
         ("spool", "warning"),
         ("versions", "warning"),

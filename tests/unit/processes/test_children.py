@@ -216,6 +216,26 @@ def test_a_signal_that_a_finalizer_swallows_comes_again(
             signal.signal(one, handler)
 
 
+def test_an_exit_of_a_finalizer_is_no_lost_stop(monkeypatch):
+    """A finalizer that exits with a code of its own is reported, and nobody is stopped for it."""
+    monkeypatch.setattr(signals, "_AGAIN_SECONDS", 0.001)
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    stopped = []
+    monkeypatch.setattr(signals.signal, "setitimer", lambda *what: stopped.append(what))
+
+    class Exiting:
+        def __del__(self) -> None:
+            raise SystemExit(3)
+
+    with signals.lost_stops_repeated():
+        closing = Exiting()
+        del closing
+
+    assert [one.exc_value.code for one in reported] == [3]
+    assert stopped == []
+
+
 def test_a_failure_on_the_way_is_no_second_signal():
     """Only another signal counts as one: not an error that was being dealt with when it came."""
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.errors import ProviderHung
+from memorybus.registry.steering import describe_limits
 from memorybus.testing import crash_points
 from redis import Redis
 
@@ -82,8 +83,9 @@ class Hosts:
         crash = crash_points(self._worker.settings.crash_at)
         host = ProviderHost(InstanceContext(self._worker, name, role, crash))
         if given := role.tuning.given:
-            listed = ", ".join(f"{limit}={value:.15g}" for limit, value in given.items())
-            _log.info("%s: set by an operator: %s", name, listed, extra={"provider": name})
+            _log.info(
+                "%s: set by an operator: %s", name, describe_limits(given), extra={"provider": name}
+            )
         self._roles[name] = role
         host.start()
         return host

@@ -27,7 +27,7 @@ from memorybus.health.metrics.figures import (
 from memorybus.health.monitor import SpoolStatus, Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import all_findings
+from memorybus.health.services import findings_of
 from memorybus.registry.work import Histogram
 
 PREFIX = "memorybus_"
@@ -57,7 +57,7 @@ def status_metrics(
     yield from _prompts(status.jobs)
     yield _versions(status)
     yield from _figures(HOST, {one.host: one.spool for one in status.spools}, "host")
-    yield _findings(all_findings(status, configured, now_ms))
+    yield _findings(findings_of(status, configured, now_ms))
 
 
 def process_metrics(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[Metric]:

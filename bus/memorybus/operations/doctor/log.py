@@ -7,13 +7,14 @@ from memorybus.config.settings import Settings
 from memorybus.embedded.binary import OLDEST, format_version, parse_version
 from memorybus.errors import AccessDenied, LogError, MemoryBusError
 from memorybus.health import services
+from memorybus.health.alarms import ServerState, server_alarms
 from memorybus.health.archive_status import describe_archive
-from memorybus.health.finding import Check, Code, Finding
+from memorybus.health.finding import Check, Code
 from memorybus.health.log_health import LogHealth, read_health
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.facts import SAFE_POLICY, Server
+from memorybus.redis.facts import Server
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "strays"),
@@ -22,7 +23,8 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),
 }
-"""Alarms by check. Eviction and durability have checks of their own, which name the setting."""
+"""Alarms by check. Eviction and durability have checks of their own: the log is opened after them,
+and only if Redis evicts nothing."""
 
 
 def check_redis(settings: Settings, start: str) -> Iterator[Check]:
@@ -58,16 +60,20 @@ def check_version(server: Server) -> Check:
 
 def check_eviction(server: Server) -> Check:
     """Check that the server never evicts keys (G1)."""
-    ok = server.policy == SAFE_POLICY
-    fix = "" if ok else "run: redis-cli config set maxmemory-policy noeviction"
-    return Check(name="eviction policy", ok=ok, found=server.policy, fix=fix)
+    return _check_server("eviction policy", "eviction_policy", server, server.policy)
 
 
 def check_durability(server: Server) -> Check:
     """Check that the server keeps an append-only file (G1)."""
-    ok = server.durability.startswith("aof")
-    fix = "" if ok else "run: redis-cli config set appendonly yes (and put it into redis.conf)"
-    return Check(name="durability", ok=ok, found=server.durability, fix=fix)
+    return _check_server("durability", "no_append_only_file", server, server.durability)
+
+
+def _check_server(name: str, code: Code, server: Server, well: str) -> Check:
+    """Return the check of the alarms with a code; `well` is what is said if there is none."""
+    state = ServerState(policy=server.policy, aof=server.durability.startswith("aof"))
+    return Check.from_findings(
+        name, [one for one in server_alarms(state) if one.code == code], well
+    )
 
 
 def _check_opens(log: EventLog) -> Check:
@@ -106,16 +112,6 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
     }
     if health.disk is not None:
         well["disk"] = describe_disk(health.disk)
+    wrong = [*health.alarms, *services.find_untrimmed(health.archive, health.alarms)]
     for name, found in well.items():
-        alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
-        if name == "archive":
-            alarms = _archive_findings(health, alarms)
-        yield Check.from_findings(name, alarms, found)
-
-
-def _archive_findings(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
-    """Return the archive's findings; an alarm, if there is one, explains why nothing is trimmed."""
-    untrimmed = list(services.find_untrimmed(health.archive))
-    if health.archive.hindered:
-        return [*alarms, *untrimmed]
-    return alarms or untrimmed
+        yield Check.from_findings(name, [one for one in wrong if one.code in _TOPICS[name]], found)

@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.catching_up import PartitionNumbers
+from memorybus.operations.catching_up import PartitionNumbers, read_heads
 from memorybus.operations.copies.counting import (
     CountRequest,
     HistoryCount,
@@ -113,7 +113,7 @@ def plan_rebuild(
     check_provider(stores, provider)
     view = stores.instances.read_view()
     live = live_name(provider, view.live)
-    heads = {head.partition: head.n for head in stores.history.log.heads()}
+    heads = read_heads(stores)
     serves = view.all.get(live, Instance(name=live, provider=provider))
     asked = _build_record(
         stores, wanted, serves, find_free_name(stores, provider, view), heads, clock

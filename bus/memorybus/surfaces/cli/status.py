@@ -16,6 +16,7 @@ from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
     from memorybus.health.monitor import Status
+    from memorybus.health.verdict import Verdict
 
 WATCH_EVERY = 1.0
 
@@ -49,17 +50,18 @@ def run_status(
     - `memorybus status --json | jq .providers`
     """
     from memorybus.health.monitor import spool_status
-    from memorybus.health.verdict import judge_status, unreachable_verdict
+    from memorybus.health.verdict import unreachable_verdict
 
     if watch and check:
         raise ConfigError("--watch has no end, so it has no exit code: leave out one of the two")
     output, settings = common.output(), common.settings()
     try:
         if watch:
-            _watch(output, _every_second(settings))
+            _watch(output, settings)
             return 0
         status = _read_status_here(settings)
-        _show(output, status)
+        verdict = _judge(settings, status)
+        _show(output, status, verdict)
         _warn_of_foreign_keys(output, settings)
     except LogUnavailable as error:
         spool = spool_status(settings)
@@ -67,13 +69,19 @@ def run_status(
             return print_verdict(output, unreachable_verdict(error, spool))
         output.note(f"{spool.events} events ({spool.bytes} bytes) are spooled on this host")
         raise
-    return judge_status(status, settings.providers, SYSTEM.now_ms()).code if check else 0
+    return verdict.code if check else 0
 
 
 def _read_status_here(settings: Settings) -> "Status":
     from memorybus.health.monitor import read_status
 
     return msgspec.structs.replace(read_status(settings), settings_file=settings_file())
+
+
+def _judge(settings: Settings, status: "Status") -> "Verdict":
+    from memorybus.health.verdict import judge_status
+
+    return judge_status(status, settings.providers, SYSTEM.now_ms())
 
 
 def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
@@ -100,36 +108,36 @@ def _every_second(settings: Settings) -> Iterator["Status"]:
         looked, before = at, now
 
 
-def _show(output: Output, status: "Status") -> None:
+def _show(output: Output, status: "Status", verdict: "Verdict") -> None:
     from memorybus.surfaces.views.status import status_tables
 
     if output.json:
         output.result(status)
     else:
-        for part in status_tables(status, SYSTEM.now_ms()):
+        for part in status_tables(status, verdict.findings, SYSTEM.now_ms()):
             output.show(part)
 
 
-def _watch(output: Output, looks: Iterator["Status"]) -> None:
+def _watch(output: Output, settings: Settings) -> None:
     """Show each status in place of the last one on a terminal, else below it."""
     if output.is_live and not output.out.is_dumb_terminal:
-        _watch_live(output, looks)
-    for status in looks:
+        _watch_live(output, settings)
+    for status in _every_second(settings):
         if output.json:
             output.json_line(status)
         else:
-            _show(output, status)
+            _show(output, status, _judge(settings, status))
             output.show("")
 
 
-def _watch_live(output: Output, looks: Iterator["Status"]) -> None:
+def _watch_live(output: Output, settings: Settings) -> None:
     """Use the terminal's alternate screen, so that a resize leaves no rest of an old status."""
     from rich.live import Live
 
     from memorybus.surfaces.views.status import FittedToScreen, status_tables
 
     with Live(console=output.out, auto_refresh=False, screen=True) as live:
-        for status in looks:
-            live.update(
-                FittedToScreen(Group(*status_tables(status, SYSTEM.now_ms()))), refresh=True
-            )
+        for status in _every_second(settings):
+            found = _judge(settings, status).findings
+            parts = status_tables(status, found, SYSTEM.now_ms())
+            live.update(FittedToScreen(Group(*parts)), refresh=True)

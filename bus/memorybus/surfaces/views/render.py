@@ -1,6 +1,6 @@
 """Tables and lines in the style of all commands; every text is escaped by `safe`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from rich.table import Table
 from rich.text import Text
@@ -39,11 +39,6 @@ def line(text: str, style: str = "") -> Text:
 def settings_source(settings_file: str) -> str:
     """Return in words which settings file was read; "" stands for none."""
     return settings_file or f"no {FILE_NAME} here, so none was read"
-
-
-def limits_text(limits: Mapping[str, float]) -> str:
-    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
-    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())
 
 
 def rate(per_second: float | None) -> str | None:

@@ -12,15 +12,14 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
+from memorybus.registry.steering import describe_limits
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
     add_row,
     cell,
     grid,
-    limits_text,
     line,
     rate,
     remedy,
@@ -33,15 +32,16 @@ _QUOTED = 1_000
 """Characters of a finding that are shown; the JSON form has all."""
 
 
-def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
+def status_tables(status: Status, findings: Iterable[Finding], now_ms: int) -> list[Table | Text]:
     """Return a status as lines and tables: findings first.
 
     Args:
         status: what ``memorybus status --json`` prints.
+        findings: what is wrong.
         now_ms: this machine's wall time in milliseconds.
     """
     return [
-        *map(finding_line, findings_of(status, now_ms)),
+        *map(finding_line, findings),
         _head(status),
         _providers(status.providers, now_ms),
         *_copies(status.copies),
@@ -135,7 +135,7 @@ def _report_line(provider: ProviderStatus) -> Text:
 
 
 def _limits_line(provider: ProviderStatus) -> Text:
-    how = limits_text(provider.limits)
+    how = describe_limits(provider.limits)
     return cell(f"{provider.name}: {how} (memorybus provider set), in place of the settings", "dim")
 
 

@@ -267,7 +267,7 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
 def shown_status(settings: Settings) -> str:
     """Return what `memorybus status` shows."""
     output = Console(file=StringIO(), width=300)
-    output.print(Group(*status_tables(read_status(settings), SYSTEM.now_ms())))
+    output.print(Group(*status_tables(read_status(settings), [], SYSTEM.now_ms())))
     return cast("StringIO", output.file).getvalue()
 
 

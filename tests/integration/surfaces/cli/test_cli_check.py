@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 import redis
 from helpers.making import MakeSettings
@@ -60,6 +61,21 @@ def test_a_status_may_end_with_the_code_of_a_check(
     monkeypatch.setenv("MEMORYBUS_URL", "redis://127.0.0.1:1/0")
     assert main(["status", "--check"]) == 2
     assert capsys.readouterr().out.startswith("MEMORYBUS CRITICAL - ")
+
+
+def test_a_status_prints_each_finding_of_its_exit_code(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """G10: `status --check` prints a provider without an owner, as `check` does."""
+    settings = make_settings(**recorded("Transactional"))
+    more = msgspec.structs.replace(settings, providers=(*settings.providers, "builtin"))
+    use(more, monkeypatch)
+    with thread_worker(settings):
+        assert main(["status", "--check"]) == 2
+        assert "CRITICAL: configured, but no worker serves: builtin" in capsys.readouterr().out
 
 
 def test_redis_away_is_critical_and_wrong_settings_unknown(

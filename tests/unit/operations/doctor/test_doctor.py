@@ -12,7 +12,8 @@ from memorybus.health.services import START
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
 from memorybus.operations.doctor import canary, doctor, host, serving
-from memorybus.operations.doctor.log import build_checks
+from memorybus.operations.doctor.log import build_checks, check_durability, check_eviction
+from memorybus.redis.facts import Server
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
 
@@ -157,6 +158,23 @@ def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
     assert check.ok is ok
     assert bool(check.fix) is warns
     assert ("nothing is trimmed" in check.found) is warns
+
+
+@pytest.mark.parametrize(
+    ("policy", "durability", "severities"),
+    [
+        ("noeviction", "aof:everysec", (True, False, True, False)),
+        ("allkeys-lru", "aof:always", (False, True, True, False)),
+        ("noeviction", "snapshots", (True, False, True, True)),
+    ],
+)
+def test_the_doctor_judges_a_server_as_the_alarms_do(policy, durability, severities):
+    """G1: a policy that evicts fails; a Redis without an append-only file works, with a remedy."""
+    server = Server("7.2.4", policy, durability)
+
+    evicts, lasts = check_eviction(server), check_durability(server)
+
+    assert (evicts.ok, bool(evicts.fix), lasts.ok, bool(lasts.fix)) == severities
 
 
 def spooled(settings):

@@ -4,9 +4,10 @@ import io
 
 import pytest
 from helpers.stories import statuses
-from memorybus.health.finding import Check
+from memorybus.health.finding import Check, Finding
 from memorybus.health.log_figures import LogFigures
 from memorybus.health.monitor import Status, with_published_rate
+from memorybus.health.services import findings_of
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.status import status_tables
 from msgspec import convert
@@ -25,7 +26,8 @@ def printed(*renderables: object, width: int = 160) -> str:
 
 def shown(status: dict[str, object], width: int = 160) -> str:
     """Return a status as a pipe would get it."""
-    return printed(*status_tables(convert(status, Status), NOW), width=width)
+    made = convert(status, Status)
+    return printed(*status_tables(made, findings_of(made, ("builtin",), NOW), NOW), width=width)
 
 
 STATUS = {
@@ -119,7 +121,7 @@ def test_an_alarm_is_a_red_line_above_all():
         "remedy": "stop who trims",
     }
 
-    first, *_ = status_tables(convert(STATUS | {"alarms": [alarm]}, Status), NOW)
+    first, *_ = status_tables(convert(STATUS, Status), [convert(alarm, Finding)], NOW)
 
     text = printed(first)
     assert text.startswith("DATA LOSS: partition p03: events 1 to 4 are gone\\x1b[2J\n")

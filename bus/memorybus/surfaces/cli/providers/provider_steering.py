@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
+from memorybus.registry.steering import describe_limits
 from memorybus.surfaces.cli.key_values import parse_key_values
 from memorybus.surfaces.cli.options import DEFAULT, Common, operator
 from memorybus.surfaces.cli.progress import checked_stores
 from memorybus.surfaces.cli.providers.provider_life import Execute, Name
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
-from memorybus.surfaces.views.render import limits_text
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run_set(
 
 
 def _show_limits(output: Output, what: "LimitsChange") -> None:
-    output.show(visible(f"in the settings:      {limits_text(what.configured)}"))
+    output.show(visible(f"in the settings:      {describe_limits(what.configured)}"))
     output.show(visible(f"overridden before:    {_override_text(what.before)}"))
     then = "overridden now:      " if what.executed else "would be overridden: "
     output.show(visible(f"{then} {_override_text(what.after)}"))
@@ -77,7 +77,7 @@ def _show_limits(output: Output, what: "LimitsChange") -> None:
 
 
 def _override_text(limits: Mapping[str, float]) -> str:
-    return limits_text(limits) or "nothing"
+    return describe_limits(limits) or "nothing"
 
 
 def run_retry_now(
