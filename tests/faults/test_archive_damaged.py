@@ -11,6 +11,7 @@ from helpers.archive.archives import LOG, archive_in, as_logged, entries, pages,
 from helpers.faults.rows import Report
 from helpers.faults.scale import chances, rounds, times
 from memorybus.archive.archive import Archive
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Omission, Omitted
@@ -48,7 +49,7 @@ def check_named(directory: Path, known: list[LoggedEvent], file: Path) -> None:
         archive.read(0, known[start - 1].position.entry)
     assert archive.read(0, known[stop - 1].position.entry, 1_000) == known[stop:]
     told: list[str] = []
-    assert list(archive.scan(0, damage=told)) == known[:start] + known[stop:]
+    assert list(archive.scan(0, damage=DamageHandler(told))) == known[:start] + known[stop:]
     assert len(told) == 1
     assert file.name in told[0]
 
@@ -83,7 +84,7 @@ def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path, report: Report) ->
         file.write_bytes(flipped(good, rng.randrange(len(good)), rng.randrange(8)))
         assert damaged(tmp_path) == [file.name] * len(damaged(tmp_path)) != []
         told: list[str] = []
-        found = list(archive_in(tmp_path).scan(0, damage=told))
+        found = list(archive_in(tmp_path).scan(0, damage=DamageHandler(told)))
         assert [one for one in known if one in found] == found
         assert len(found) >= len(known) - 2 * SIZE
     file.write_bytes(good)

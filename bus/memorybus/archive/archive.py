@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus.archive import tombstones
+from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.format.manifest import (
     NOT_JUDGED,
     Damage,
@@ -126,7 +127,7 @@ class Archive:
         after: str = START,
         since: int | None = None,
         until: int | None = None,
-        damage: list[str] | None = None,
+        damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted sealed events of a partition in order, without placeholders.
 
@@ -139,15 +140,15 @@ class Archive:
             after: entry id, exclusive.
             since: the earliest time of an event, milliseconds.
             until: the time before which events are wanted, milliseconds.
-            damage: if given, messages about unreadable parts are added here, and the rest is read.
+            damage: what to do with parts that cannot be read.
 
         Raises:
-            ArchiveDamaged: a part cannot be read, and `damage` is None.
+            ArchiveDamaged: a part cannot be read, and `damage` raises that.
         """
         return self._rows(partition).scan(plan, after, (since, until), damage)
 
     def read_backward(
-        self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
+        self, partition: int, before: str, plan: Plan = WHOLE, damage: DamageHandler = RAISE_DAMAGE
     ) -> Iterator[LoggedEvent]:
         """Yield the sealed events before an entry, newest first, with placeholders as in `read`.
 

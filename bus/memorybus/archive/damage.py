@@ -1,39 +1,36 @@
-"""What a reader does with damage of the archive: collect messages and read on, or raise."""
+"""What follows when a reader meets damage of the archive: an error, or a message and reading on."""
 
 from memorybus.errors import ArchiveError
 
 
-class PartitionDamage(list[str]):
-    """Messages about one partition's damage, each also added to the list of the whole history."""
+class DamageHandler:
+    """Raises damage as an error, or notes it as a message so that the rest can be read.
 
-    def __init__(self, everywhere: list[str]) -> None:
-        """Start with no message."""
-        super().__init__()
-        self._everywhere = everywhere
-
-    def append(self, message: str) -> None:
-        """Add a message to this list, and to the list of the whole history if it lacks it."""
-        super().append(message)
-        if message not in self._everywhere:
-            self._everywhere.append(message)
-
-
-def partition_damage(damage: list[str] | None) -> list[str] | None:
-    """Return a list for the damage of one partition; None if the caller wants an error instead."""
-    return None if damage is None else PartitionDamage(damage)
-
-
-def add_or_raise(error: ArchiveError, damage: list[str] | None) -> None:
-    """Add the message of an error to a list, unless it is there; without a list, raise the error.
-
-    Args:
-        error: the damage that was found.
-        damage: the list; None if the caller wants the error.
-
-    Raises:
-        ArchiveError: `damage` is None.
+    Attributes:
+        found: whether damage was noted here.
     """
-    if damage is None:
-        raise error
-    if str(error) not in damage:
-        damage.append(str(error))
+
+    def __init__(self, messages: list[str] | None) -> None:
+        """Take the list to which messages are added; None if damage is to be raised."""
+        self._messages = messages
+        self.found = False
+
+    def for_partition(self) -> "DamageHandler":
+        """Return a handler that does the same, and whose `found` concerns one partition only."""
+        return DamageHandler(self._messages)
+
+    def add(self, error: ArchiveError) -> None:
+        """Note the message of an error, unless the list has it already.
+
+        Raises:
+            ArchiveError: the error itself, if there is no list.
+        """
+        if self._messages is None:
+            raise error
+        self.found = True
+        if str(error) not in self._messages:
+            self._messages.append(str(error))
+
+
+RAISE_DAMAGE = DamageHandler(None)
+"""For a caller who wants the error."""

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memorybus.archive.damage import add_or_raise
+from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.decoding import (
     RowFilter,
     events_of,
@@ -56,7 +56,7 @@ class SealedRows:
     """Reads one partition's rows. Belongs to one thread.
 
     If an archiver replaces a segment while it is read, reading goes on in the replacement. Every
-    method raises `ArchiveDamaged` for what cannot be read, unless it takes `damage`.
+    method raises `ArchiveDamaged` for what cannot be read, unless it takes a `DamageHandler`.
     """
 
     def __init__(self, part: SealedPartition, decoder: Decoder) -> None:
@@ -163,7 +163,7 @@ class SealedRows:
     # -- from a place to the end ----------------------------------------------------------------
 
     def scan(
-        self, plan: Plan, after: str, times: Times, damage: list[str] | None
+        self, plan: Plan, after: str, times: Times, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
         """See `Archive.scan`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
@@ -178,13 +178,13 @@ class SealedRows:
 
     def ids(self) -> Iterator[Sequence[str]]:
         """Yield the event ids of all rows, a group at a time, also of rows without content."""
-        for rows in self._walk(parse_entry_id(START), self._places, None):
+        for rows in self._walk(parse_entry_id(START), self._places, RAISE_DAMAGE):
             yield [row.id for row in rows]
 
     def places(self, first: str, last: str) -> Iterator[SealedRow]:
         """Yield the rows from one entry to another, both included, in order."""
         (ms, sequence), end = parse_entry_id(first), parse_entry_id(last)
-        for rows in self._walk((ms, sequence - 1), self._places, None):
+        for rows in self._walk((ms, sequence - 1), self._places, RAISE_DAMAGE):
             for row in rows:
                 if parse_entry_id(row.entry) > end:
                     return
@@ -194,7 +194,7 @@ class SealedRows:
         self,
         place: Moment,
         pages: Callable[[Segment, Moment], Iterator[tuple[Moment, _T]]],
-        damage: list[str] | None,
+        damage: DamageHandler,
     ) -> Iterator[_T]:
         """Yield what `pages` finds in each segment after a place.
 
@@ -202,7 +202,7 @@ class SealedRows:
             place: where to begin, exclusive.
             pages: yields the content of a segment after a place, piece by piece, each with the
                 place of its last row.
-            damage: if given, messages about unreadable parts are added here, and the rest is read.
+            damage: what to do with parts that cannot be read.
         """
         while (segment := self._next_segment(place, damage)) is not None:
             try:
@@ -214,14 +214,14 @@ class SealedRows:
                     continue
                 if not isinstance(error, ArchiveDamaged):
                     raise
-                add_or_raise(error, damage)
+                damage.add(error)
             place = parse_entry_id(segment.last.entry)
 
-    def _next_segment(self, place: Moment, damage: list[str] | None) -> Segment | None:
+    def _next_segment(self, place: Moment, damage: DamageHandler) -> Segment | None:
         try:
             return self._part.segment_after(place)
         except ArchiveDamaged as error:
-            add_or_raise(error, damage)
+            damage.add(error)
             return self._part.known_segment_after(place)
 
     def _wanted_pages(
@@ -277,7 +277,7 @@ class SealedRows:
     # -- backward -------------------------------------------------------------------------------
 
     def read_backward(
-        self, before: str, plan: Plan, damage: list[str] | None
+        self, before: str, plan: Plan, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
         """See `Archive.read_backward`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
@@ -300,16 +300,16 @@ class SealedRows:
                     continue  # compaction has replaced the segment meanwhile
                 if not isinstance(error, ArchiveDamaged):
                     raise
-                add_or_raise(error, damage)
+                damage.add(error)
             place = parse_entry_id(segment.first.entry)
         self._check_gap(_BEGINNING, damage)
 
-    def _check_gap(self, place: Moment, damage: list[str] | None) -> None:
+    def _check_gap(self, place: Moment, damage: DamageHandler) -> None:
         """Report damage if the manifest has lost the segment that follows a place."""
         try:
             self._part.segment_after(place)
         except ArchiveDamaged as error:
-            add_or_raise(error, damage)
+            damage.add(error)
 
     def _read_segment_backward(
         self, segment: Segment, place: Moment, wanted: RowFilter

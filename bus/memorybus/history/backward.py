@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from memorybus.archive.damage import add_or_raise, partition_damage
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.history.forgotten import EventFilters
@@ -55,7 +55,7 @@ class BackwardReader:
         sources: Sources,
         query: Query,
         sealed: Callable[[], Query],
-        damage: list[str] | None,
+        damage: DamageHandler,
         before: BackwardMark | None = None,
     ) -> None:
         """Create the reader; nothing is read yet.
@@ -64,8 +64,7 @@ class BackwardReader:
             sources: archive and log.
             query: which events of the log are wanted.
             sealed: returns the query for the archive; called when the archive is first needed.
-            damage: if given, messages about unreadable parts of the archive are added here, and
-                the rest is read.
+            damage: what to do with parts of the archive that cannot be read.
             before: where an earlier reader stopped; None for the end.
         """
         self._sources = sources
@@ -83,7 +82,7 @@ class BackwardReader:
         try:
             yield from self._read_partition(head)
         except ArchiveError as error:
-            add_or_raise(error, self._damage)
+            self._damage.add(error)
 
     def _read_partition(self, head: Head) -> Iterator[LoggedEvent]:
         """Yield the log's events, and from the archive those that the log lacks."""
@@ -141,7 +140,7 @@ class BackwardReader:
         sealed = self._sources.reader.sealed_number(partition)
         if sealed <= after_n:
             return
-        damage = partition_damage(self._damage)
+        damage = self._damage.for_partition()
         try:
             for event in self._read_archive(partition, before, min(upto, sealed), damage):
                 if parse_entry_id(event.position.entry) <= parse_entry_id(after):
@@ -149,10 +148,10 @@ class BackwardReader:
                 if event.position.n <= sealed:  # a later one may be another log's event
                     yield event
         except ArchiveError as error:
-            add_or_raise(error, damage)
+            damage.add(error)
 
     def _read_archive(
-        self, partition: int, before: str, wanted: int, damage: list[str] | None
+        self, partition: int, before: str, wanted: int, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
         """Yield the sealed events before an entry, once it is checked that none is missing."""
         archive = self._sources.archive()
@@ -160,17 +159,17 @@ class BackwardReader:
             archive.read_backward(partition, before, self._plan, damage) if archive else iter(())
         )
         newest = list(islice(found, 1))
-        if not damage:  # otherwise the damage explains where the archive ends
+        if not damage.found:  # otherwise the damage explains where the archive ends
             self._check_reaches(archive, partition, wanted, damage)
         yield from chain(newest, found)
 
     def _check_reaches(
-        self, archive: ReadableArchive | None, partition: int, wanted: int, damage: list[str] | None
+        self, archive: ReadableArchive | None, partition: int, wanted: int, damage: DamageHandler
     ) -> None:
         try:
             check_reaches(archive, partition, wanted)
         except ArchiveError as error:
-            add_or_raise(error, damage)
+            damage.add(error)
 
     @cached_property
     def _plan(self) -> Plan:

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Iterable, Iterator
 
-from memorybus.archive.damage import add_or_raise, partition_damage
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
@@ -28,7 +28,7 @@ class Scan:
         plan: Plan,
         since: int | None,
         until: int | None,
-        damage: list[str] | None,
+        damage: DamageHandler,
     ) -> None:
         """Create the scan; nothing is read yet. See `History.scan`."""
         self._sources = sources
@@ -43,7 +43,7 @@ class Scan:
         try:
             yield from self._read_partition(partition)
         except ArchiveError as error:
-            add_or_raise(error, self._damage)
+            self._damage.add(error)
 
     def _read_partition(self, partition: int) -> Iterator[LoggedEvent]:
         at = Place(START, 0)
@@ -81,7 +81,7 @@ class Scan:
         sealed = self._sources.reader.sealed_number(partition)
         if sealed <= at.n:
             return
-        damage = partition_damage(self._damage)
+        damage = self._damage.for_partition()
         try:
             archive = self._sources.archive()
             for event in self._read_archive(archive, partition, at, damage):
@@ -91,13 +91,13 @@ class Scan:
                 ):
                     return  # behind the sealed ones there may be another log's events
                 yield event
-            if not damage:  # otherwise the damage explains where the archive ends
+            if not damage.found:  # otherwise the damage explains where the archive ends
                 check_reaches(archive, partition, min(upto, sealed))
         except ArchiveError as error:
-            add_or_raise(error, damage)
+            damage.add(error)
 
     def _read_archive(
-        self, archive: ReadableArchive | None, partition: int, at: Place, damage: list[str] | None
+        self, archive: ReadableArchive | None, partition: int, at: Place, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
         if archive is None:
             return iter(())

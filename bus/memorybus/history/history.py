@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 from redis import Redis
 
+from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.location import archive_of, check_reaches
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
@@ -231,7 +232,7 @@ class History:
         until: int | None = None,
         *,
         plan: Plan | None = None,
-        damage: list[str] | None = None,
+        damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions in the order in which Redis took them.
 
@@ -244,8 +245,7 @@ class History:
             since: the earliest time of an event (milliseconds).
             until: the time before which events are wanted (milliseconds).
             plan: also limits the numbers; its query is ignored.
-            damage: if given, messages about unreadable parts of the archive are added here, and
-                the rest is read.
+            damage: what to do with parts of the archive that cannot be read.
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self._sources, wanted, since, until, damage)
@@ -256,7 +256,7 @@ class History:
         query: Query = EVERYTHING,
         heads: Sequence[Head] | None = None,
         *,
-        damage: list[str] | None = None,
+        damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions, newest first: the reverse of `scan`.
 
@@ -267,8 +267,7 @@ class History:
         Args:
             query: which events are wanted.
             heads: the ends from which it reads back; the present ones if None.
-            damage: if given, messages about unreadable parts of the archive are added here, and
-                the rest is read.
+            damage: what to do with parts of the archive that cannot be read.
         """
         everywhere = msgspec.structs.replace(query, lineages=())
         back = BackwardReader(self._sources, everywhere, lambda: self.resolve(query), damage)
@@ -276,7 +275,11 @@ class History:
         return (event for event in events if type(event.envelope.event) is not Omitted)
 
     def read_backward(
-        self, query: Query, before: BackwardMark | None = None, *, damage: list[str] | None = None
+        self,
+        query: Query,
+        before: BackwardMark | None = None,
+        *,
+        damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
@@ -286,8 +289,7 @@ class History:
         Args:
             query: which events are wanted; it may not name lineages.
             before: where an earlier reader stopped; None for the end.
-            damage: if given, messages about unreadable parts of the archive are added here, and
-                the rest is read.
+            damage: what to do with parts of the archive that cannot be read.
         """
         return BackwardReader(self._sources, query, lambda: query, damage, before).events(
             self.log.heads()

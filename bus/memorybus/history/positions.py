@@ -4,6 +4,7 @@ import re
 from itertools import islice
 from typing import Protocol
 
+from memorybus.archive.damage import RAISE_DAMAGE
 from memorybus.errors import ConfigError
 from memorybus.history.forward import Scan
 from memorybus.history.log_reader import EventPage
@@ -87,7 +88,7 @@ class PositionFinder:
 
     def _resolve_event(self, event_id: str) -> tuple[str, int, int]:
         plan = Plan(query=Query(ids=(event_id,)))
-        scan = Scan(self._sources, plan, None, None, None)
+        scan = Scan(self._sources, plan, None, None, RAISE_DAMAGE)
         for partition in range(self._partitions):
             for event in islice(scan.partition(partition), 1):
                 return event.position.entry, partition, event.position.n

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.history.forgotten import KnownTombstones
@@ -37,13 +38,13 @@ class ReadableArchive(Protocol):
         after: str = START,
         since: int | None = None,
         until: int | None = None,
-        damage: list[str] | None = None,
+        damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events."""
         ...
 
     def read_backward(
-        self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
+        self, partition: int, before: str, plan: Plan = WHOLE, damage: DamageHandler = RAISE_DAMAGE
     ) -> Iterator[LoggedEvent]:
         """Yield the events before a place, newest first."""
         ...

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorybus import private
+from memorybus.archive.damage import DamageHandler
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
@@ -116,7 +117,9 @@ def _read_events(settings: Settings, asked: ExportRequest, unread: list[str]) ->
     """
     history = journal.open_history(settings)
     with contextlib.closing(history):
-        for event in history.scan(asked.query, asked.since, asked.until, damage=unread):
+        for event in history.scan(
+            asked.query, asked.since, asked.until, damage=DamageHandler(unread)
+        ):
             if not event.envelope.event.volatile:
                 yield event.envelope
 

@@ -5,6 +5,7 @@ from itertools import islice
 
 import msgspec
 
+from memorybus.archive.damage import DamageHandler
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
 from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
@@ -93,7 +94,7 @@ def scan_events(
         wanted: which events.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
-    found = history.scan(wanted.query(), damage=unread)
+    found = history.scan(wanted.query(), damage=DamageHandler(unread))
     return (event for event in found if wanted.wants(event))
 
 
@@ -113,7 +114,7 @@ def newest_events(
         heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
-    found = history.scan_backward(wanted.query(), heads, damage=unread)
+    found = history.scan_backward(wanted.query(), heads, damage=DamageHandler(unread))
     return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
@@ -129,7 +130,7 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
         MissingEvent: the history holds no event of this id.
     """
     wanted = Query(ids=(event_id,))
-    found = next(iter(history.scan_backward(wanted, damage=unread)), None)
+    found = next(iter(history.scan_backward(wanted, damage=DamageHandler(unread))), None)
     if found is None:
         raise MissingEvent(
             f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "

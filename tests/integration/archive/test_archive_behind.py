@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
 from helpers.making import MakeSettings
+from memorybus.archive.damage import DamageHandler
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
 from memorybus.surfaces.cli import main
@@ -87,6 +88,6 @@ def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
     with pytest.raises(ArchiveUnavailable, match="ends at"):
         list(history.scan())
     told: list[str] = []
-    assert len(list(history.scan(damage=told))) == 51
+    assert len(list(history.scan(damage=DamageHandler(told)))) == 51
     assert len(told) == 1
     history.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.archive.archives import LOG, archive_in, entries, sealed
 from memorybus.archive.archive import Archive
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.format.reader import Group, SegmentReader
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.read_ahead import PendingGroup
@@ -47,7 +48,7 @@ def test_a_scan_goes_on_behind_a_compaction(tmp_path: Path, plan: Plan, listens:
     sealed(tmp_path, SEGMENTS, SIZE)
     wanted = list(archive_in(tmp_path).scan(0, plan))
     told: list[str] = []
-    reading = archive_in(tmp_path).scan(0, plan, damage=told if listens else None)
+    reading = archive_in(tmp_path).scan(0, plan, damage=DamageHandler(told if listens else None))
     found = [next(reading) for _ in range(len(wanted) // 3)]
     joined(tmp_path)
     assert [*found, *reading] == wanted
@@ -58,7 +59,7 @@ def test_a_scan_is_told_of_damage_behind_a_compaction(tmp_path: Path) -> None:
     """G7: what is damaged where it was written anew is told once, and the scan ends."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     told: list[str] = []
-    reading = archive_in(tmp_path).scan(0, damage=told)
+    reading = archive_in(tmp_path).scan(0, damage=DamageHandler(told))
     found = [next(reading) for _ in range(SIZE)]
     file = joined(tmp_path)
     file.write_bytes(file.read_bytes()[:100])

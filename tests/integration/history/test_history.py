@@ -8,6 +8,7 @@ from helpers.archive.past import PARTITION, NewPast, Past, as_told, kinds, read_
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
 from memorybus.events import TurnStarted
@@ -191,7 +192,7 @@ def test_what_is_damaged_is_named_where_it_begins(new_past: NewPast) -> None:
         behind = history.read(PARTITION, last.entry, after_n=last.n).events
         assert as_told(behind) == as_told(past.events[20:])
         unread: list[str] = []
-        shown = list(history.scan(damage=unread))
+        shown = list(history.scan(damage=DamageHandler(unread)))
         assert as_told(shown) == as_told(past.events[:10] + past.events[20:])
         assert path.name in unread[0]
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 from memorybus.archive import rows
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import TurnStarted
@@ -118,7 +119,7 @@ def test_damage_is_told_and_the_rest_is_read(new_past: NewPast) -> None:
         path = next(past.settings.data_dir.rglob(Path(segment.file).name))
         path.write_bytes(path.read_bytes()[:-40] + b"x" * 40)
         unread: list[str] = []
-        found = list(past.history().scan_backward(damage=unread))
+        found = list(past.history().scan_backward(damage=DamageHandler(unread)))
         assert as_told(found) == as_told((past.events[:5] + past.events[10:])[::-1])
         assert [path.name in why for why in unread] == [True]
         with pytest.raises(ArchiveDamaged, match=path.name):
@@ -141,7 +142,7 @@ def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
             newest.write_bytes(b"".join([*lines[:line], b"x\n", *lines[line + 1 :]]))
             unread: list[str] = []
             history = History(past.log, past.open_archive())
-            found = list(history.scan_backward(damage=unread))
+            found = list(history.scan_backward(damage=DamageHandler(unread)))
             assert len(found) == 30 - (9 if line == 2 else 10)
             assert len(unread) == 1
             assert newest.name in unread[0]

@@ -10,6 +10,7 @@ from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
+from memorybus.archive.damage import DamageHandler
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.history import History
@@ -78,9 +79,11 @@ def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
     """G7: who listens to damage hears that a part is missing, both ways, and gets the rest."""
     newest_manifest(log).unlink()
     forward, backward = list[str](), list[str]()
-    found = [e.position.n for e in of(log).scan(damage=forward)]
+    found = [e.position.n for e in of(log).scan(damage=DamageHandler(forward))]
     assert found == [*range(1, 51), 100]
-    assert [e.position.n for e in of(log).scan_backward(damage=backward)] == found[::-1]
+    assert [e.position.n for e in of(log).scan_backward(damage=DamageHandler(backward))] == found[
+        ::-1
+    ]
     for told in (forward, backward):
         assert ["up to 99 were sealed" in why for why in told] == [True]
 
@@ -111,7 +114,7 @@ def test_damage_of_one_partition_hides_no_other(
     segment = sorted(log.settings.data_dir.glob("archive/*/*/p00/segments/*"))[1]
     segment.write_bytes(b"x" * segment.stat().st_size)
     told: list[str] = []
-    list(of(log).scan(damage=told))
+    list(of(log).scan(damage=DamageHandler(told)))
     assert sum("partition p01" in why for why in told) == 1
     assert sum(segment.name in why for why in told) == 1
 
@@ -125,7 +128,7 @@ def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log: SealedLog) 
     segment = min(log.settings.data_dir.glob("archive/*/*/p01/segments/*"))
     segment.write_bytes(b"x" * segment.stat().st_size)
     told: list[str] = []
-    found = [event.position.n for event in of(log).scan(damage=told)]
+    found = [event.position.n for event in of(log).scan(damage=DamageHandler(told))]
     assert found == [*range(51, 102)]
     assert [segment.name in why for why in told] == [True]
 

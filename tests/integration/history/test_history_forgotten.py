@@ -9,6 +9,7 @@ from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
+from memorybus.archive.damage import DamageHandler
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import StoredFile
 from memorybus.archive.tombstones import Tombstone
@@ -85,7 +86,7 @@ def test_nothing_is_shown_while_nobody_knows_what_is_hidden(
     for read in (History.scan, History.scan_backward):
         told: list[str] = []
         history = History.from_settings(log.redis, log.settings)
-        assert not list(read(history, damage=told))
+        assert not list(read(history, damage=DamageHandler(told)))
         assert [path.name in why for why in told] == [True]
         with pytest.raises(ArchiveDamaged, match=path.name):
             list(read(history))

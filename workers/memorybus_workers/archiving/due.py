@@ -18,7 +18,10 @@ PAGE = 500
 """Entries that are read at once, at most."""
 
 FULL_SEGMENT_BYTES = 32 << 20
-"""Bytes of bodies after which a segment is full, however few its events (G10)."""
+"""Bytes of bodies after which a segment is full, however few its events (G10).
+
+This is a goal; the format's own bound is `memorybus.archive.format.parquet.SEGMENT_BYTES`.
+"""
 
 _SLACK = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""

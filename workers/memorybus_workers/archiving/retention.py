@@ -4,7 +4,6 @@ The row itself stays, so that numbers remain dense and readers know that somethi
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 from memorybus.archive.archive import Archive
@@ -19,8 +18,6 @@ from memorybus.query.query import EventRow, Query
 
 _MARK = 16
 """Digits of a mark."""
-
-Verdict = Literal["", "retention", "forgotten"]
 
 DAY_MS = 86_400_000
 """A row may outlive its retention by so much, or by a tenth of it: each segment is then rewritten
@@ -65,8 +62,8 @@ class Policy(msgspec.Struct, frozen=True):
         """Whether no row can lose its envelope."""
         return not self.forgotten and not any(self.ages.values())
 
-    def verdict(self, row: EventRow, at: int, now: int) -> Verdict:
-        """Say whether a row keeps its envelope, and if not, why.
+    def omission(self, row: EventRow, at: int, now: int) -> Omission | None:
+        """Return why a row loses its envelope; None if it keeps it.
 
         Args:
             row: its columns.
@@ -76,7 +73,7 @@ class Policy(msgspec.Struct, frozen=True):
         if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
         kept_for = self.retention_of(row)
-        return "retention" if kept_for is not None and at + kept_for * 1000 <= now else ""
+        return "retention" if kept_for is not None and at + kept_for * 1000 <= now else None
 
     def retention_of(self, row: EventRow) -> float | None:
         """Return how many seconds a row is kept: the shortest that applies; None for ever."""
@@ -163,7 +160,7 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
 
     def omit(row: EventRow, at: int) -> Omission | None:
         came = at if first <= at <= last else last
-        return policy.verdict(row, came, now_ms) or None
+        return policy.omission(row, came, now_ms)
 
     return omit
 

@@ -22,9 +22,8 @@ from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, local_home
 
-from memorybus_workers.archiving import due as sealing
 from memorybus_workers.archiving.compactor import Compactor
-from memorybus_workers.archiving.due import NumbersGivenTwice
+from memorybus_workers.archiving.due import NumbersGivenTwice, find_due
 from memorybus_workers.archiving.retention import read_policy
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer, SealingContext
 from memorybus_workers.calls.blame import raise_unless_lane_error
@@ -177,7 +176,7 @@ class ArchivingRound:
             if end is not None and end.n > sealed:
                 return True
         self._seen[partition] = sealed
-        return bool(sealing.find_due(sight, self._context.settings))
+        return bool(find_due(sight, self._context.settings))
 
     def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
         """Say whether to act now: who archived last does so at once, others only after a while."""

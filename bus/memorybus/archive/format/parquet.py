@@ -34,7 +34,10 @@ GROUP_BYTES = 4 << 20
 """Bytes of envelopes that a group holds at most, but for its last row."""
 
 SEGMENT_BYTES = 64 << 20
-"""Bytes of envelopes that a segment holds at most, but for its last row (G10)."""
+"""Bytes of envelopes that a segment holds at most, but for its last row (G10).
+
+This is the hard bound; archivers call a segment full earlier.
+"""
 
 _LEVEL = 3
 """Of zstd. Level 9 saves a tenth more of real conversations and takes five times as long."""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from memorybus.archive.damage import DamageHandler
 from memorybus.errors import ConfigError
 from memorybus.events import Omitted
 from memorybus.history.backward import BackwardMark
@@ -124,7 +125,7 @@ class EventSearch:
             LogError: Redis is away, or the log cannot be used as it is.
         """
         for event in self._history.read_backward(
-            self._wanted.query(), self.mark, damage=self.unread
+            self._wanted.query(), self.mark, damage=DamageHandler(self.unread)
         ):
             self.looked += 1
             self.reached = parse_entry_id(event.position.entry)[0]

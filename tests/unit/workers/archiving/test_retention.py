@@ -38,12 +38,12 @@ def test_the_shortest_age_that_applies(
     assert Policy(ages).retention_of(row) == expected
 
 
-def test_a_verdict() -> None:
+def test_why_a_row_is_omitted() -> None:
     """G10: what is older than its age goes, what is forgotten goes at once, the rest stays."""
     policy = Policy({"default": 10.0}, forgotten=[Query(users=("bob",))])
-    assert policy.verdict(ANN, NOW - 10_000, NOW) == "retention"
-    assert policy.verdict(ANN, NOW - 9_999, NOW) == ""
-    assert policy.verdict(BOB, NOW, NOW) == "forgotten"
+    assert policy.omission(ANN, NOW - 10_000, NOW) == "retention"
+    assert policy.omission(ANN, NOW - 9_999, NOW) is None
+    assert policy.omission(BOB, NOW, NOW) == "forgotten"
 
 
 def rewritten(first: int, last: int, age: float, *, days: int) -> list[int]:
