@@ -20,7 +20,7 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.apply.pool import Call, CallResult, Pool, Task
 from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.troubles import Slot, Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe

@@ -10,7 +10,7 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.troubles import Slot, Troubles
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases

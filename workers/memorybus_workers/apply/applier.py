@@ -31,7 +31,7 @@ from memorybus_workers.calls.retry import (
     decide_retry,
     describe_failure,
 )
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.troubles import Slot, Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN

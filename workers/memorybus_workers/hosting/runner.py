@@ -20,7 +20,7 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import Breaker, describe_failure
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.troubles import Slot, Troubles
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.store_use import StoreUse

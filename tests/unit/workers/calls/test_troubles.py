@@ -4,7 +4,7 @@ import random
 
 import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.troubles import Slot, Troubles
 
 
 def troubles(clock: FakeClock | None = None, attempts: int = 2) -> Troubles:
