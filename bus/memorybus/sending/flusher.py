@@ -10,8 +10,7 @@ import contextlib
 import logging
 import random
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from memorybus.clock import Clock
@@ -22,7 +21,10 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
+from memorybus.sending.connection_attempts import ConnectionAttempts
 from memorybus.sending.counters import SendCounts
+from memorybus.sending.pending_flushes import PendingFlush, PendingFlushes
+from memorybus.sending.row_retention import RowRetention
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
@@ -46,133 +48,6 @@ _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
 _NOTE_EVERY = 0.5
 _RETRY_LAGGING = 1.0
-
-
-class ConnectionAttempts:
-    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts.
-
-    Attributes:
-        in_a_row: how many attempts have failed since the last success.
-    """
-
-    def __init__(self) -> None:
-        """Count from zero."""
-        self.in_a_row = 0
-        self._begun = 0
-        self._failed = 0
-        self._timed_out = (0, 0.0)
-
-    def begin(self) -> None:
-        """Note that a connection is attempted."""
-        self._begun += 1
-
-    def fail(self) -> None:
-        """Note that it failed, at once or later on."""
-        self._failed = self._begun
-        self.in_a_row += 1
-
-    def succeed(self) -> None:
-        """Note that it works."""
-        self.in_a_row = 0
-
-    def fails_from_now(self) -> Callable[[], bool]:
-        """Return a function that says whether an attempt begun after this call has failed."""
-        begun = self._begun
-        return lambda: self._failed > begun
-
-    def time_left(self, taken: int, timeout: float) -> float:
-        """Return what is left of a time-out after earlier calls have waited in vain.
-
-        Args:
-            taken: how many events Redis has taken; once it takes one more, the whole time-out
-                counts again.
-            timeout: seconds.
-        """
-        before, waited = self._timed_out
-        return timeout - waited if taken == before else timeout
-
-    def time_out(self, taken: int, timeout: float) -> None:
-        """Note that a time-out has passed; Redis had taken `taken` events when it began."""
-        before, waited = self._timed_out
-        self._timed_out = (taken, max(timeout, waited) if taken == before else timeout)
-
-
-class PendingFlush:
-    """One call of `Flusher.flush` that waits.
-
-    Attributes:
-        sequence: the last event that it waits for.
-        replicated: whether a replica must have the events too.
-        met: whether the events are where the call wants them.
-    """
-
-    def __init__(self, sequence: int, replicated: bool) -> None:
-        """Start unanswered."""
-        self.sequence = sequence
-        self.replicated = replicated
-        self.met = False
-
-
-class PendingFlushes:
-    """All calls of `Flusher.flush` that wait. Any thread may wait; the flusher answers.
-
-    Redis may have lost events that it took without anybody noticing, since a broken connection is
-    made again. So each call is answered by what Redis says after the call began (G1).
-    """
-
-    def __init__(self) -> None:
-        """Start with no call."""
-        self._waiting: set[PendingFlush] = set()
-        self._answered = Waiters()
-
-    def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
-        """Wait for an answer for at most `timeout` seconds; `wake` wakes the flusher."""
-        try:
-            self._waiting.add(flush)
-            wake()
-            return self._answered.wait_for(lambda: flush.met, timeout)
-        finally:
-            self._waiting.discard(flush)
-
-    def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
-        """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
-        waiting = tuple(self._waiting)
-        return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
-
-    def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
-        """Answer the calls whose events, up to `upto`, are safe."""
-        for flush in flushes:
-            if flush.sequence <= upto:
-                flush.met = True
-                self._waiting.discard(flush)
-        self._answered.wake_all()
-
-
-class RowRetention:
-    """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
-
-    Belongs to one thread.
-    """
-
-    def __init__(self) -> None:
-        """Start without marks."""
-        self._marks: deque[tuple[float, int]] = deque()
-
-    def note(self, now: float, cursor: int) -> None:
-        """Note that Redis has every row up to `cursor` at the time `now`."""
-        if not self._marks or cursor > self._marks[-1][1]:
-            self._marks.append((now, cursor))
-
-    def take_upto(self, until: float) -> int:
-        """Return the row up to which Redis had them at `until`, and drop its mark; 0 for none."""
-        cursor = 0
-        while self._marks and self._marks[0][0] <= until:
-            cursor = self._marks.popleft()[1]
-        return cursor
-
-    def restart(self) -> None:
-        """Drop all marks: rows are sent again, and stay for the whole time again."""
-        self._marks.clear()
 
 
 class Flusher:

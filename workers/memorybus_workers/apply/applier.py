@@ -21,17 +21,18 @@ from memorybus_providers.dispatch import bind
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
 from memorybus_workers.calls.allowance import Allowance, Unbounded
+from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.log_fields import bind_event
 from memorybus_workers.calls.retry import (
     BackendDown,
-    Breaker,
     LaneReplaced,
     ParkKey,
     RetryIn,
     decide_retry,
     describe_failure,
 )
-from memorybus_workers.calls.troubles import Slot, Troubles
+from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN

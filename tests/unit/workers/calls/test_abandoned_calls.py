@@ -4,7 +4,7 @@ import pytest
 from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
-from memorybus_workers.calls.troubles import Slot
+from memorybus_workers.calls.slot import Slot
 
 LANE = "ns:{p00}:lease:p"
 
