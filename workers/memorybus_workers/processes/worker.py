@@ -136,18 +136,9 @@ class Worker:
         self._served = ServedInstances(
             self._settings, self._clock, self._redis, configured, self._among, self._only
         )
-        self._presence = Presence(
-            self._settings,
-            self._clock,
-            self.id,
-            self._served,
-            self._jobs,
-            self._redis,
-            self._leases,
-            self._work,
-        )
-        self._presence.register()
         context = self._context(server)
+        self._presence = Presence(context, self.id, self._served, self._jobs, self._redis)
+        self._presence.register()
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
@@ -258,7 +249,7 @@ class Worker:
 
     def _give_up_provider(self, provider: str) -> None:
         """Serve a provider no more whose calls hang; end if we served nothing else."""
-        self._presence.given_up.add(provider)
+        self._presence.give_up(provider)
         if self._give_up is not None and set(self._providers) > self._presence.given_up:
             self._give_up(provider)
         else:
@@ -277,7 +268,7 @@ class Worker:
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )
-                self._presence.spool = count_unsent(settings, redis)
+                self._presence.note_spools(count_unsent(settings, redis))
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:
