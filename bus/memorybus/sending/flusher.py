@@ -6,28 +6,34 @@ imports everything heavy (the Redis client, RQ) itself, so that an agent's start
 it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
-import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
-from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
 from memorybus.sending.connection_attempts import ConnectionAttempts
+from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import SendCounts
 from memorybus.sending.pending_flushes import PendingFlush, PendingFlushes
 from memorybus.sending.row_retention import RowRetention
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
-from memorybus.testing import CrashPoint, no_crash
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+    from memorybus.recall.requester import RecallRequester
+    from memorybus.sending.sender import Sender
 
 _log = logging.getLogger("memorybus")
 
@@ -56,11 +62,8 @@ class Flusher:
     Args:
         spool: the spool this process owns.
         files: where spools of dead processes may lie.
-        settings: see `Settings`.
-        clock: time.
-        rng: jitter of the back-off.
+        context: what everything on the way to the log shares.
         while_connected: called now and then while Redis answers.
-        crash: crash points of fault tests.
 
     Attributes:
         state: whether Redis answers.
@@ -73,11 +76,8 @@ class Flusher:
         self,
         spool: Spool,
         files: SpoolFiles,
-        settings: Settings,
-        clock: Clock,
-        rng: random.Random,
+        context: SendingContext,
         while_connected: Callable[[], None],
-        crash: CrashPoint = no_crash,
     ) -> None:
         """Prepare; nothing runs yet."""
         self._while_connected = while_connected
@@ -86,15 +86,15 @@ class Flusher:
         self.corrupt = False
         self._spool = spool
         self._files = files
-        self._settings = settings
-        self._clock = clock
-        self._rng = rng
-        self._crash = crash
+        self._context = context
+        self._settings = context.settings
+        self._clock = context.clock
+        self._rng = context.rng
         self._wake = Wake()
         self._stop = StopSignal()
         self._progress = Waiters()
         self._flushes = PendingFlushes()
-        self._asks = PendingAsks(clock, rng)
+        self._asks = PendingAsks(context.clock, context.rng)
         self._retention = RowRetention()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
@@ -103,11 +103,11 @@ class Flusher:
         self._note_at = 0.0
         self._cursor = 0
         self.counts = SendCounts()
-        self._sender: Any = None
-        self._asker: Any = None
-        self._asking: Any = None
-        self._redis: Any = None
-        self._drain: Any = None
+        self._sender: Sender | None = None
+        self._asker: RecallRequester | None = None
+        self._asking: Redis | None = None
+        self._redis: Redis | None = None
+        self._drain: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
 
     # -- called by the agent's threads ------------------------------------------------------------
@@ -165,7 +165,7 @@ class Flusher:
         if sender is None:
             return False
         progress = sender.progress
-        return bool(progress.cursor >= sequence and not progress.lagging)
+        return progress.cursor >= sequence and not progress.lagging
 
     @property
     def dropped_asks(self) -> int:
@@ -206,16 +206,16 @@ class Flusher:
                 opened.close()
 
     def _run_round(self) -> None:
-        if self._sender is None:
-            self._connect()
+        sender = self._sender or self._connect()
         self._wake.wait(_HOUSEKEEPING)
         self._stop.wait(COALESCE)
-        self._send_all()
-        self._answer(replicated=True)
-        self._asks.send(self._asker, self._sender.cursor)
-        self._housekeep()
+        self._send_all(sender)
+        self._answer(sender, replicated=True)
+        if self._asker is not None:
+            self._asks.send(self._asker, sender.cursor)
+        self._housekeep(sender)
 
-    def _connect(self) -> None:
+    def _connect(self) -> Sender:
         self._attempts.begin()
         with import_guard():  # a fork during an import would leave the child half a module
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
@@ -226,13 +226,11 @@ class Flusher:
             from memorybus.sending.orphans import drain_orphans
             from memorybus.sending.sender import Sender
 
-        self._drain = drain_orphans
-        self._redis = connect_redis(self._settings, single=True)
-        EventLog(self._redis, self._settings).open()
+        redis = self._redis = connect_redis(self._settings, single=True)
+        EventLog(redis, self._settings).open()
+        self._drain = partial(drain_orphans, self._files, redis, self._context, self._stop.is_set)
         self._adopt_orphans()
-        sender = Sender(
-            self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
-        )
+        sender = Sender(self._spool, redis, self._context, self.counts)
         sender.resync()
         self._retention.restart()
         if self._asker is None:  # its own connection: its failures do not stop the sending
@@ -242,12 +240,13 @@ class Flusher:
         self.state, self.problem = "up", ""
         self._call_while_connected()
         self._wake.set()
+        return sender
 
-    def _send_all(self) -> None:
+    def _send_all(self, sender: Sender) -> None:
         for _ in range(_BATCHES):
-            sent = self._sender.send()
+            sent = sender.send()
             self._progress.wake_all()
-            self._answer(replicated=False)
+            self._answer(sender, replicated=False)
             if not sent or self._stop.is_set():
                 break
             if sent >= _MANY:
@@ -255,14 +254,14 @@ class Flusher:
         else:
             self._wake.set()  # there may be more, but housekeeping comes first
         now = self._clock.monotonic()
-        if self._sender.lagging and now >= self._lag_at:
+        if sender.lagging and now >= self._lag_at:
             self._lag_at = now + _RETRY_LAGGING
-            self._sender.catch_up()
+            sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
             self._retention.restart()
         self._progress.wake_all()
-        self._answer(replicated=False)
+        self._answer(sender, replicated=False)
 
     def _call_while_connected(self) -> None:
         """Call `while_connected`; if it fails, the sending goes on."""
@@ -271,40 +270,39 @@ class Flusher:
         except LogError as error:
             _log.debug("after connecting: %s", error)
 
-    def _answer(self, *, replicated: bool) -> None:
+    def _answer(self, sender: Sender, *, replicated: bool) -> None:
         """Ask Redis what it has now, and answer the flushes whose events it has."""
-        due = self._flushes.find_due(self._sender.progress.whole, replicated=replicated)
-        if due and (not replicated or self._sender.replication.is_confirmed(_HOUSEKEEPING)):
-            self._sender.confirm()  # last: a Redis that lost its newest events is replicated too
-            self._flushes.answer(due, self._sender.progress.whole)
+        due = self._flushes.find_due(sender.progress.whole, replicated=replicated)
+        if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING)):
+            sender.confirm()  # last: a Redis that lost its newest events is replicated too
+            self._flushes.answer(due, sender.progress.whole)
 
-    def _housekeep(self) -> None:
+    def _housekeep(self, sender: Sender) -> None:
         self._call_while_connected()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt_orphans()
-        self._delete_old(now)
+        self._delete_old(sender, now)
         self._spool.tidy()
-        self._note_unsent(now, self._sender.cursor)
+        self._note_unsent(now, sender.cursor)
 
     def _note_unsent(self, now: float, cursor: int) -> None:
         if now >= self._note_at:
             self._note_at = now + _NOTE_EVERY
             self._spool.note_unsent(cursor)
 
-    def _delete_old(self, now: float) -> None:
+    def _delete_old(self, sender: Sender, now: float) -> None:
         """Delete rows `spool_keep` seconds after Redis took them, if it still has them then."""
-        self._retention.note(now, self._sender.progress.whole)
+        self._retention.note(now, sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
         if upto := self._retention.take_upto(now - keep):
-            self._sender.delete_upto(upto)
+            sender.delete_upto(upto)
 
     def _adopt_orphans(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
-        self._drain(
-            self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
-        )
+        if self._drain is not None:
+            self._drain()
 
     def _back_off(self, error: Exception) -> None:
         if self.state != "down":

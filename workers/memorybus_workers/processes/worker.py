@@ -25,6 +25,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
 from memorybus.registry.work import WorkCounter
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
@@ -259,15 +260,14 @@ class Worker:
     def _adopt_spools(self) -> None:
         """Send what agents of this host left in their spools when they died."""
         settings = self._settings
-        files = SpoolFiles.from_settings(settings, new_id, self._clock)
+        context = SendingContext(settings, self._clock, self._rng)
+        files = SpoolFiles.from_settings(settings, context.new_id, self._clock)
         redis = connect_redis(settings)
         note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
                 note.refresh()  # so that agents of this host know them when they start
-                sent = drain_orphans(
-                    files, redis, settings, self._clock, stopping=self._stop.is_set
-                )
+                sent = drain_orphans(files, redis, context, self._stop.is_set)
                 self._presence.note_spools(count_unsent(settings, redis))
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
