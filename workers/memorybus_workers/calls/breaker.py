@@ -39,14 +39,14 @@ class Breaker:
         """Whether everything is let through."""
         return self.failures == 0
 
-    def admit(self, now: float, wanted: int) -> int:
-        """Return how many of `wanted` calls may begin now; a probe is counted as begun."""
-        if self.is_closed or not wanted:
-            return wanted
+    def admit(self, now: float) -> bool:
+        """Return whether a call may begin now; if it is the probe, it counts as begun."""
+        if self.is_closed:
+            return True
         if now < self.until or self._probing:
-            return 0
+            return False
         self._probing = True
-        return 1
+        return True
 
     def note_failure(self, now: float, why: str = "") -> float:
         """Note that the backend is down: open, or stay open longer; return for how many seconds.

@@ -7,6 +7,7 @@ import msgspec
 from memorybus.clock import Clock
 
 from memorybus_workers.calls.retry import retry_delay
+from memorybus_workers.calls.retry_at import RetryAt
 
 
 class Trouble(msgspec.Struct):
@@ -85,8 +86,8 @@ class Troubles:
         trouble = self.note_failure(event_id, backend_up=backend_up, served=served)
         trouble.hung = trouble.pause_pending = True
 
-    def retry_at(self, event_id: str) -> float | None:
-        """Return when an event may be tried again (monotonic), None if it may be tried now.
+    def retry_at(self, event_id: str) -> RetryAt | None:
+        """Return when an event may be tried again, None if it may be tried now.
 
         The pause of an event that hung begins when its lane next comes to it, so that others go
         first.
@@ -98,7 +99,7 @@ class Troubles:
         if trouble.pause_pending:
             trouble.pause_pending = False
             trouble.until = now + retry_delay(trouble.tries, self.rng)
-        return trouble.until if trouble.until > now else None
+        return RetryAt(trouble.until) if trouble.until > now else None
 
     def retry_now(self) -> None:
         """Let every event be tried again at once; what counts against it stays."""

@@ -45,9 +45,9 @@ def test_an_event_that_hung_lets_others_go_first() -> None:
     known = troubles(clock)
     known.note_hang("e1", backend_up=True)
     clock.advance(100)
-    until = known.retry_at("e1")
-    assert until is not None
-    assert until > clock.monotonic()
+    wait = known.retry_at("e1")
+    assert wait is not None
+    assert wait.at > clock.monotonic()
     clock.advance(100)
     assert known.retry_at("e1") is None
     assert known.retry_at("e2") is None
