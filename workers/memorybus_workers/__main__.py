@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "archive":
         load_redis()
         from memorybus_workers.archiving.archiver import run_once
-        from memorybus_workers.processes.process import print_json_line
+        from memorybus_workers.processes.json_line import print_json_line
 
         print_json_line(msgspec.to_builtins(run_once(settings)))
         return 0
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 def _offer(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus_workers.inquiries.offers import list_offers
-    from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.processes.json_line import print_json_line
 
     for offer in list_offers(_split_names(options.kinds)):
         print_json_line(msgspec.to_builtins(offer))
@@ -128,7 +128,7 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
 
     from memorybus_workers.hosting.instances import make_instance
     from memorybus_workers.inquiries.trial import HUNG, Trial, run_trial
-    from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.processes.json_line import print_json_line
 
     name, changed = options.name or options.provider, _options(options)
     kind = "" if name == options.provider else options.provider
@@ -146,7 +146,7 @@ def _options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus_workers.inquiries.describe import describe
-    from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.processes.json_line import print_json_line
 
     name = options.name or options.provider
     found = describe(settings, options.provider, name, _options(options))
@@ -158,7 +158,7 @@ def _erase(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.clock import SYSTEM
 
     from memorybus_workers.inquiries.erasure import erase
-    from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.processes.json_line import print_json_line
 
     names = _names_or_default(options.providers, settings)
     for name, left in erase(settings, names, options.agent, options.user, SYSTEM):

@@ -30,6 +30,7 @@ from memorybus.receipt import Level, LogState, Receipt
 from memorybus.registry import tools
 from memorybus.registry.tools import OfferedTools
 from memorybus.registry.tools_note import ToolsNote, read_note
+from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import Counters
 from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
@@ -81,12 +82,10 @@ class MemoryBus:
         self.listener = Listener(settings, clock)
         self._tools_note = ToolsNote(settings, clock, new_id)
         self._publisher = Publisher(
-            settings,
-            clock,
-            new_id,
-            rng or new_rng(),
+            SendingContext(
+                settings, clock, rng or new_rng(), new_id, crash_points(settings.crash_at)
+            ),
             self._after_connecting,
-            crash_points(settings.crash_at),
         )
         atexit.register(self.leave)
 

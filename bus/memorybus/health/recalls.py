@@ -10,9 +10,9 @@ from rq.job import Job
 
 from memorybus.config.settings import Settings
 from memorybus.recall import counts
-from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.counts import PromptCounts
 from memorybus.recall.demand import queue_name
+from memorybus.recall.health import RecallHealth, RecentRecalls
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
 

@@ -12,8 +12,8 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.recall.breaker import FAILURES_BEFORE_PAUSE
 from memorybus.recall.demand import LIFE
+from memorybus.recall.health import FAILURES_BEFORE_PAUSE
 from memorybus.recall.queue import LONGEST
 
 START = "run: memorybus up"

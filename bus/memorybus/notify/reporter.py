@@ -99,12 +99,12 @@ class _ChannelQueue:
         if self._sending is None:
             return None
         due, command = self._sending
-        failure = command.failure()
-        if failure is None:
+        end = command.poll()
+        if end is None:
             return None
         self._sending = None
-        if failure:
-            self._note_failure(failure)
+        if end.failure:
+            self._note_failure(end.failure)
             return None
         self._failures = 0
         counts = tuple(map(len, (due.began, due.still, due.ended)))
@@ -113,7 +113,7 @@ class _ChannelQueue:
 
     def has_ended(self) -> bool:
         """Say whether the notice has arrived or failed; end its command if that takes too long."""
-        return self._sending is not None and self._sending[1].failure() is not None
+        return self._sending is not None and self._sending[1].poll() is not None
 
     def drop(self) -> None:
         """End the command that is sending."""

@@ -45,7 +45,7 @@ def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Noti
         begun = clock.monotonic()
         try:
             notice = build_test_notice(sender_of(settings), clock.now_ms())
-            failure = channel.start_sending(notice, clock).wait()
+            failure = channel.start_sending(notice, clock).wait().failure
         except (OSError, ValueError) as error:
             failure = str(error)
         took = round(clock.monotonic() - begun, 3)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import IO, Final
 
 from memorybus.clock import SYSTEM, Clock
+from memorybus.processes.command_end import CommandEnd
 
 _HEARD: Final = 4_096
 """Bytes of its standard error, from the end on, that are looked at."""
@@ -48,7 +49,7 @@ class FedCommand:
         self._clock = clock
         self._timeout = timeout
         self._deadline = clock.monotonic() + timeout
-        self._failure: str | None = None
+        self._ended: CommandEnd | None = None
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  it is read at the end
         try:
             self._process = self._start(command, environ, text)
@@ -71,33 +72,30 @@ class FedCommand:
                 start_new_session=True,
             )
 
-    def failure(self) -> str | None:
-        """Return why it failed, "" if it did not, None while it runs. Never waits for it.
-
-        What it quotes is the command's own: hostile text.
-        """
-        if self._failure is None:
+    def poll(self) -> CommandEnd | None:
+        """Return how it ended, None while it runs. Never waits for it."""
+        if self._ended is None:
             code = self._process.poll()
             if code is not None:
-                self._failure = self._describe_end(code)
+                self._ended = CommandEnd(self._describe_end(code))
                 self._stderr.close()
             elif self._clock.monotonic() >= self._deadline:
                 self._end(f"it had not ended after {self._timeout:g} s")
-        return self._failure
+        return self._ended
 
-    def wait(self) -> str:
-        """Wait for its end, or for the end of its time; return why it failed, "" if it did not."""
-        while (failure := self.failure()) is None:
+    def wait(self) -> CommandEnd:
+        """Wait for its end, or for the end of its time; return how it ended."""
+        while (end := self.poll()) is None:
             self._clock.sleep(_LOOK)
-        return failure
+        return end
 
     def kill(self) -> None:
         """End it, and what it started, at once, unless it has ended."""
-        if self._failure is None:
+        if self._ended is None:
             self._end("it was ended")
 
     def _end(self, why: str) -> None:
-        self._failure = why
+        self._ended = CommandEnd(why)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
@@ -105,7 +103,7 @@ class FedCommand:
         self._stderr.close()
 
     def _describe_end(self, code: int) -> str:
-        """Return how it ended, with its last line."""
+        """Return why it failed, with its last line; "" if it did not."""
         if code == 0:
             return ""
         size = self._stderr.seek(0, os.SEEK_END)

@@ -21,11 +21,11 @@ from memorybus.events import Scope, SessionRef
 from memorybus.history.history import History
 from memorybus.ids import new_id, text_digest
 from memorybus.query.query import Query
-from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.exchange import PromptExchange
 from memorybus.recall.fresh import FreshAnswers
+from memorybus.recall.health import RecallHealth
 from memorybus.recall.model import (
     RecalledItem,
     RecallRequest,

@@ -8,8 +8,8 @@ from redis import Redis
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.demand import LIFE
+from memorybus.recall.health import RecallHealth
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall.breaker import RecallHealth
+from memorybus.recall.health import RecallHealth
 from memorybus.recall.model import (
     GENERATION,
     CarryAsk,

@@ -6,26 +6,34 @@ imports everything heavy (the Redis client, RQ) itself, so that an agent's start
 it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
-import random
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
-from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
-from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
+from memorybus.sending.connection_attempts import ConnectionAttempts
+from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import SendCounts
+from memorybus.sending.pending_flushes import PendingFlush, PendingFlushes
+from memorybus.sending.row_retention import RowRetention
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
-from memorybus.testing import CrashPoint, no_crash
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+    from memorybus.recall.requester import RecallRequester
+    from memorybus.sending.sender import Sender
 
 _log = logging.getLogger("memorybus")
 
@@ -48,144 +56,14 @@ _NOTE_EVERY = 0.5
 _RETRY_LAGGING = 1.0
 
 
-class ConnectionAttempts:
-    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts.
-
-    Attributes:
-        in_a_row: how many attempts have failed since the last success.
-    """
-
-    def __init__(self) -> None:
-        """Count from zero."""
-        self.in_a_row = 0
-        self._begun = 0
-        self._failed = 0
-        self._timed_out = (0, 0.0)
-
-    def begin(self) -> None:
-        """Note that a connection is attempted."""
-        self._begun += 1
-
-    def fail(self) -> None:
-        """Note that it failed, at once or later on."""
-        self._failed = self._begun
-        self.in_a_row += 1
-
-    def succeed(self) -> None:
-        """Note that it works."""
-        self.in_a_row = 0
-
-    def fails_from_now(self) -> Callable[[], bool]:
-        """Return a function that says whether an attempt begun after this call has failed."""
-        begun = self._begun
-        return lambda: self._failed > begun
-
-    def time_left(self, taken: int, timeout: float) -> float:
-        """Return what is left of a time-out after earlier calls have waited in vain.
-
-        Args:
-            taken: how many events Redis has taken; once it takes one more, the whole time-out
-                counts again.
-            timeout: seconds.
-        """
-        before, waited = self._timed_out
-        return timeout - waited if taken == before else timeout
-
-    def time_out(self, taken: int, timeout: float) -> None:
-        """Note that a time-out has passed; Redis had taken `taken` events when it began."""
-        before, waited = self._timed_out
-        self._timed_out = (taken, max(timeout, waited) if taken == before else timeout)
-
-
-class PendingFlush:
-    """One call of `Flusher.flush` that waits.
-
-    Attributes:
-        sequence: the last event that it waits for.
-        replicated: whether a replica must have the events too.
-        met: whether the events are where the call wants them.
-    """
-
-    def __init__(self, sequence: int, replicated: bool) -> None:
-        """Start unanswered."""
-        self.sequence = sequence
-        self.replicated = replicated
-        self.met = False
-
-
-class PendingFlushes:
-    """All calls of `Flusher.flush` that wait. Any thread may wait; the flusher answers.
-
-    Redis may have lost events that it took without anybody noticing, since a broken connection is
-    made again. So each call is answered by what Redis says after the call began (G1).
-    """
-
-    def __init__(self) -> None:
-        """Start with no call."""
-        self._waiting: set[PendingFlush] = set()
-        self._answered = Waiters()
-
-    def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
-        """Wait for an answer for at most `timeout` seconds; `wake` wakes the flusher."""
-        try:
-            self._waiting.add(flush)
-            wake()
-            return self._answered.wait_for(lambda: flush.met, timeout)
-        finally:
-            self._waiting.discard(flush)
-
-    def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
-        """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
-        waiting = tuple(self._waiting)
-        return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
-
-    def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
-        """Answer the calls whose events, up to `upto`, are safe."""
-        for flush in flushes:
-            if flush.sequence <= upto:
-                flush.met = True
-                self._waiting.discard(flush)
-        self._answered.wake_all()
-
-
-class RowRetention:
-    """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
-
-    Belongs to one thread.
-    """
-
-    def __init__(self) -> None:
-        """Start without marks."""
-        self._marks: deque[tuple[float, int]] = deque()
-
-    def note(self, now: float, cursor: int) -> None:
-        """Note that Redis has every row up to `cursor` at the time `now`."""
-        if not self._marks or cursor > self._marks[-1][1]:
-            self._marks.append((now, cursor))
-
-    def take_upto(self, until: float) -> int:
-        """Return the row up to which Redis had them at `until`, and drop its mark; 0 for none."""
-        cursor = 0
-        while self._marks and self._marks[0][0] <= until:
-            cursor = self._marks.popleft()[1]
-        return cursor
-
-    def restart(self) -> None:
-        """Drop all marks: rows are sent again, and stay for the whole time again."""
-        self._marks.clear()
-
-
 class Flusher:
     """Sends one spool. Start it once; `stop` ends the thread.
 
     Args:
         spool: the spool this process owns.
         files: where spools of dead processes may lie.
-        settings: see `Settings`.
-        clock: time.
-        rng: jitter of the back-off.
+        context: what everything on the way to the log shares.
         while_connected: called now and then while Redis answers.
-        crash: crash points of fault tests.
 
     Attributes:
         state: whether Redis answers.
@@ -198,11 +76,8 @@ class Flusher:
         self,
         spool: Spool,
         files: SpoolFiles,
-        settings: Settings,
-        clock: Clock,
-        rng: random.Random,
+        context: SendingContext,
         while_connected: Callable[[], None],
-        crash: CrashPoint = no_crash,
     ) -> None:
         """Prepare; nothing runs yet."""
         self._while_connected = while_connected
@@ -211,15 +86,15 @@ class Flusher:
         self.corrupt = False
         self._spool = spool
         self._files = files
-        self._settings = settings
-        self._clock = clock
-        self._rng = rng
-        self._crash = crash
+        self._context = context
+        self._settings = context.settings
+        self._clock = context.clock
+        self._rng = context.rng
         self._wake = Wake()
         self._stop = StopSignal()
         self._progress = Waiters()
         self._flushes = PendingFlushes()
-        self._asks = PendingAsks(clock, rng)
+        self._asks = PendingAsks(context.clock, context.rng)
         self._retention = RowRetention()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
@@ -228,11 +103,11 @@ class Flusher:
         self._note_at = 0.0
         self._cursor = 0
         self.counts = SendCounts()
-        self._sender: Any = None
-        self._asker: Any = None
-        self._asking: Any = None
-        self._redis: Any = None
-        self._drain: Any = None
+        self._sender: Sender | None = None
+        self._asker: RecallRequester | None = None
+        self._asking: Redis | None = None
+        self._redis: Redis | None = None
+        self._drain: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
 
     # -- called by the agent's threads ------------------------------------------------------------
@@ -290,7 +165,7 @@ class Flusher:
         if sender is None:
             return False
         progress = sender.progress
-        return bool(progress.cursor >= sequence and not progress.lagging)
+        return progress.cursor >= sequence and not progress.lagging
 
     @property
     def dropped_asks(self) -> int:
@@ -331,16 +206,16 @@ class Flusher:
                 opened.close()
 
     def _run_round(self) -> None:
-        if self._sender is None:
-            self._connect()
+        sender = self._sender or self._connect()
         self._wake.wait(_HOUSEKEEPING)
         self._stop.wait(COALESCE)
-        self._send_all()
-        self._answer(replicated=True)
-        self._asks.send(self._asker, self._sender.cursor)
-        self._housekeep()
+        self._send_all(sender)
+        self._answer(sender, replicated=True)
+        if self._asker is not None:
+            self._asks.send(self._asker, sender.cursor)
+        self._housekeep(sender)
 
-    def _connect(self) -> None:
+    def _connect(self) -> Sender:
         self._attempts.begin()
         with import_guard():  # a fork during an import would leave the child half a module
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
@@ -351,13 +226,11 @@ class Flusher:
             from memorybus.sending.orphans import drain_orphans
             from memorybus.sending.sender import Sender
 
-        self._drain = drain_orphans
-        self._redis = connect_redis(self._settings, single=True)
-        EventLog(self._redis, self._settings).open()
+        redis = self._redis = connect_redis(self._settings, single=True)
+        EventLog(redis, self._settings).open()
+        self._drain = partial(drain_orphans, self._files, redis, self._context, self._stop.is_set)
         self._adopt_orphans()
-        sender = Sender(
-            self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
-        )
+        sender = Sender(self._spool, redis, self._context, self.counts)
         sender.resync()
         self._retention.restart()
         if self._asker is None:  # its own connection: its failures do not stop the sending
@@ -367,12 +240,13 @@ class Flusher:
         self.state, self.problem = "up", ""
         self._call_while_connected()
         self._wake.set()
+        return sender
 
-    def _send_all(self) -> None:
+    def _send_all(self, sender: Sender) -> None:
         for _ in range(_BATCHES):
-            sent = self._sender.send()
+            sent = sender.send()
             self._progress.wake_all()
-            self._answer(replicated=False)
+            self._answer(sender, replicated=False)
             if not sent or self._stop.is_set():
                 break
             if sent >= _MANY:
@@ -380,14 +254,14 @@ class Flusher:
         else:
             self._wake.set()  # there may be more, but housekeeping comes first
         now = self._clock.monotonic()
-        if self._sender.lagging and now >= self._lag_at:
+        if sender.lagging and now >= self._lag_at:
             self._lag_at = now + _RETRY_LAGGING
-            self._sender.catch_up()
+            sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
             self._retention.restart()
         self._progress.wake_all()
-        self._answer(replicated=False)
+        self._answer(sender, replicated=False)
 
     def _call_while_connected(self) -> None:
         """Call `while_connected`; if it fails, the sending goes on."""
@@ -396,40 +270,39 @@ class Flusher:
         except LogError as error:
             _log.debug("after connecting: %s", error)
 
-    def _answer(self, *, replicated: bool) -> None:
+    def _answer(self, sender: Sender, *, replicated: bool) -> None:
         """Ask Redis what it has now, and answer the flushes whose events it has."""
-        due = self._flushes.find_due(self._sender.progress.whole, replicated=replicated)
-        if due and (not replicated or self._sender.replication.is_confirmed(_HOUSEKEEPING)):
-            self._sender.confirm()  # last: a Redis that lost its newest events is replicated too
-            self._flushes.answer(due, self._sender.progress.whole)
+        due = self._flushes.find_due(sender.progress.whole, replicated=replicated)
+        if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING)):
+            sender.confirm()  # last: a Redis that lost its newest events is replicated too
+            self._flushes.answer(due, sender.progress.whole)
 
-    def _housekeep(self) -> None:
+    def _housekeep(self, sender: Sender) -> None:
         self._call_while_connected()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt_orphans()
-        self._delete_old(now)
+        self._delete_old(sender, now)
         self._spool.tidy()
-        self._note_unsent(now, self._sender.cursor)
+        self._note_unsent(now, sender.cursor)
 
     def _note_unsent(self, now: float, cursor: int) -> None:
         if now >= self._note_at:
             self._note_at = now + _NOTE_EVERY
             self._spool.note_unsent(cursor)
 
-    def _delete_old(self, now: float) -> None:
+    def _delete_old(self, sender: Sender, now: float) -> None:
         """Delete rows `spool_keep` seconds after Redis took them, if it still has them then."""
-        self._retention.note(now, self._sender.progress.whole)
+        self._retention.note(now, sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
         if upto := self._retention.take_upto(now - keep):
-            self._sender.delete_upto(upto)
+            sender.delete_upto(upto)
 
     def _adopt_orphans(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
-        self._drain(
-            self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
-        )
+        if self._drain is not None:
+            self._drain()
 
     def _back_off(self, error: Exception) -> None:
         if self.state != "down":

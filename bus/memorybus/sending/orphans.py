@@ -6,21 +6,18 @@ from redis import Redis
 
 from memorybus import private
 from memorybus.clock import Clock
-from memorybus.config.settings import Settings
 from memorybus.errors import LogError, SpoolCorrupt, SpoolError
+from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.note import SENT
 from memorybus.spool.outbox import Spool
-from memorybus.testing import CrashPoint, no_crash
 
 
 def drain_orphans(
     files: SpoolFiles,
     redis: Redis,
-    settings: Settings,
-    clock: Clock,
-    crash: CrashPoint = no_crash,
+    context: SendingContext,
     stopping: Callable[[], bool] = bool,
 ) -> int:
     """Send the spools that dead processes of this host left; return how many events were sent.
@@ -34,7 +31,7 @@ def drain_orphans(
     sent = 0
     for spool in files.adopt_all():
         try:
-            sent += _send_orphan(spool, redis, settings, clock, crash)
+            sent += _send_orphan(spool, redis, context)
         except SpoolCorrupt as error:
             saved = files.set_aside(spool, str(error))
             if saved is not None:
@@ -50,16 +47,15 @@ def drain_orphans(
     return sent
 
 
-def _send_orphan(
-    spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint
-) -> int:
-    sender = Sender(spool, redis, settings, crash, clock=clock)
+def _send_orphan(spool: Spool, redis: Redis, context: SendingContext) -> int:
+    sender = Sender(spool, redis, context)
     sender.resync()
     while sender.send():
         pass
     sender.catch_up()
     sent = sender.counts.sent
-    young = spool.size and _idle_for(spool, sent > 0, clock) < settings.spool_keep
+    keep = context.settings.spool_keep
+    young = spool.size and _idle_for(spool, sent > 0, context.clock) < keep
     followed = sender.replication.is_replicated()
     sender.confirm()  # last: a Redis that lost its newest events is replicated too
     if sender.lagging or young or not followed:

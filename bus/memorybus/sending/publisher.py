@@ -1,26 +1,23 @@
 """The publisher: takes an event, inserts it into the local spool, returns a receipt (G1, G9)."""
 
 import os
-import random
 from collections.abc import Callable
 from typing import get_args
 
 import msgspec
 
-from memorybus.clock import Clock
 from memorybus.concurrency.forking import ProcessLock
-from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import LATEST, Envelope
-from memorybus.ids import NewId, checksum
+from memorybus.ids import checksum
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.redis.keys import partition_of
+from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import Counters
 from memorybus.sending.flusher import Flusher
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
-from memorybus.testing import CrashPoint, no_crash
 from memorybus.wire.codec import Encoder
 
 _LEVELS = get_args(Level)
@@ -37,35 +34,23 @@ class Publisher:
     """Publishes the events of one process. Safe to call from any thread, and after a fork.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
-        new_id: ids of spools.
-        rng: jitter of the back-off.
+        context: what everything on the way to the log shares.
         while_connected: called now and then on the flusher's thread while Redis answers.
-        crash: crash points of fault tests.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        new_id: NewId,
-        rng: random.Random,
-        while_connected: Callable[[], None],
-        crash: CrashPoint = no_crash,
-    ) -> None:
+    def __init__(self, context: SendingContext, while_connected: Callable[[], None]) -> None:
         """Claim a spool and start the flusher.
 
         Raises:
             SpoolError: no spool can be opened under `data_dir`.
         """
-        self._settings = settings
-        self._clock = clock
-        self._rng = rng
+        self._context = context
+        self._settings = settings = context.settings
+        self._clock = context.clock
+        self._crash = context.crash
         self._while_connected = while_connected
-        self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
-        self._files = SpoolFiles.from_settings(settings, new_id, clock)
+        self._files = SpoolFiles.from_settings(settings, context.new_id, context.clock)
         self._inherited: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
         self._closed = False
@@ -73,15 +58,7 @@ class Publisher:
         self._start_flusher(self._files.claim())
 
     def _start_flusher(self, spool: Spool) -> None:
-        flusher = Flusher(
-            spool,
-            self._files,
-            self._settings,
-            self._clock,
-            self._rng,
-            self._while_connected,
-            self._crash,
-        )
+        flusher = Flusher(spool, self._files, self._context, self._while_connected)
         flusher.start()
         self.spool, self.flusher = spool, flusher
         self._pid = os.getpid()  # last: until then other threads wait in `_adapt_to_fork`

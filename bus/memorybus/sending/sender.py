@@ -16,8 +16,6 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.clock import SYSTEM, Clock
-from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.log.producers import (
     check_unused,
@@ -32,10 +30,10 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
+from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import SendCounts
 from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
-from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.spans import Tracing
 from memorybus.wire.codec import Encoder, trace_of
 
@@ -88,17 +86,15 @@ class Sender:
         self,
         spool: Spool,
         redis: Redis,
-        settings: Settings,
-        crash: CrashPoint = no_crash,
+        context: SendingContext,
         counts: SendCounts | None = None,
-        clock: Clock = SYSTEM,
     ) -> None:
         """Prepare; call `resync` before sending."""
         self.spool = spool
         self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()
         self._redis = redis
-        self._settings = settings
+        self._settings = settings = context.settings
         self._keys = Keys(settings.namespace)
         self.replication = Replication(redis, self._keys, settings.partitions, spool.producer)
         self._encoder = Encoder(settings.compress_min_bytes)
@@ -106,8 +102,8 @@ class Sender:
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
         self._resting: set[int] = set()
-        self._clock = clock
-        self._crash = crash
+        self._clock = context.clock
+        self._crash = context.crash
         self._failure = ""
 
     @property

@@ -19,8 +19,9 @@ from memorybus_providers.base import ProviderConfig
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.apply.pool import Call, CallResult, Pool, Task
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe

@@ -20,6 +20,7 @@ from memorybus.log.producers import read_taken_sequences
 from memorybus.log.stream import EventLog, read_entries
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
@@ -173,7 +174,9 @@ class World:
 
     def _connected(self) -> Sender:
         if self._sender is None:
-            self._sender = Sender(self._spool, self.redis, self.settings, self._pass)
+            self._sender = Sender(
+                self._spool, self.redis, SendingContext(self.settings, crash=self._pass)
+            )
             self._sender.resync()
         return self._sender
 

@@ -9,8 +9,9 @@ from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider
 from memorybus_workers.apply.applier import OpenInstance
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases

@@ -16,7 +16,7 @@ from memorybus.config.parsing import PREFIX
 from memorybus.config.settings import load
 from memorybus.health.metrics.probes import LIVE, READY
 from memorybus_providers.registry import load as provider_class
-from memorybus_workers.processes.supervisor import RESERVE
+from memorybus_workers.processes.supervised_worker import RESERVE
 
 pytestmark = pytest.mark.servers
 

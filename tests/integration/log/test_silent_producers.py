@@ -18,6 +18,7 @@ from memorybus.ids import new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
+from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.testing import FakeClock
 
@@ -157,7 +158,7 @@ class Producer:
 
     def _start(self) -> None:
         self.spool = files_of(self._settings, self._clock).claim()
-        self.sender = Sender(self.spool, self._client, self._settings, clock=self._clock)
+        self.sender = Sender(self.spool, self._client, SendingContext(self._settings, self._clock))
         self.sender.resync()
 
     def restart(self) -> None:

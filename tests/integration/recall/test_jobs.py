@@ -11,8 +11,8 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.providers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
-from memorybus.recall.breaker import pause_after
 from memorybus.recall.demand import LIFE
+from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
 from memorybus.recall.queue import LONGEST
 

@@ -11,11 +11,11 @@ from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import log_length
 from helpers.stories.spools import abandoned, files_of, numbers_logged
 from memorybus.agent.client import MemoryBus
-from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.log.replication import Replication
 from memorybus.receipt import Level
 from memorybus.redis.connect import connect_redis
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 
 KEEP: Any = {"spool_keep": 300.0}
@@ -73,9 +73,9 @@ def test_a_spool_is_not_discarded_over_a_loss(
         return True
 
     monkeypatch.setattr(Replication, "is_replicated", is_replicated)
-    drain_orphans(files_of(settings), client, settings, SYSTEM)
+    drain_orphans(files_of(settings), client, SendingContext(settings))
     assert lost
     assert path.exists()
-    drain_orphans(files_of(settings), client, settings, SYSTEM)
+    drain_orphans(files_of(settings), client, SendingContext(settings))
     assert numbers_logged(server.client(), settings) == [0, 1, 2]
     client.close()

@@ -23,6 +23,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
+from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.spool.delivered import DELIVERED
 from memorybus.spool.files import SpoolFiles
@@ -69,7 +70,7 @@ def reopened(spool: Spool, settings: Settings) -> Spool:
 
 def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
     """Return a sender that knows what Redis has."""
-    sender = Sender(spool, client, settings)
+    sender = Sender(spool, client, SendingContext(settings))
     sender.resync()
     return sender
 

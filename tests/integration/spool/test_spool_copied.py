@@ -10,10 +10,10 @@ from helpers.making import MakeSettings
 from helpers.stories.scenario import log_length, partition
 from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logged, put
 from memorybus.agent.client import MemoryBus
-from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool import database
 
@@ -64,7 +64,7 @@ def test_a_spool_of_an_earlier_release_is_drained(settings: Settings) -> None:
     fresh = files.claim()
     assert fresh.producer != path.stem
     client = connect_redis(settings)
-    assert drain_orphans(files, client, settings, SYSTEM) == 3
+    assert drain_orphans(files, client, SendingContext(settings)) == 3
     assert numbers_logged(client, settings) == [0, 1, 2]
     fresh.close()
 
@@ -80,7 +80,7 @@ def test_what_was_copied_is_logged_once(
         put(spool, 100 + number)
         spool.close()
     for host in hosts * 2:
-        drain_orphans(files_of(host), redis_client, host, SYSTEM)
+        drain_orphans(files_of(host), redis_client, SendingContext(host))
     assert sorted(numbers_logged(redis_client, settings)) == [0, 1, 2, 100, 101]
 
 

@@ -12,9 +12,9 @@ from helpers.making import MakeSettings
 from helpers.processes.disks import MIB, Disk
 from helpers.stories.spools import abandoned, damage, files_of, numbers_in, numbers_logged, put
 from memorybus.agent.client import MemoryBus
-from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolFull
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.outbox import Spool
 
@@ -135,7 +135,7 @@ def test_others_go_on_beside_what_cannot_be_saved(
     spool = files.claim()
     put(spool, 7)
     spool.close()
-    assert drain_orphans(files, redis_client, settings, SYSTEM) == 1
+    assert drain_orphans(files, redis_client, SendingContext(settings)) == 1
     assert numbers_logged(redis_client, settings) == [7]
     assert path.exists()
 

@@ -10,6 +10,7 @@ from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logg
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 from memorybus.sending.sender import Sender
 from memorybus.spool.outbox import Spool
@@ -28,7 +29,7 @@ def _clock() -> FakeClock:
 
 def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
     """Return a sender that knows what Redis has."""
-    sender = Sender(spool, client, settings)
+    sender = Sender(spool, client, SendingContext(settings))
     sender.resync()
     return sender
 
@@ -70,7 +71,7 @@ def lose_tail(settings: Settings, client: redis.Redis, clock: FakeClock) -> Spoo
     """Send three events and let a power cut take the last two from the spool, and an hour."""
     path = abandoned(settings, 3, clock=clock)
     files = files_of(settings, clock)
-    drain_orphans(files, client, settings, clock)
+    drain_orphans(files, client, SendingContext(settings, clock))
     db = sqlite3.connect(path)
     db.execute("delete from events where seq > (select min(seq) from events)")
     db.commit()
@@ -107,5 +108,5 @@ def test_events_below_a_lost_tail_are_no_resends(
         sender_of(spool, redis_client, settings)
     spool.close()
     for _ in range(2):
-        drain_orphans(files_of(settings, clock), redis_client, settings, clock)
+        drain_orphans(files_of(settings, clock), redis_client, SendingContext(settings, clock))
     assert numbers_logged(redis_client, settings) == [0, 1, 2, 7, 8]

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from helpers.processes.waiting import wait_until
+from memorybus.processes.command_end import CommandEnd
 from memorybus.processes.fed import FedCommand
 from memorybus.testing import FakeClock
 
@@ -23,7 +24,7 @@ def test_it_gets_the_text_and_its_words_as_they_are(tmp_path: Path) -> None:
     code = (
         "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read() + sys.argv[2].encode())"
     )
-    assert fed(code, str(out), "$(touch x); `id`", text=b"text ").wait() == ""
+    assert fed(code, str(out), "$(touch x); `id`", text=b"text ").wait() == CommandEnd()
     assert out.read_text() == "text $(touch x); `id`"
 
 
@@ -41,12 +42,12 @@ def test_it_gets_the_text_and_its_words_as_they_are(tmp_path: Path) -> None:
 )
 def test_its_failure_is_told_with_its_last_line(code: str, failure: str) -> None:
     """G10: who mends it learns what it said last, however much that was."""
-    assert fed(code).wait() == failure
+    assert fed(code).wait() == CommandEnd(failure)
 
 
 def test_one_that_reads_nothing_makes_nobody_wait() -> None:
     """G9: more text than a pipe holds is given to a command that ignores it."""
-    assert fed("", text=b"x" * 5_000_000).wait() == ""
+    assert fed("", text=b"x" * 5_000_000).wait() == CommandEnd()
 
 
 def test_one_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
@@ -62,9 +63,9 @@ def test_one_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
     clock = FakeClock()
     command = FedCommand([sys.executable, "-c", code, str(pids)], os.environ, b"", 10.0, clock)
     wait_until(pids.exists, "it runs")
-    assert command.failure() is None
+    assert command.poll() is None
     clock.advance(10.0)
-    assert command.failure() == "it had not ended after 10 s"
+    assert command.poll() == CommandEnd("it had not ended after 10 s")
     for pid in map(int, pids.read_text().split()):
         wait_until(lambda pid=pid: not _runs(pid), "it is gone")
 
@@ -75,7 +76,7 @@ def test_a_command_that_is_given_up_leaves_nothing_open() -> None:
     command.kill()
     assert command._process.returncode == -signal.SIGKILL
     assert command._stderr.closed
-    assert command.failure() == "it was ended"
+    assert command.poll() == CommandEnd("it was ended")
 
 
 def _runs(pid: int) -> bool:

@@ -19,19 +19,21 @@ from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 
 from memorybus_workers.apply.pool import Pool
-from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
+from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.allowance import Allowance, Unbounded
+from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.log_fields import bind_event
 from memorybus_workers.calls.retry import (
     BackendDown,
-    Breaker,
     LaneReplaced,
     ParkKey,
     RetryIn,
     decide_retry,
     describe_failure,
 )
-from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN
@@ -157,7 +159,7 @@ class Applier:
         lane.check(self._settings.call_timeout)
         if self._pop_hang(event):
             return self._failure(event, HUNG)
-        if lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id):
+        if lane.abandoned_calls.retry_at(lane.lease.key, event.envelope.id):
             return self._failure(event, STILL_UNDER_WAY)
         return note_try() or self._apply_dead_letter_now(lane, event)
 

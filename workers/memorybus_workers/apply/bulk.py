@@ -15,8 +15,8 @@ from memorybus_providers.base import HookContext, MemoryProvider, TurnCall
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
-from memorybus_workers.apply.verdict import RetryAt
 from memorybus_workers.calls.log_fields import bind_calls
+from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.lanes.lane import Lane
 
 ContextOf = Callable[[LoggedEvent], HookContext]

@@ -14,10 +14,11 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
 from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
-from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
+from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.blame import raise_unless_lane_error
 from memorybus_workers.calls.log_fields import bind_calls, bind_lane
-from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.slot import Slot
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
@@ -127,16 +128,27 @@ class ParallelApplier(Applier):
             most = 1
         now = self._clock.monotonic()
         for event in window.take(most):
-            wait = lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id)
-            if wait is None and not self._breaker.admit(now, 1):
-                wait = max(self._breaker.until, now + _PROBE)
-            if wait is not None:
-                window.postpone(event, wait)
-            elif refused := self._take_allowance(event):
-                self._breaker.release_probe()
-                window.postpone(event, refused.at)
-            else:
+            wait = self._decide_wait(lane, event, now)
+            if wait is None:
                 self._submit(lane, event)
+            else:
+                window.postpone(event, wait.at)
+
+    def _decide_wait(self, lane: Lane, event: LoggedEvent, now: float) -> RetryAt | None:
+        """Return until when an event waits; None if its call is to begin, as the probe if need be.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        wait = lane.abandoned_calls.retry_at(lane.lease.key, event.envelope.id)
+        if wait is not None:
+            return wait
+        if not self._breaker.admit(now):
+            return RetryAt(max(self._breaker.until, now + _PROBE))
+        refused = self._take_allowance(event)
+        if refused is not None:
+            self._breaker.release_probe()
+        return refused
 
     def _submit(self, lane: Lane, event: LoggedEvent) -> None:
         try:
@@ -302,7 +314,8 @@ class ParallelApplier(Applier):
         self._breaker.note_strike(self._clock.monotonic(), HUNG)
         if self._park_if_hung_too_often(task.lane, task.event):
             return PARKED
-        return RetryAt(max(self._breaker.until, self._troubles.retry_at(event_id) or 0.0))
+        pause = self._troubles.retry_at(event_id)
+        return RetryAt(max(self._breaker.until, pause.at if pause else 0.0))
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext
 
 from memorybus_workers.apply.applier import Applier, OpenInstance
-from memorybus_workers.apply.verdict import DONE, PARKED, RetryAt, Verdict
+from memorybus_workers.apply.verdict import DONE, PARKED, Verdict
 from memorybus_workers.calls.log_fields import bind_calls, bind_event
+from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
@@ -316,10 +317,10 @@ class SerialApplier(Applier):
         if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
-        at = self._troubles.retry_at(event_id)
-        at = at or lane.abandoned_calls.look_again_at(lane.lease.key, event_id)
-        if at is not None:
-            return RetryAt(at)
+        wait = self._troubles.retry_at(event_id)
+        wait = wait or lane.abandoned_calls.retry_at(lane.lease.key, event_id)
+        if wait is not None:
+            return wait
         verdict = self._before_try(lane, event)
         self._stopped = self._stopped or isinstance(verdict, RetryAt)
         return verdict

@@ -4,6 +4,8 @@ from typing import Final
 
 import msgspec
 
+from memorybus_workers.calls.retry_at import RetryAt
+
 
 class Done(msgspec.Struct, frozen=True):
     """The event is applied, or there was nothing to do for it."""
@@ -11,16 +13,6 @@ class Done(msgspec.Struct, frozen=True):
 
 class Parked(msgspec.Struct, frozen=True):
     """The event waits in the lane's dead letters: it counts as done for the checkpoint."""
-
-
-class RetryAt(msgspec.Struct, frozen=True):
-    """The event stays open, and its key waits.
-
-    Attributes:
-        at: when to try it again (monotonic seconds).
-    """
-
-    at: float
 
 
 Verdict = Done | Parked | RetryAt

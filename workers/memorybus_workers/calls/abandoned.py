@@ -7,7 +7,8 @@ the thread has returned, and its lane goes to no other worker meanwhile. The wai
 
 from memorybus.clock import Clock
 
-from memorybus_workers.calls.tracker import PendingCall, Slot
+from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.slot import PendingCall, Slot
 
 LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""
@@ -32,8 +33,8 @@ class AbandonedCalls:
             for event_id in (sending.event_id, *sending.other_event_ids):
                 self._calls[sending.lane, event_id] = (slot, sending)
 
-    def look_again_at(self, lane: str, event_id: str) -> float | None:
-        """Return when to look again whether an event may be sent (monotonic), None if it may now.
+    def retry_at(self, lane: str, event_id: str) -> RetryAt | None:
+        """Return when to look again whether an event may be sent, None if it may be sent now.
 
         Args:
             lane: the key of its lane's lease.
@@ -41,7 +42,7 @@ class AbandonedCalls:
         """
         if not self._is_pending((lane, event_id)):
             return None
-        return self._clock.monotonic() + AGAIN
+        return RetryAt(self._clock.monotonic() + AGAIN)
 
     def has_pending(self, lane: str) -> bool:
         """Say whether an abandoned call may still take effect in a lane, named by the key of its

@@ -14,8 +14,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.pool import PoolThread
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Troubles
+from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.lanes.context import InstanceContext
 

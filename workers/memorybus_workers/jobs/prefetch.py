@@ -12,7 +12,7 @@ from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 from memorybus.recall import retraction_marks
-from memorybus.recall.breaker import RecallHealth, RecentRecalls
+from memorybus.recall.health import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
 from memorybus.recall.prompt_asks import PromptAsk, PromptReply
 from memorybus.redis import scripts

@@ -21,7 +21,7 @@ from memorybus.redis.scripts import Settled, Stale
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
-from memorybus_workers.calls.tracker import Trouble
+from memorybus_workers.calls.troubles import Trouble
 from memorybus_workers.lanes.leases import WriteFenced
 
 

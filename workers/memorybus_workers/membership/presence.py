@@ -6,13 +6,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from memorybus.clock import Clock
-from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import Home, Homes, local_home
 from memorybus.registry.roster import Roster, WorkerInfo
-from memorybus.registry.work import WorkCounter
 from memorybus.spool.note import SpoolStats
 from memorybus.text.redact import one_line
 from redis import Redis
@@ -20,10 +16,10 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.hosting.hosts import Hosts
 from memorybus_workers.hosting.served import ServedInstances
-from memorybus_workers.lanes.context import Role
-from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.lanes.context import Role, WorkerContext
 from memorybus_workers.membership.balance import Balance
 from memorybus_workers.membership.heartbeats import Heartbeats
+from memorybus_workers.membership.home_claims import HomeClaims
 from memorybus_workers.membership.rates import Rates
 
 _log = logging.getLogger("memorybus")
@@ -37,9 +33,6 @@ _LOOK_ALONE = 5.0
 
 _REGISTER_EVERY = 10
 
-_PATIENCE = 10
-"""Beats for which a home that Redis lost is left to the worker that has the state."""
-
 _FORGOTTEN = 60.0
 """Seconds of silence after which a worker's heartbeat is removed."""
 
@@ -48,58 +41,41 @@ _PER_LANE = 0.0005
 
 
 class Presence:
-    """Heartbeats, homes and the balance of lanes of one worker. Belongs to one thread.
+    """The heartbeat of one worker, and its share of the lanes. Belongs to one thread.
 
     Attributes:
         alive: the workers that were heard of lately.
         given_up: providers that we serve no more, since their calls hang.
-        spool: what this host's spools hold, for the heartbeat; None before the first look.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
+        context: what all threads of the worker share.
         worker: our id.
         served: the instances we serve.
         jobs: how many recall processes we run for each.
         redis: the log's Redis.
-        leases: what we own.
-        work: counts what is done.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        worker: str,
-        served: ServedInstances,
-        jobs: int,
-        redis: Redis,
-        leases: Leases,
-        work: WorkCounter,
+        self, context: WorkerContext, worker: str, served: ServedInstances, jobs: int, redis: Redis
     ) -> None:
         """Show nothing yet."""
-        self._settings = settings
-        self._clock = clock
+        self._settings = settings = context.settings
+        self._clock = clock = context.clock
+        self._leases = context.leases
+        self._work = context.work
         self._worker = worker
         self._served = served
         self._jobs = jobs
         self._redis = redis
-        self._leases = leases
-        self._work = work
         self._rates = Rates()
-        keys = Keys(settings.namespace)
-        self._roster = Roster(redis, keys)
-        self._homes = Homes(redis, keys)
-        self._here: Home | None = None
+        self._roster = Roster(redis, Keys(settings.namespace))
         self._registered: set[str] = set()
-        self._elsewhere: dict[str, Home] = {}
-        self._homeless: dict[str, int] = {}
-        self._patient: set[str] = set()
-        self._balance = Balance(settings, clock, worker, served, leases)
+        self._homes = HomeClaims(settings, redis, served)
+        self._balance = Balance(settings, clock, worker, served, self._leases)
         self._heartbeats = Heartbeats(clock, settings.heartbeat)
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
-        self.spool: SpoolStats | None = None
+        self._spool: SpoolStats | None = None
         self._beats = 0
         self._shown: frozenset[str] = frozenset()
         self._beat_at = self._look_at = self._settled_until = float("-inf")
@@ -116,20 +92,11 @@ class Presence:
         self._served.refresh()
         self._roster.register(self._served.infos, self._served.tools)
         self._registered = set(self._served.infos)
-        if self._local_instances:
-            self._here = local_home(self._settings)
-            for name in self._local_instances:
-                self._homes.claim(name, self._here)
-        self._find_homes()
-
-    @property
-    def _local_instances(self) -> list[str]:
-        """The instances whose state lies on one host."""
-        return [name for name, info in self._served.infos.items() if info.placement == "local"]
+        self._homes.claim()
 
     def instances_at_home(self) -> list[str]:
         """Return the instances that this worker can serve: those whose home is not elsewhere."""
-        here = [name for name in self._served.infos if name not in self._elsewhere]
+        here = [name for name in self._served.infos if not self._homes.is_elsewhere(name)]
         return [name for name in here if self._served.provider_of(name) not in self.given_up]
 
     def recalled_instances(self) -> list[str]:
@@ -143,6 +110,14 @@ class Presence:
             for name in self.instances_at_home()
             if name in self._served.roles
         }
+
+    def give_up(self, provider: str) -> None:
+        """Serve a provider no more, since its calls hang."""
+        self.given_up.add(provider)
+
+    def note_spools(self, stats: SpoolStats) -> None:
+        """Note what this host's spools hold, for the next heartbeat. Any thread may do so."""
+        self._spool = stats
 
     @property
     def pause(self) -> float:
@@ -224,14 +199,14 @@ class Presence:
             beat=self._settings.heartbeat,
             version=version("memorybus"),
             rates=self._rates.note(self._clock.monotonic(), self._work.totals()),
-            spool=self.spool,
+            spool=self._spool,
         )
         self._note_heartbeats(self._roster.beat(info))
         self._beats += 1
         if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
             self._roster.register(self._served.infos, self._served.tools)
             self._registered = set(self._served.infos)
-        self._find_homes()
+        self._homes.look()
 
     def _note_heartbeats(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
@@ -239,36 +214,6 @@ class Presence:
         self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, _FORGOTTEN)))
         silent = self._heartbeats.silent(workers, self._balance.silence)
         self.alive = [one for one in workers if one not in silent]
-
-    def _find_homes(self) -> None:
-        if self._here is None and self._local_instances:
-            self._here = local_home(self._settings)
-        if self._here is None:
-            return
-        found = self._homes.find_elsewhere(self._claimable(), self._here)
-        for name in found.keys() - self._elsewhere.keys():
-            home = found[name]
-            _log.warning(
-                "provider %s has its home on %s (%s): this worker does not serve it; to bring it "
-                "here, see `memorybus provider move %s`",
-                name,
-                home.host,
-                home.path,
-                name,
-                extra={"provider": name},
-            )
-        self._elsewhere = {name: self._elsewhere[name] for name in self._patient} | found
-
-    def _claimable(self) -> list[str]:
-        """Return the local providers; without those of others whose home was lost a moment ago.
-
-        If Redis lost the homes, the worker that has the state is to claim it before any other.
-        """
-        known = self._homes.all() if self._elsewhere else {}
-        lost = [name for name in self._elsewhere if name not in known]
-        self._homeless = {name: self._homeless.get(name, 0) + 1 for name in lost}
-        self._patient = {name for name, beats in self._homeless.items() if beats <= _PATIENCE}
-        return [name for name in self._local_instances if name not in self._patient]
 
     def leave(self) -> None:
         """Say that this worker ends; without Redis, its silence says so."""

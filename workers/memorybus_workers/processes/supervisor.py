@@ -10,26 +10,22 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import NEEDS_A_PERSON, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.processes.child import ChildProcess, start_child, wait_for_any
-from memorybus.processes.keeper import Death, Keeper
+from memorybus.processes.child import ChildProcess, wait_for_any
 
-from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
+from memorybus_workers.processes.exit_codes import FAILED
+from memorybus_workers.processes.json_line import print_json_line
+from memorybus_workers.processes.orderly_end import OrderlyEnd
 from memorybus_workers.processes.parent import call_when_parent_ends
-from memorybus_workers.processes.process import OrderlyEnd, print_json_line
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
+from memorybus_workers.processes.supervised_worker import RESERVE, SupervisedWorker
 from memorybus_workers.processes.worker_plans import plan_workers, set_apart, worker_command
 
 _log = logging.getLogger("memorybus")
-
-RESERVE = 2.0
-"""Seconds after the workers' own `grace` in which we end them by force."""
 
 _LOOK = 1.0
 """Seconds between looks at workers that say nothing and run."""
@@ -44,123 +40,6 @@ _ENDED_WELL = (0, -signal.SIGTERM)
 
 Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
 """The command line of each worker process, by its name, when some providers are apart."""
-
-
-def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
-    """Return why one worker's end ends all of them; None if another may take its place (pure)."""
-    if why is None and code == MISCONFIGURED:
-        return ConfigError("a worker process ended with exit code 2; it said why above")
-    return why if isinstance(why, NEEDS_A_PERSON) else None
-
-
-class SupervisedWorker:
-    """One worker as its supervisor sees it: its process, and those that this one replaces.
-
-    Attributes:
-        worker: the id of a worker that is ready; empty if there is none.
-        leaving: processes that served something else, and go when the new one is ready.
-    """
-
-    def __init__(
-        self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
-    ) -> None:
-        """Start no process; the first `watch` does."""
-        self.worker = ""
-        self.leaving: list[ChildProcess] = []
-        self._name = name
-        self._words = words
-        self._settings = settings
-        self._clock = clock
-        self._mark = mark
-        self._keeper = Keeper(partial(start_child, words, settings), clock)
-        self._asked_to_end: dict[int, float] = {}
-
-    @property
-    def processes(self) -> list[ChildProcess]:
-        """All that run here."""
-        present = self._keeper.child
-        return [*self.leaving] if present is None else [present, *self.leaving]
-
-    @property
-    def settled(self) -> bool:
-        """Whether nobody is about to start or to leave."""
-        return bool(self._keeper.child) and not self.leaving
-
-    def serve(self, words: Sequence[str]) -> None:
-        """Have another process take over, with this command line, if it is not the present one.
-
-        The present one works until the next one is ready, so that no lane waits.
-        """
-        if words == self._words:
-            return
-        self._words = words
-        present = self._keeper.replace(partial(start_child, words, self._settings))
-        if present is not None:
-            self.leaving.append(present)
-        self.worker = ""
-
-    def watch(self) -> set[str]:
-        """Take in what became of the process, and start the next one when it is time.
-
-        The lanes of a dead one are freed first: others serve them before the next one could (G9).
-
-        Returns:
-            The providers that have shown that they end their processes.
-
-        Raises:
-            MemoryBusError: it ended for a reason for which the next one would end, too.
-        """
-        death = self._keeper.poll()
-        shown = self._read_reports(death.child if death else self._keeper.child)
-        if death is not None:
-            shown |= self._clear_up(death)
-        self._end_replaced()
-        return shown
-
-    def _read_reports(self, process: ChildProcess | None) -> set[str]:
-        """Take in what a process reports; return the providers that it gives up."""
-        apart: set[str] = set()
-        for report in process.reports() if process else ():
-            self.worker = str(report.get("worker") or self.worker)
-            if "apart" in report:
-                apart.add(str(report["apart"]))
-        return apart
-
-    def _clear_up(self, death: Death) -> set[str]:
-        self.worker = ""
-        reason = fatal_error(death.code, death.why)
-        if reason is not None:
-            raise reason  # it gave its lanes up itself
-        shown = self._reclaim_lanes(death.child) if death.child else set()
-        _log.warning("%s %s; another starts in %g s", self._name, death, death.delay)
-        return shown
-
-    def _reclaim_lanes(self, ended: ChildProcess) -> set[str]:
-        # Imported late: the Redis client would be most of a supervisor's memory.
-        from memorybus.registry.reclaim import reclaim_lanes
-        from memorybus.registry.roster import worker_id
-
-        return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
-
-    def _end_replaced(self) -> None:
-        """Tell processes to end that are replaced now; kill those that do not."""
-        for process in self.leaving[:]:
-            code = process.listen()
-            if code is not None:
-                self.leaving.remove(process)
-                process.close()
-                if code:  # it has not given up its lanes in good order
-                    self._reclaim_lanes(process)
-            elif self.worker:
-                self._press_to_end(process)
-
-    def _press_to_end(self, process: ChildProcess) -> None:
-        now = self._clock.monotonic()
-        if process.pid not in self._asked_to_end:
-            self._asked_to_end[process.pid] = now
-            process.terminate()
-        elif now > self._asked_to_end[process.pid] + self._settings.grace + RESERVE:
-            process.kill()
 
 
 class Supervisor:

@@ -25,6 +25,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
 from memorybus.registry.work import WorkCounter
+from memorybus.sending.context import SendingContext
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
@@ -136,18 +137,9 @@ class Worker:
         self._served = ServedInstances(
             self._settings, self._clock, self._redis, configured, self._among, self._only
         )
-        self._presence = Presence(
-            self._settings,
-            self._clock,
-            self.id,
-            self._served,
-            self._jobs,
-            self._redis,
-            self._leases,
-            self._work,
-        )
-        self._presence.register()
         context = self._context(server)
+        self._presence = Presence(context, self.id, self._served, self._jobs, self._redis)
+        self._presence.register()
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
@@ -258,7 +250,7 @@ class Worker:
 
     def _give_up_provider(self, provider: str) -> None:
         """Serve a provider no more whose calls hang; end if we served nothing else."""
-        self._presence.given_up.add(provider)
+        self._presence.give_up(provider)
         if self._give_up is not None and set(self._providers) > self._presence.given_up:
             self._give_up(provider)
         else:
@@ -268,16 +260,15 @@ class Worker:
     def _adopt_spools(self) -> None:
         """Send what agents of this host left in their spools when they died."""
         settings = self._settings
-        files = SpoolFiles.from_settings(settings, new_id, self._clock)
+        context = SendingContext(settings, self._clock, self._rng)
+        files = SpoolFiles.from_settings(settings, context.new_id, self._clock)
         redis = connect_redis(settings)
         note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
                 note.refresh()  # so that agents of this host know them when they start
-                sent = drain_orphans(
-                    files, redis, settings, self._clock, stopping=self._stop.is_set
-                )
-                self._presence.spool = count_unsent(settings, redis)
+                sent = drain_orphans(files, redis, context, self._stop.is_set)
+                self._presence.note_spools(count_unsent(settings, redis))
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:

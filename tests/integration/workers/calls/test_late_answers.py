@@ -22,8 +22,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.slot import Slot
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.leases import Lease, Leases
 

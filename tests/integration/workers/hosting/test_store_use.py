@@ -14,8 +14,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.errors import Unavailable
 from memorybus.health.monitor import read_status
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Troubles
+from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.hosting.store_use import StoreUse
 

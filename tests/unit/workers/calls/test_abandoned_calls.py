@@ -4,7 +4,8 @@ import pytest
 from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
-from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.slot import Slot
 
 LANE = "ns:{p00}:lease:p"
 
@@ -14,12 +15,12 @@ def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin("e", LANE)
     abandoned_calls.note(slot)
-    assert abandoned_calls.look_again_at(LANE, "e") == fake_clock.monotonic() + AGAIN
+    assert abandoned_calls.retry_at(LANE, "e") == RetryAt(fake_clock.monotonic() + AGAIN)
     assert abandoned_calls.has_pending(LANE)
     assert not abandoned_calls.has_pending("another")
-    assert abandoned_calls.look_again_at(LANE, "another") is None
+    assert abandoned_calls.retry_at(LANE, "another") is None
     slot.end()
-    assert abandoned_calls.look_again_at(LANE, "e") is None
+    assert abandoned_calls.retry_at(LANE, "e") is None
     assert not abandoned_calls.has_pending(LANE)
 
 
@@ -28,11 +29,11 @@ def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
     slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin_several(["e", "f"], LANE)
     abandoned_calls.note(slot)
-    assert abandoned_calls.look_again_at(LANE, "f") is not None
+    assert abandoned_calls.retry_at(LANE, "f") is not None
     slot.begin("g", LANE)
-    assert abandoned_calls.look_again_at(LANE, "f") is None
+    assert abandoned_calls.retry_at(LANE, "f") is None
     abandoned_calls.note(slot)
-    assert abandoned_calls.look_again_at(LANE, "f") is None
+    assert abandoned_calls.retry_at(LANE, "f") is None
 
 
 def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:

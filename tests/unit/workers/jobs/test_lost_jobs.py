@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.recall.breaker import pause_after
+from memorybus.recall.health import pause_after
 from memorybus_workers.jobs.lost import LOOKS, SILENCE, Silence
 
 SIGN = ("started", "job:run")

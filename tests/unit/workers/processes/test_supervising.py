@@ -15,17 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.config.settings import Settings
 from memorybus.errors import (
-    NEEDS_A_PERSON,
     ConfigError,
-    LogUnavailable,
-    MemoryBusError,
     MissingProvider,
 )
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
-from memorybus_workers.processes.exit_codes import MISCONFIGURED
-from memorybus_workers.processes.process import print_json_line
-from memorybus_workers.processes.supervisor import Supervisor, fatal_error
+from memorybus_workers.processes.json_line import print_json_line
+from memorybus_workers.processes.supervisor import Supervisor
 from memorybus_workers.processes.worker_plans import plan_workers, set_apart, spread_jobs
 
 READY = """
@@ -115,26 +111,6 @@ def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
     assert sum(found) == jobs
     assert max(found) - min(found) <= 1
     assert found == sorted(found, reverse=True)
-
-
-@pytest.mark.parametrize("kind", NEEDS_A_PERSON)
-def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> None:
-    """A failure that a person has to mend is not tried again and again."""
-    error = kind("so")
-    assert fatal_error(1, error) is error
-
-
-@pytest.mark.parametrize(
-    ("code", "error"), [(0, None), (1, None), (-9, None), (1, LogUnavailable("so"))]
-)
-def test_what_may_pass_is_tried_again(code: int, error: MemoryBusError | None) -> None:
-    """G9: a worker that was killed, or failed of what may pass, gets a successor."""
-    assert fatal_error(code, error) is None
-
-
-def test_wrong_usage_ends_all() -> None:
-    """A worker that ends with 2 without a word would do so again."""
-    assert isinstance(fatal_error(MISCONFIGURED, None), ConfigError)
 
 
 def test_one_line_says_that_all_are_ready(

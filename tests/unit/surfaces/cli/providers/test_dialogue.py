@@ -168,7 +168,7 @@ def test_of_several_an_option_says_whose_it_is() -> None:
 @pytest.mark.parametrize(
     ("changes", "secrets", "said"),
     [
-        (("url",), (), "key=value"),
+        (("url",), (), "NAME=VALUE"),
         (("token=x",), (), "no settings file"),
         ((), ("url",), "no such secret"),
         ((), ("key_env",), "no line"),

@@ -1,136 +1,13 @@
-"""Which call each thread is busy with and since when, and which events failed before."""
+"""Which events failed before, how often, and when each may be tried again."""
 
 import random
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.errors import LeaseLost
 
 from memorybus_workers.calls.retry import retry_delay
-
-
-class PendingCall(msgspec.Struct, frozen=True):
-    """A call that must not be repeated while it is under way.
-
-    Attributes:
-        lane: the key of its lane's lease.
-        event_id: the event that it is for.
-        since: when it began (monotonic).
-        limit: seconds that it may take; 0 if that is `call_timeout`.
-        other_event_ids: further events of the same call.
-    """
-
-    lane: str
-    event_id: str
-    since: float
-    limit: float = 0.0
-    other_event_ids: tuple[str, ...] = ()
-
-
-class Slot:
-    """The call that one thread is busy with. One writer, any reader.
-
-    Attributes:
-        in_hook: whether the call is a hook for an event.
-        abandoned: whether the thread was given up: it begins no call any more.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        """Be idle."""
-        self._monotonic = clock.monotonic
-        self._name = ""
-        self._lane = ""
-        self.in_hook = False
-        self.abandoned = False
-        self._since = 0.0
-        self._limit = 0.0
-        self._others: tuple[str, ...] = ()
-        self._turn = threading.Lock()
-
-    def begin(self, event_id: str, lane: str = "", limit: float = 0.0) -> float:
-        """Note that a hook is about to be called for an event; return the time (monotonic).
-
-        Args:
-            event_id: which.
-            lane: the key of its lane's lease, if a second call would repeat the effect of this one.
-            limit: seconds that it may take, if not as long as any other call.
-
-        Raises:
-            LeaseLost: the thread was given up.
-        """
-        self._since = now = self._monotonic()
-        self._limit = limit
-        self._others = ()
-        self.in_hook = True
-        self._lane = lane
-        self._name = event_id
-        if self.abandoned:  # set before the name is read by who gives up the thread
-            self._name = ""
-            raise LeaseLost(f"the thread was given up before the call for event {event_id}")
-        return now
-
-    def begin_several(self, event_ids: Sequence[str], lane: str = "") -> None:
-        """Note that a hook is about to be called for several events; see `begin`.
-
-        Raises:
-            LeaseLost: the thread was given up.
-        """
-        self.begin(event_ids[0], lane)
-        self._others = tuple(event_ids[1:])
-
-    def begin_next(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
-        """Begin a further call for the event whose last one has just returned; see `begin`.
-
-        Raises:
-            LeaseLost: that one was abandoned before it returned: the event is another thread's.
-        """
-        with self._turn:
-            if self.abandoned:
-                raise LeaseLost(f"the call for event {event_id} was abandoned")
-            self.begin(event_id, lane, limit)
-
-    def abandon(self, timeout: float) -> bool:
-        """Give the thread up if its call hangs (see `hanging_call`); return whether so."""
-        with self._turn:
-            self.abandoned = self.abandoned or bool(self.hanging_call(timeout))
-            return self.abandoned
-
-    def enter(self, what: str) -> None:
-        """Note that something else is about to be called: opening, a commit, the shutdown."""
-        self._since = self._monotonic()
-        self._limit = 0.0
-        self.in_hook = False
-        self._name = what
-
-    def end(self) -> None:
-        """Note that the call has returned."""
-        self._name = ""
-
-    @property
-    def current_call(self) -> str:
-        """The call that it is busy with, or ""."""
-        return self._name
-
-    def end_interrupted(self) -> bool:
-        """Note that the call ended with a failure; return whether that came out of a hook."""
-        in_hook = self._name != "" and self.in_hook
-        self._name = ""
-        return in_hook
-
-    def pending_call(self) -> PendingCall | None:
-        """Return the call that is under way, if repeating it would have a second effect."""
-        name, lane = self._name, self._lane
-        if not (name and lane and self.in_hook):
-            return None
-        return PendingCall(lane, name, self._since, self._limit, self._others)
-
-    def hanging_call(self, timeout: float) -> str:
-        """Return the call that has taken longer than its limit, else `timeout` seconds, or ""."""
-        name = self._name
-        late = bool(name) and self._monotonic() - self._since > (self._limit or timeout)
-        return name if late else ""
+from memorybus_workers.calls.retry_at import RetryAt
 
 
 class Trouble(msgspec.Struct):
@@ -209,8 +86,8 @@ class Troubles:
         trouble = self.note_failure(event_id, backend_up=backend_up, served=served)
         trouble.hung = trouble.pause_pending = True
 
-    def retry_at(self, event_id: str) -> float | None:
-        """Return when an event may be tried again (monotonic), None if it may be tried now.
+    def retry_at(self, event_id: str) -> RetryAt | None:
+        """Return when an event may be tried again, None if it may be tried now.
 
         The pause of an event that hung begins when its lane next comes to it, so that others go
         first.
@@ -222,7 +99,7 @@ class Troubles:
         if trouble.pause_pending:
             trouble.pause_pending = False
             trouble.until = now + retry_delay(trouble.tries, self.rng)
-        return trouble.until if trouble.until > now else None
+        return RetryAt(trouble.until) if trouble.until > now else None
 
     def retry_now(self) -> None:
         """Let every event be tried again at once; what counts against it stays."""

@@ -1,0 +1,85 @@
+"""Holds calls back while a provider's backend is down. Pure: the caller gives the time."""
+
+import random
+
+from memorybus_workers.calls.retry import retry_delay
+
+STRIKES = 5
+"""Transient failures in a row, of whatever events, that count as one of the backend."""
+
+
+class Breaker:
+    """Keeps a provider's calls back while its backend is down: nothing is parked for that (G6).
+
+    Closed, it lets everything through. A failure of the backend opens it for a while, which
+    doubles; then it is half open: one call at a time probes, and its outcome decides.
+
+    Attributes:
+        failures: of the backend in a row.
+        until: the monotonic time before which no call is let through.
+        why: how the last call failed, until one succeeds.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        """Start closed."""
+        self.failures = 0
+        self.until = 0.0
+        self.why = ""
+        self._strikes = 0
+        self._probing = False
+        self._rng = rng
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether there are failures that a success would clear."""
+        return self.failures > 0 or self._strikes > 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether everything is let through."""
+        return self.failures == 0
+
+    def admit(self, now: float) -> bool:
+        """Return whether a call may begin now; if it is the probe, it counts as begun."""
+        if self.is_closed:
+            return True
+        if now < self.until or self._probing:
+            return False
+        self._probing = True
+        return True
+
+    def note_failure(self, now: float, why: str = "") -> float:
+        """Note that the backend is down: open, or stay open longer; return for how many seconds.
+
+        Failures of calls that had begun before it opened change nothing.
+        """
+        if now >= self.until:
+            self.failures += 1
+            self.until = now + retry_delay(self.failures, self._rng)
+        self._probing = False
+        self.why = why or self.why
+        return self.until - now
+
+    def note_strike(self, now: float, why: str = "") -> None:
+        """Note a failure that may be the event's fault; several in a row count as the backend's."""
+        self._strikes += 1
+        if self._strikes >= STRIKES or not self.is_closed:
+            self.note_failure(now, why)
+        self._probing = False
+        self.why = why or self.why
+
+    def retry_now(self) -> None:
+        """Let the next call probe the backend at once; its outcome decides."""
+        self.until = 0.0
+
+    def release_probe(self) -> None:
+        """Note that a call ended and says nothing about the backend."""
+        self._probing = False
+
+    def note_success(self) -> None:
+        """Note a success: close."""
+        self.failures = 0
+        self.until = 0.0
+        self.why = ""
+        self._strikes = 0
+        self._probing = False

@@ -1,0 +1,90 @@
+"""Where the state of the local instances lies: here, or on another host, whose workers serve it."""
+
+import logging
+
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes, local_home
+from redis import Redis
+
+from memorybus_workers.hosting.served import ServedInstances
+
+_log = logging.getLogger("memorybus")
+
+_PATIENCE = 10
+"""Looks for which a home that Redis lost is left to the worker that has the state."""
+
+
+class HomeClaims:
+    """Claims homes for a worker's local instances, and knows which have theirs elsewhere.
+
+    Belongs to one thread. Its methods raise `LogUnavailable` without Redis, and `ForeignKey` if a
+    key is not ours.
+
+    Args:
+        settings: see `Settings`.
+        redis: the log's Redis.
+        served: the instances that the worker serves.
+    """
+
+    def __init__(self, settings: Settings, redis: Redis, served: ServedInstances) -> None:
+        """Claim nothing yet."""
+        self._settings = settings
+        self._served = served
+        self._homes = Homes(redis, Keys(settings.namespace))
+        self._here: Home | None = None
+        self._elsewhere: dict[str, Home] = {}
+        self._lost_for: dict[str, int] = {}
+
+    def is_elsewhere(self, name: str) -> bool:
+        """Say whether an instance has its home elsewhere."""
+        return name in self._elsewhere
+
+    def claim(self) -> None:
+        """Claim a home here for each local instance that has none; for the start of a worker."""
+        if self._local_instances:
+            self._here = local_home(self._settings)
+            for name in self._local_instances:
+                self._homes.claim(name, self._here)
+        self.look()
+
+    @property
+    def _local_instances(self) -> list[str]:
+        """The instances whose state lies on one host."""
+        return [name for name, info in self._served.infos.items() if info.placement == "local"]
+
+    def look(self) -> None:
+        """Find out again which homes are elsewhere, since an operator may move one.
+
+        If Redis lost the homes, the worker that has the state is to claim it before any other: so
+        an instance of another home that was lost a moment ago still counts as elsewhere.
+        """
+        if self._here is None and self._local_instances:
+            self._here = local_home(self._settings)
+        if self._here is None:
+            return
+        kept = self._lost_lately()
+        claimable = [name for name in self._local_instances if name not in kept]
+        found = self._homes.find_elsewhere(claimable, self._here)
+        for name in found.keys() - self._elsewhere.keys():
+            _warn_elsewhere(name, found[name])
+        self._elsewhere = kept | found
+
+    def _lost_lately(self) -> dict[str, Home]:
+        """Return the homes elsewhere that Redis has lost, unless that was `_PATIENCE` looks ago."""
+        known = self._homes.all() if self._elsewhere else {}
+        lost = [name for name in self._elsewhere if name not in known]
+        self._lost_for = {name: self._lost_for.get(name, 0) + 1 for name in lost}
+        return {name: self._elsewhere[name] for name in lost if self._lost_for[name] <= _PATIENCE}
+
+
+def _warn_elsewhere(name: str, home: Home) -> None:
+    _log.warning(
+        "provider %s has its home on %s (%s): this worker does not serve it; to bring it "
+        "here, see `memorybus provider move %s`",
+        name,
+        home.host,
+        home.path,
+        name,
+        extra={"provider": name},
+    )

@@ -1,0 +1,103 @@
+"""The end of a process that is told to end: in order first, at once if that takes too long."""
+
+import logging
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.wakeup import Wake
+from memorybus.config.settings import Settings
+
+from memorybus_workers.processes.exit_codes import FAILED
+
+_log = logging.getLogger("memorybus")
+
+_LAST_WORDS = 1.0
+_LEASES = (
+    "leases expire by themselves within %g s, and their next owners go on from the last commits"
+)
+
+
+class OrderlyEnd:
+    """Ends this process in order when it is told once, and at once when it is told twice.
+
+    The orderly end takes `grace` seconds at most. A thread of its own acts, so that a call that
+    hangs elsewhere does not delay it; a signal's handler only puts a request into a queue.
+
+    Args:
+        settings: its `grace`, the seconds that the orderly end may take.
+        stop: asks for the orderly end; called once.
+        at_once: what remains to be done before this process ends at once.
+        reserve: seconds more than `grace`, for a process that waits for others with the same one.
+        clock: time.
+        leave: ends the process at once.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stop: Callable[[], None],
+        at_once: Callable[[], None] = lambda: None,
+        *,
+        reserve: float = 0.0,
+        clock: Clock = SYSTEM,
+        leave: Callable[[int], Any] = os._exit,
+    ) -> None:
+        """Start the thread that waits for requests; `install` lets signals make them."""
+        self._settings = settings
+        self._stop = stop
+        self._at_once = at_once
+        self._reserve = reserve
+        self._clock = clock
+        self._leave = leave
+        self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._requested = Wake()
+        threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
+
+    def install(self) -> None:
+        """Listen to SIGTERM and SIGINT."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self.request())
+
+    def request(self) -> None:
+        """Tell the process to end; the second time, at once."""
+        self._requests.put(True)
+        self._requested.set()
+
+    def request_as_orphan(self) -> None:
+        """Tell the process to end in order, however often: who started it has gone."""
+        self._requests.put(False)
+        self._requested.set()
+
+    def _run(self) -> None:
+        self._requests.get()
+        _log.info(
+            "ending: what is in hand is finished, within %g s; a second signal ends at once",
+            self._settings.grace,
+        )
+        self._stop()
+        # Log the reason before ending anything: the main thread may leave before this one does.
+        last_words = threading.Thread(
+            target=self._log_reason, args=(self._wait_for_reason(),), daemon=True
+        )
+        last_words.start()
+        last_words.join(_LAST_WORDS)  # nobody may read our log any more
+        self._at_once()
+        self._leave(FAILED)
+
+    def _wait_for_reason(self) -> str:
+        """Wait for the second request, or for the end of the time; return which it was."""
+        deadline = self._clock.monotonic() + self._settings.grace + self._reserve
+        while (left := deadline - self._clock.monotonic()) > 0:
+            self._requested.wait(left)
+            while not self._requests.empty():
+                if self._requests.get():
+                    return "told to end a second time"
+        return f"not ended within {self._settings.grace:g} s"
+
+    def _log_reason(self, why: str) -> None:
+        _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)
