@@ -27,11 +27,6 @@ class Server(msgspec.Struct, frozen=True):
     durability: str
 
     @property
-    def counts_entries_read(self) -> bool:
-        """Whether XGROUP SETID takes ENTRIESREAD, so that tools can show a group's lag (7.0)."""
-        return self.release >= (7,)
-
-    @property
     def release(self) -> tuple[int, ...]:
         """The version as numbers."""
         return tuple(int(part) for part in self.version.split(".") if part.isdigit())

@@ -330,13 +330,10 @@ class Stale(msgspec.Struct, frozen=True):
 
 
 def commit(
-    keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint, *, entries_read: bool
+    keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint
 ) -> ScriptCall[Committed | Stale]:
-    """Advance a lane's checkpoint.
-
-    `entries_read` says whether the server's consumer groups count entries read.
-    """
-    args = (epoch, at.entry, at.n, provider, int(entries_read), at.done, at.sent)
+    """Advance a lane's checkpoint."""
+    args = (epoch, at.entry, at.n, provider, at.done, at.sent)
     where = (keys.lane(partition, provider), keys.log(partition))
     return ScriptCall(_COMMIT, where, args, lambda reply: Committed() if reply else Stale())
 
@@ -550,7 +547,6 @@ def seal(
     n: int,
     hot_ms: int,
     *,
-    entries_read: bool,
     known: str,
 ) -> ScriptCall[int | Stale | UnknownEntry]:
     """Note where the archive ends, and trim what of that is older than `hot_ms` (G5, G7).
@@ -565,11 +561,10 @@ def seal(
         entry: the archive's last one.
         n: its number.
         hot_ms: how long what is sealed stays, milliseconds.
-        entries_read: whether the server's consumer groups count entries read.
         known: the log's last entry up to which the archive certainly has everything.
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
-    args = (epoch, entry, n, hot_ms, int(entries_read), known)
+    args = (epoch, entry, n, hot_ms, known)
     return ScriptCall(_SEAL, where, args, _read_seal)
 
 

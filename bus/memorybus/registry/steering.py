@@ -54,11 +54,6 @@ class Tuning(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 AS_CONFIGURED = Tuning()
 
 
-def describe_limits(limits: Mapping[str, float]) -> str:
-    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
-    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())
-
-
 class Tuned(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tuning as somebody asked for it.
 

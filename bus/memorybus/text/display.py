@@ -4,6 +4,7 @@ Control characters, escape sequences, direction overrides and lone surrogates ar
 """
 
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from memorybus.events import LATEST, AnyEvent, UnknownEvent
@@ -51,3 +52,8 @@ def _show_escaped(char: str) -> str:
 def event_name(event: AnyEvent) -> str:
     """Return the event's type tag; for an unknown type, the tag on the wire."""
     return event.name if isinstance(event, UnknownEvent) else type(event).__name__
+
+
+def describe_limits(limits: Mapping[str, float]) -> str:
+    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
+    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())

@@ -107,7 +107,6 @@ class Process:
             rng=self._rng,
             leases=self.leases,
             isolation=IsolationProbe(clock),
-            entries_read=False,
             news=News(),
             tracing=Tracing(settings.namespace),
         )

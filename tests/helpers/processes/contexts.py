@@ -34,7 +34,6 @@ def instance_context(
         rng=random.Random(0),
         leases=leases or Leases(settings, SYSTEM, "w"),
         isolation=IsolationProbe(clock),
-        entries_read=False,
         news=News(),
         tracing=Tracing(settings.namespace),
     )

@@ -85,7 +85,7 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> No
     known = comparing.check(P, noted, end)
     log.append(1)
     log.redis.hset(log.keys.lane(P, "@archive"), "epoch", 7)
-    call = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, entries_read=True, known=known)
+    call = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=known)
     assert scripts.run(log.redis, call) == scripts.UnknownEntry()
     assert (log.sealed(), log.logged()) == (50, [50, 51])
 

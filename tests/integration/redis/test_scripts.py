@@ -58,7 +58,7 @@ def commit(
 ) -> bool:
     """Commit; return whether the checkpoint was advanced."""
     at = scripts.Checkpoint(entry, n)
-    call = scripts.commit(keys, 0, name, epoch, at, entries_read=False)
+    call = scripts.commit(keys, 0, name, epoch, at)
     return scripts.run(client, call) == scripts.Committed()
 
 
@@ -337,7 +337,7 @@ def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: 
     """G4: the next owner learns what was done above the checkpoint, and what may have been sent."""
     epoch = acquire(redis_client, keys, "one").epoch
     at = scripts.Checkpoint("5-1", 5, b"\x05 bits", 9)
-    done = scripts.run(redis_client, scripts.commit(keys, 0, "a", epoch, at, entries_read=False))
+    done = scripts.run(redis_client, scripts.commit(keys, 0, "a", epoch, at))
     assert done == scripts.Committed()
     redis_client.delete(keys.lease(0, "a"))
     second = acquire(redis_client, keys, "two")

@@ -20,7 +20,6 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.registry.roster import worker_id
@@ -185,14 +184,8 @@ def make_archiving(
         stopping: whether to stop before the next segment.
         progress: called after each segment.
         patience: seconds for which others go first; a few looks if None.
-
-    Raises:
-        LogUnavailable: Redis is away.
     """
-    entries_read = EventLog(redis, settings).server().counts_entries_read
-    context = SealingContext(
-        redis, settings, clock, leases, crash, entries_read, stopping, progress
-    )
+    context = SealingContext(redis, settings, clock, leases, crash, stopping, progress)
     return ArchivingRound(
         context, _PATIENCE * look_interval(settings) if patience is None else patience
     )

@@ -46,7 +46,6 @@ class SealingContext(msgspec.Struct, frozen=True):
         clock: time.
         leases: of the lanes `@archive`.
         crash: named places to die at.
-        entries_read: whether the server's consumer groups count entries read.
         stopping: whether this process was told to end.
         progress: called after each segment, to show that the work goes on.
     """
@@ -56,7 +55,6 @@ class SealingContext(msgspec.Struct, frozen=True):
     clock: Clock
     leases: Leases
     crash: CrashPoint
-    entries_read: bool
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[], None] = lambda: None
 
@@ -242,7 +240,6 @@ class Sealer:
             end.entry,
             end.n,
             min(hot, _NEVER),
-            entries_read=self._context.entries_read,
             known=known,
         )
         sealed = scripts.run(self._context.redis, call)

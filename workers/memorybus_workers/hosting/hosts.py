@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.errors import ProviderHung
-from memorybus.registry.steering import describe_limits
 from memorybus.testing import crash_points
+from memorybus.text.display import describe_limits
 from redis import Redis
 
 from memorybus_workers.hosting.host import ProviderHost

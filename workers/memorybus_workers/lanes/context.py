@@ -29,7 +29,6 @@ class WorkerContext(msgspec.Struct, frozen=True):
         rng: jitter.
         leases: the lanes that this worker owns.
         isolation: lets one event at a time be tried alone.
-        entries_read: whether the server's consumer groups count the entries read.
         news: tells the runners which partitions have new entries.
         tracing: makes spans, if this process has a provider of tracers.
         work: counts what is done for each provider.
@@ -40,7 +39,6 @@ class WorkerContext(msgspec.Struct, frozen=True):
     rng: random.Random
     leases: Leases
     isolation: IsolationProbe
-    entries_read: bool
     news: News
     tracing: Tracing
     work: WorkCounter = msgspec.field(default_factory=WorkCounter)

@@ -108,7 +108,6 @@ class Lane:
         self._plan = instance.role.plan
         self._settings = worker.settings
         self._leases = worker.leases
-        self._entries_read = worker.entries_read
         self._redis = context.redis
         self._history = context.history
         self._pace = context.pace
@@ -270,7 +269,7 @@ class Lane:
         now = Checkpoint(window.entry, window.n, window.encoded_done_set(), sent)
         if now == self._committed:
             return
-        call = scripts.commit(*self._place, now, entries_read=self._entries_read)
+        call = scripts.commit(*self._place, now)
         if isinstance(scripts.run(self._redis, call), scripts.Stale):
             self._leases.drop(self.lease)
             raise WriteFenced(f"{self}: epoch {self.epoch}")

@@ -20,7 +20,6 @@ from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
 from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.facts import Server
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
@@ -131,13 +130,12 @@ class Worker:
         configured = {
             name: make_instance(self._settings, name, self._clock) for name in self._providers
         }
-        server = self._wait_for_log()
-        if server is None:
+        if not self._wait_for_log():
             return
         self._served = ServedInstances(
             self._settings, self._clock, self._redis, configured, self._among, self._only
         )
-        context = self._context(server)
+        context = self._context()
         self._presence = Presence(context, self.id, self._served, self._jobs, self._redis)
         self._presence.register()
         # A host may take as long as a call may, and a little more to give its lanes up.
@@ -154,8 +152,8 @@ class Worker:
         finally:
             self._end(tail)
 
-    def _wait_for_log(self) -> Server | None:
-        """Wait for Redis, however long; None if the worker is stopped before.
+    def _wait_for_log(self) -> bool:
+        """Wait for Redis, however long; return False if the worker is stopped before.
 
         Raises:
             AccessDenied: Redis is there and does not let us in: waiting would not help.
@@ -164,7 +162,7 @@ class Worker:
         warned_at = -_REMIND
         while not self._stop.is_set():
             try:
-                return EventLog(self._redis, self._settings).open()
+                EventLog(self._redis, self._settings).open()
             except AccessDenied:
                 raise
             except LogUnavailable as error:
@@ -174,9 +172,11 @@ class Worker:
                     _log.warning("waiting for Redis: %s; %s", error, remedy)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
-        return None
+            else:
+                return True
+        return False
 
-    def _context(self, server: Server) -> WorkerContext:
+    def _context(self) -> WorkerContext:
         """Return what all our threads share."""
         return WorkerContext(
             settings=self._settings,
@@ -184,7 +184,6 @@ class Worker:
             rng=self._rng,
             leases=self._leases,
             isolation=IsolationProbe(self._clock),
-            entries_read=server.counts_entries_read,
             news=News(),
             tracing=Tracing(self._settings.namespace, self._clock),
             work=self._work,

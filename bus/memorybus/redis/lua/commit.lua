@@ -5,8 +5,7 @@
 --               `at` when it last moved (ms); `deaths` and `tries` go when the checkpoint advances.
 -- KEYS[2] log   stream: the consumer group of the provider's name is set to the same place.
 --
--- ARGV: epoch, entry, n, provider, '1' if the server knows XGROUP SETID … ENTRIESREAD (7.0), done
---       ('' for nothing), sent ('' if nothing is sent in advance).
+-- ARGV: epoch, entry, n, provider, done ('' for nothing), sent ('' if nothing is sent in advance).
 -- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it: nothing is
 -- written then, since a restarted server may have given the numbers of `done` to other events.
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done', 'run')
@@ -19,21 +18,20 @@ redis.call('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', KEYS[1], 'entry', ARGV[2], 'n', ARGV[3], 'at', now)
-if ARGV[6] ~= '' then
-  redis.call('HSET', KEYS[1], 'done', ARGV[6])
+if ARGV[5] ~= '' then
+  redis.call('HSET', KEYS[1], 'done', ARGV[5])
 elseif was[3] then
   redis.call('HDEL', KEYS[1], 'done')
 end
-if ARGV[7] ~= '' then
-  redis.call('HSET', KEYS[1], 'sent', ARGV[7])
+if ARGV[6] ~= '' then
+  redis.call('HSET', KEYS[1], 'sent', ARGV[6])
 end
 if tonumber(ARGV[3]) > tonumber(was[2] or '0') then
   redis.call('HDEL', KEYS[1], 'deaths', 'tries')
 end
 if was[2] ~= ARGV[3] then
-  if ARGV[5] == '1' then
-    redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
-  else
+  local set = redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
+  if set.err then -- Redis 6.2 does not know ENTRIESREAD
     redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2])
   end
 end

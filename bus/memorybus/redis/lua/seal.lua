@@ -9,9 +9,9 @@
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
 --                lowered; `sealed_entry`, the entry of that number.
 --
--- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), '1' if the
---       server knows XGROUP SETID … ENTRIESREAD (7.0), and the log's last entry up to the archive's
---       end that the caller knows to be in the archive, with all before it.
+-- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), and the log's
+--       last entry up to the archive's end that the caller knows to be in the archive, with all
+--       before it.
 -- Returns how many entries were trimmed; -1 if the epoch is not the lane's, -2 if the log has an
 -- entry up to the archive's end that the caller does not know: nothing was written.
 local lane, log, state = KEYS[1], KEYS[2], KEYS[3]
@@ -30,7 +30,7 @@ local function is_behind(one, other)
 end
 
 local known = redis.call('XREVRANGE', log, entry, '-', 'COUNT', 1)[1]
-if known and is_behind(known[1], ARGV[6]) then
+if known and is_behind(known[1], ARGV[5]) then
   return -2
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
@@ -43,9 +43,8 @@ end
 if redis.call('HGET', lane, 'n') ~= ARGV[3] then
   redis.call('HSET', lane, 'entry', entry, 'n', ARGV[3], 'at', string.format('%d', now))
   redis.call('HDEL', lane, 'deaths')
-  if ARGV[5] == '1' then
-    redis.pcall('XGROUP', 'SETID', log, '@archive', entry, 'ENTRIESREAD', ARGV[3])
-  else
+  local set = redis.pcall('XGROUP', 'SETID', log, '@archive', entry, 'ENTRIESREAD', ARGV[3])
+  if set.err then -- Redis 6.2 does not know ENTRIESREAD
     redis.pcall('XGROUP', 'SETID', log, '@archive', entry)
   end
 end

@@ -14,7 +14,6 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
-from memorybus.registry.steering import describe_limits
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
     add_row,
@@ -26,6 +25,7 @@ from memorybus.surfaces.views.render import (
     settings_source,
 )
 from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.display import describe_limits
 from memorybus.text.times import parse_timestamp
 
 _QUOTED = 1_000

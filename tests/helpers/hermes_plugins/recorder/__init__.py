@@ -103,7 +103,7 @@ class Recorder(MemoryProvider):
 
         threading.Thread(target=fail, daemon=True).start()
 
-    def _reports_failure(self, path, text, session_id, messages):
+    def _complains(self, path, text, session_id, messages):
         def complain():
             logger.warning("sync failed: %s", ConnectionRefusedError("the backend is down"))
 

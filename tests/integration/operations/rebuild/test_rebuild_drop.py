@@ -177,7 +177,7 @@ def test_epochs_of_a_name_that_comes_again(
                 stores.lanes.remove("cp")
                 stores.instances.remove("cp")
     assert epochs[1] > epochs[0]
-    stale = scripts.commit(keys, 0, "cp", epochs[0], Checkpoint("9-0", 7, b""), entries_read=False)
+    stale = scripts.commit(keys, 0, "cp", epochs[0], Checkpoint("9-0", 7, b""))
     assert scripts.run(redis_client, stale) == scripts.Stale()
     with Stores(settings) as stores:
         assert stores.lanes.states("cp")[0].n == 0

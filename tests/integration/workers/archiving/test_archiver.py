@@ -329,9 +329,9 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
         lambda: now_ms(log) > parse_entry_id(entry)[0], "its millisecond is over, so it is cold"
     )
     end = Place(entry, 9)
-    stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, entries_read=True, known=entry)
+    stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, known=entry)
     assert scripts.run(log.redis, stale) == scripts.Stale()
     assert (log.sealed(), len(log.logged())) == (0, 10)
-    current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, entries_read=True, known=entry)
+    current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=entry)
     assert scripts.run(log.redis, current) == 9
     assert (log.sealed(), log.logged()) == (9, [10])

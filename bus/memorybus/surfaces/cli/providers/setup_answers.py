@@ -58,7 +58,7 @@ def _split(word: str, wishes: Mapping[str, "SetupAnswers"]) -> tuple[str, str, s
     """Return instance, option and value of a word."""
     left, equals, text = word.partition("=")
     if not (left and equals):
-        raise ConfigError(f"--set {word!r} must read key=value")
+        raise ConfigError(f"{word!r} must read NAME=VALUE, for example concurrency=4")
     if len(wishes) == 1:
         (name,) = wishes
         return name, left.removeprefix(f"{name}."), text

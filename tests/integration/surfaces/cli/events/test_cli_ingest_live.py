@@ -178,7 +178,7 @@ def test_a_key_goes_nowhere_else(
     monkeypatch.setattr(service, "LARGEST_ANSWER", 100)
     assert "more than 100 bytes" in told(capsys, "hindsight", bank.url)[1]["refused"][0]["why"]
     refusal = told(capsys, "hindsight", "http://ann:pw@127.0.0.1:1/")[1]["refused"][0]
-    assert "no user or password" in refusal["why"]
+    assert "must not contain a user or password" in refusal["why"]
     assert "pw@" not in refusal["what"]
     assert "read of files" in told(capsys, "letta", bank.url)[1]["refused"][0]["why"]
 
