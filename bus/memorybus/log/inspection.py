@@ -6,7 +6,6 @@ numbers are read one by one, a bounded number at each look.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 from redis import Redis
@@ -19,6 +18,7 @@ from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import NumberedEntry, PartitionLook
 
 SAMPLES = 5
 """Nodes of a stream that are weighed."""
@@ -72,11 +72,13 @@ class LogInspector:
         places = settled or {}
         calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
         replies = scripts.run_many(self._redis, calls)
-        return {
-            partition: _read_sight(reply)
-            for partition, reply in zip(self._partitions, replies, strict=True)
-            if not _is_foreign(reply)
-        }
+        sights = {}
+        for partition, reply in zip(self._partitions, replies, strict=True):
+            if isinstance(reply, Exception):
+                _pass_over_foreign(reply)
+            else:
+                sights[partition] = _sight_of(reply)
+        return sights
 
     def numbers(self, sights: Mapping[int, PartitionSight]) -> dict[int, Numbers]:
         """Read the numbers of the partitions whose counts do not agree, from what is not sealed on.
@@ -95,7 +97,7 @@ class LogInspector:
             found = found.join(read(found.upto, PAGE))
         return found
 
-    def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:
+    def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[PartitionLook]:
         entry = settled.entry if settled else ""
         return scripts.look_at_partition(self._keys, partition, entry, SAMPLES, self._ages)
 
@@ -120,40 +122,27 @@ def read_numbers_behind(
     return Numbers(upto, page.read < count, page.read, page.strays, page.breaks)
 
 
-def _is_foreign(reply: Any) -> bool:
-    """Say whether a partition's key is not ours.
-
-    Raises:
-        redis.RedisError: the server refused for another reason.
-    """
-    if not isinstance(reply, Exception):
-        return False
-    if isinstance(translate_redis_error(reply, ""), ForeignKey):
-        return True
-    raise reply
+def _pass_over_foreign(error: Exception) -> None:
+    """Raise the error of a partition, unless it says that the partition's key is not ours."""
+    if not isinstance(translate_redis_error(error, ""), ForeignKey):
+        raise error
 
 
-def _read_sight(reply: Any) -> PartitionSight:
-    length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
-    now, ages, sealed_at, unsealed = rest
+def _sight_of(look: PartitionLook) -> PartitionSight:
     view = PartitionView(
-        length=int(length),
-        n=_number(n),
-        sealed=_number(sealed),
-        first=_place(first),
-        last=_place(last),
-        before=_place(before),
-        after=_place(after),
-        sealed_at=sealed_at.decode(),
-        unsealed=_place(unsealed),
+        length=look.length,
+        n=look.n,
+        sealed=look.sealed,
+        first=_place(look.first),
+        last=_place(look.last),
+        before=_place(look.before),
+        after=_place(look.after),
+        sealed_at=look.sealed_entry,
+        unsealed=_place(look.unsealed),
     )
-    numbers = tuple(place.n if place else None for place in map(_place, ages))
-    return PartitionSight(view, int(size), int(ids), int(ids_size), int(now), numbers)
+    numbers = tuple(found.n if found else None for found in look.at_ages)
+    return PartitionSight(view, look.size, look.ids, look.ids_size, look.now_ms, numbers)
 
 
-def _place(reply: Sequence[bytes]) -> Place | None:
-    return Place(reply[0].decode(), int(reply[1])) if reply else None
-
-
-def _number(raw: bytes) -> int:
-    return int(raw) if raw.isdigit() else 0
+def _place(found: NumberedEntry | None) -> Place | None:
+    return Place(found.entry, found.n) if found else None

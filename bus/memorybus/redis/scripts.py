@@ -488,10 +488,53 @@ def store_warm(
 # -- the log as it stands, and the archive --------------------------------------------------------
 
 
+class NumberedEntry(msgspec.Struct, frozen=True):
+    """An entry of the log and its dense number."""
+
+    entry: str
+    n: int
+
+
+class PartitionLook(msgspec.Struct, frozen=True):
+    """A partition at one moment. Entries that are not ours are stepped over; None is no entry.
+
+    Attributes:
+        length: how many entries it has.
+        n: the last dense number given.
+        sealed: the number up to which it may be trimmed.
+        size: bytes of its stream; 0 if the server does not say.
+        ids: event ids that it remembers, of the running window.
+        ids_size: bytes of those.
+        first: the first entry.
+        last: the last one.
+        before: the last one up to the entry that was asked for.
+        after: the first one behind that.
+        now_ms: the server's wall time.
+        at_ages: for each age asked for, the first entry that is not older.
+        sealed_entry: the entry whose number is `sealed`; "" for none.
+        unsealed: the first entry behind that.
+    """
+
+    length: int
+    n: int
+    sealed: int
+    size: int
+    ids: int
+    ids_size: int
+    first: NumberedEntry | None
+    last: NumberedEntry | None
+    before: NumberedEntry | None
+    after: NumberedEntry | None
+    now_ms: int
+    at_ages: tuple[NumberedEntry | None, ...]
+    sealed_entry: str
+    unsealed: NumberedEntry | None
+
+
 def look_at_partition(
     keys: Keys, partition: int, settled: str, samples: int, ages_ms: Sequence[int]
-) -> ScriptCall[Sequence[Any]]:
-    """Look at a partition at one moment; the reply's fields are those of the script's header.
+) -> ScriptCall[PartitionLook]:
+    """Look at a partition at one moment.
 
     Args:
         keys: of the log.
@@ -501,7 +544,37 @@ def look_at_partition(
         ages_ms: ages of which the number of the first entry not older is asked.
     """
     where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
-    return ScriptCall(_LOOK, where, (settled, samples, *ages_ms), tuple)
+    return ScriptCall(_LOOK, where, (settled, samples, *ages_ms), _read_look)
+
+
+def _read_look(reply: Any) -> PartitionLook:
+    length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
+    now, at_ages, sealed_entry, unsealed = rest
+    return PartitionLook(
+        length=int(length),
+        n=_read_counter(n),
+        sealed=_read_counter(sealed),
+        size=int(size),
+        ids=int(ids),
+        ids_size=int(ids_size),
+        first=_read_entry(first),
+        last=_read_entry(last),
+        before=_read_entry(before),
+        after=_read_entry(after),
+        now_ms=int(now),
+        at_ages=tuple(map(_read_entry, at_ages)),
+        sealed_entry=sealed_entry.decode(),
+        unsealed=_read_entry(unsealed),
+    )
+
+
+def _read_entry(reply: Sequence[bytes]) -> NumberedEntry | None:
+    return NumberedEntry(reply[0].decode(), int(reply[1])) if reply else None
+
+
+def _read_counter(raw: bytes) -> int:
+    """Read a counter of the log's state; 0 if it is not there or is no number."""
+    return int(raw) if raw.isdigit() else 0
 
 
 class NumbersPage(NamedTuple):
