@@ -30,8 +30,9 @@ if tonumber(ARGV[3]) > tonumber(was[2] or '0') then
   redis.call('HDEL', KEYS[1], 'deaths', 'tries')
 end
 if was[2] ~= ARGV[3] then
-  local set = redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
-  if set.err then -- Redis 6.2 does not know ENTRIESREAD
+  if redis.REDIS_VERSION_NUM then -- since 7.0, as is ENTRIESREAD
+    redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
+  else
     redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2])
   end
 end

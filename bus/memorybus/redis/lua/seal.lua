@@ -43,8 +43,9 @@ end
 if redis.call('HGET', lane, 'n') ~= ARGV[3] then
   redis.call('HSET', lane, 'entry', entry, 'n', ARGV[3], 'at', string.format('%d', now))
   redis.call('HDEL', lane, 'deaths')
-  local set = redis.pcall('XGROUP', 'SETID', log, '@archive', entry, 'ENTRIESREAD', ARGV[3])
-  if set.err then -- Redis 6.2 does not know ENTRIESREAD
+  if redis.REDIS_VERSION_NUM then -- since 7.0, as is ENTRIESREAD
+    redis.pcall('XGROUP', 'SETID', log, '@archive', entry, 'ENTRIESREAD', ARGV[3])
+  else
     redis.pcall('XGROUP', 'SETID', log, '@archive', entry)
   end
 end
