@@ -21,12 +21,22 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"{word!r} must read NAME=VALUE, for example concurrency=4")
+        name, value = split_word(word)
         refuse_secret(name)
         found[name] = _parse_value(value)
     return found
+
+
+def split_word(word: str) -> tuple[str, str]:
+    """Return the name and the value of a ``key=value`` word.
+
+    Raises:
+        ConfigError: it has no name or no ``=``.
+    """
+    name, equals, value = word.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"{word!r} must read NAME=VALUE")
+    return name, value
 
 
 def refuse_secret(name: str) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.errors import ConfigError
 from memorybus.processes.reports import KindOffer, OptionField
-from memorybus.surfaces.cli.key_values import parse_key_values as key_values
+from memorybus.surfaces.cli.key_values import parse_key_values, split_word
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, option_text
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ def wishes_from_flags(
 
 def _split(word: str, wishes: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
     """Return instance, option and value of a word."""
-    left, equals, text = word.partition("=")
-    if not (left and equals):
-        raise ConfigError(f"{word!r} must read NAME=VALUE, for example concurrency=4")
+    left, text = split_word(word)
     if len(wishes) == 1:
         (name,) = wishes
         return name, left.removeprefix(f"{name}."), text
@@ -78,7 +76,7 @@ def _value(offer: KindOffer, key: str, text: str) -> Any:
     from memorybus.operations.providers.answers import parse_answer
 
     field = _field(offer, key)
-    return key_values([f"{key}={text}"])[key] if field is None else parse_answer(field, text)
+    return parse_key_values([f"{key}={text}"])[key] if field is None else parse_answer(field, text)
 
 
 def _read_secret(lines: TextIO, what: str) -> str:
