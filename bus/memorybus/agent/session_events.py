@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, TypedDict, get_args
 
 import msgspec
 
@@ -65,21 +65,26 @@ def build_turn(
     assistant: str,
     messages: Sequence[Mapping[str, Any]],
     ordinal: int | None,
-    **details: Unpack[TurnDetails],
+    *,
+    user_name: str = "",
+    assistant_name: str = "",
+    model: str = "",
+    tokens_in: int = 0,
+    tokens_out: int = 0,
+    synthetic: bool = False,
 ) -> TurnCompleted:
-    """Return a completed turn; see `Session.turn_completed`.
-
-    Raises:
-        TypeError: there is no such detail of a turn.
-    """
-    given: dict[str, Any] = dict(details)
-    clean = {name: clean_text(given[name]) for name in _TURN_TEXTS if name in given}
+    """Return a completed turn; see `Session.turn_completed` and `TurnDetails`."""
     return TurnCompleted(
         user=clean_text(user),
         assistant=clean_text(assistant),
         messages=clean_messages(messages) if messages else (),
+        user_name=clean_text(user_name),
+        assistant_name=clean_text(assistant_name),
         ordinal=-1 if ordinal is None else ordinal,
-        **(given | clean),
+        model=clean_text(model),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        synthetic=synthetic,
     )
 
 

@@ -5,15 +5,21 @@ partition share the hash tag ``{pNN}``, and so a slot of Redis Cluster.
 """
 
 import zlib
+from functools import lru_cache
+from typing import Final
 
 from memorybus.events import Scope, StoreName
 from memorybus.ids import text_digest
 from memorybus.lineage.identity import identity_of
 
+_KEYS_REMEMBERED: Final = 1_024
+"""An agent publishes under a few order keys again and again."""
+
 ARCHIVE_LANE = "@archive"
 """The name under which the archiver owns a partition, as a provider owns its lane."""
 
 
+@lru_cache(_KEYS_REMEMBERED)
 def partition_of(key: str, partitions: int) -> int:
     """Return the partition of an order key: CRC-32 of its UTF-8 bytes, modulo the count."""
     return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
