@@ -10,8 +10,6 @@ from itertools import takewhile
 from typing import Literal
 
 import msgspec
-from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
@@ -37,7 +35,7 @@ from memorybus.recall.model import (
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.recall.trivial import is_trivial
-from memorybus.redis.connect import connect_redis, translate_redis_error
+from memorybus.redis.connect import ask_redis, connect_redis
 from memorybus.redis.keys import Keys, owner_slot
 from memorybus.registry.roster import Roster
 from memorybus.text.cleaning import clean_text
@@ -198,23 +196,27 @@ def preview_prompt(
     query = clean_text(text).strip()
     if query and is_trivial(query):
         return PromptPreview("", trivial=True)
-    redis = connect_redis(settings)
+    previewer = _PromptPreviewer(settings, clock)
     try:
-        return _PromptPreviewer(redis, settings, clock).run(query, who, budget, timeout)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
+        found: PromptPreview = ask_redis(
+            lambda: previewer.run(query, who, budget, timeout), redacted(settings.redis_url)
+        )
+        return found
     finally:
-        redis.close()
+        previewer.close()
 
 
 class _PromptPreviewer:
     """Asks one question. Belongs to one thread."""
 
-    def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
-        self._redis = redis
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._redis = connect_redis(settings)
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)
+
+    def close(self) -> None:
+        self._redis.close()
 
     def run(self, query: str, who: Asker, budget: int | None, timeout: float) -> PromptPreview:
         settings = self._settings
@@ -230,7 +232,7 @@ class _PromptPreviewer:
             answers = PromptAnswers(asks, PromptCounter(), self._clock)
             lines = answers.lines(prompt, warm, settings.prefetch_wait)
         finally:
-            self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
+            exchange.delete_slot(slot)
             exchange.close()
         ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
         block = build_block(without_repeats(order.in_provider_order(lines)), room)
