@@ -17,7 +17,8 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.demo.play import PLAY, play_steps
-from memorybus.operations.preview.preview import Asker, preview_prompt
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
 

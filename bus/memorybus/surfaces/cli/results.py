@@ -34,7 +34,7 @@ from memorybus.operations.ingest.ingest import IngestReport
 from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.notices import NoticeResult
-from memorybus.operations.preview.preview import ProviderAnswer
+from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
