@@ -8,7 +8,7 @@ from memorybus.operations.preview.patient_asker import TimedReply
 from memorybus.recall.health import RecentRecalls
 from memorybus.recall.model import WarmResult
 
-Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
+RecallOutcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
 """How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
 came too late or not at all; ``failed``: the recall failed; ``paused``: after failures the provider
 is not asked for a while; ``unserved``: no worker answers its recalls."""
@@ -27,7 +27,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     """
 
     provider: str
-    outcome: Outcome
+    outcome: RecallOutcome
     ms: float | None = None
     memories: int = 0
     given: int = 0
@@ -73,5 +73,5 @@ def _describe_reply(
     if reply.result is None:
         why = error or "its recall failed"
         return ProviderAnswer(provider, "failed", took, given=given, why=why)
-    outcome: Outcome = "fresh" if reply.in_time else "late"
+    outcome: RecallOutcome = "fresh" if reply.in_time else "late"
     return ProviderAnswer(provider, outcome, took, len(reply.result.lines), given)
