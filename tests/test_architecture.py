@@ -128,17 +128,13 @@ PUBLIC_MODULES = (
 HERMES_ALSO_SEES = {
     # Read models, and what a terminal shows; nothing that publishes but by a `MemoryBus`.
     "install.status": (
-        "memorybus.config.redis_urls",
         "memorybus.health.finding",
         "memorybus.health.monitor",
         "memorybus.text.display",
     ),
-    "problems": ("memorybus.text.display",),
-    "reconcile.history_index": ("memorybus.history.history", "memorybus.log.stream"),
-    "reconcile.importing": ("memorybus.operations.ingest.paced",),
+    "reconcile.history_index": ("memorybus.history.history",),
     "reconcile.reconcile": ("memorybus.health.monitor", "memorybus.history.history"),
     "reconcile.view": ("memorybus.text.display",),
-    "transcripts.state_db": ("memorybus.concurrency.forking",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 

@@ -9,9 +9,10 @@ import pytest
 
 PUBLIC = (
     *("AsyncMemoryBus", "AsyncSession", "HostSessions", "Level", "MemoryBus", "OfferedTools"),
-    *("RecallAnswer", "RecalledItem", "Receipt", "Scope", "Session", "SessionRef", "Settings"),
+    *("PacedPublisher", "RecallAnswer", "RecalledItem", "Receipt", "Scope", "Session"),
+    *("SessionRef", "Settings"),
     *("Tool", "TurnDetails", "clean_text", "load", "masked", "memory_write", "offered_tools"),
-    *("recall_slot", "session_details", "store_key"),
+    *("recall_slot", "session_details", "sqlite_guard", "store_key", "visible"),
 )
 
 _LOADED = (

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from memorybus.agent.session import Session
     from memorybus.agent.session_events import TurnDetails, memory_write, session_details
     from memorybus.agent.session_store import HostSessions
+    from memorybus.concurrency.forking import sqlite_guard
     from memorybus.config.settings import Settings, load
     from memorybus.events import Scope, SessionRef
+    from memorybus.operations.ingest.paced import PacedPublisher
     from memorybus.recall.model import RecalledItem
     from memorybus.recall.operator_recall import RecallAnswer
     from memorybus.receipt import Level, Receipt
     from memorybus.redis.keys import recall_slot, store_key
     from memorybus.registry.tools import OfferedTools, Tool
     from memorybus.text.cleaning import clean_text
+    from memorybus.text.display import visible
     from memorybus.text.redact import masked
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "Level",
     "MemoryBus",
     "OfferedTools",
+    "PacedPublisher",
     "RecallAnswer",
     "RecalledItem",
     "Receipt",
@@ -51,7 +55,9 @@ __all__ = [
     "offered_tools",
     "recall_slot",
     "session_details",
+    "sqlite_guard",
     "store_key",
+    "visible",
 ]
 
 _HOMES = MappingProxyType({
@@ -60,14 +66,17 @@ _HOMES = MappingProxyType({
     "agent.session": ("Session",),
     "agent.session_events": ("TurnDetails", "memory_write", "session_details"),
     "agent.session_store": ("HostSessions",),
+    "concurrency.forking": ("sqlite_guard",),
     "config.settings": ("Settings", "load"),
     "events": ("Scope", "SessionRef"),
+    "operations.ingest.paced": ("PacedPublisher",),
     "recall.operator_recall": ("RecallAnswer",),
     "recall.model": ("RecalledItem",),
     "receipt": ("Level", "Receipt"),
     "redis.keys": ("recall_slot", "store_key"),
     "registry.tools": ("Tool", "OfferedTools"),
     "text.cleaning": ("clean_text",),
+    "text.display": ("visible",),
     "text.redact": ("masked",),
 })  # fmt: skip
 """The module of each name, to be read with the imports above."""

@@ -1,9 +1,12 @@
-"""How long to wait before another attempt, or another start of a process: pure functions."""
+"""How long to wait before another attempt, start of a process, or look: pure functions."""
 
 import random
 
 _FIRST = 0.05
 _CAP = 5.0
+
+_FIRST_LOOK = 0.002
+_LAST_LOOK = 0.05
 
 FIRST_RESTART = 0.5
 LONGEST_RESTART = 30.0
@@ -22,6 +25,18 @@ def backoff(attempt: int, rng: random.Random, *, first: float = _FIRST, cap: flo
     """
     ceiling: float = min(cap, first * 2 ** min(attempt, 20))
     return ceiling * (0.5 + rng.random() / 2)
+
+
+def look_pause(waited: float) -> float:
+    """Return the seconds until another look for an answer that somebody waits for.
+
+    It is an eighth of the time waited so far: nobody waits much longer than the answer takes, and
+    a slow answer costs few looks.
+
+    Args:
+        waited: seconds since the first look.
+    """
+    return min(_LAST_LOOK, max(_FIRST_LOOK, waited / 8))
 
 
 def restart_delay(ran_for: float, previous: float) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memorybus.clock import Clock
+from memorybus.concurrency.backoff import look_pause
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs import replies
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_FIRST_LOOK = 0.002
-_LAST_LOOK = 0.05
 _LEAST = 0.001
 
 
@@ -118,7 +117,7 @@ class Listener:
     ) -> None:
         """Look for replies, ever less often, until all are there or the time is up."""
         keys = [self._keys.reply(asked.partition, one) for one in asked.ids]
-        pause = _FIRST_LOOK
+        began = self._clock.monotonic()
         while True:
             with redis.pipeline(transaction=False) as pipe:
                 for key in keys:
@@ -129,7 +128,8 @@ class Listener:
             }
             if all(name in one for one in found for name in asked.providers):
                 return
-            if self._clock.monotonic() + pause >= until:
+            now = self._clock.monotonic()
+            pause = look_pause(now - began)
+            if now + pause >= until:
                 return
             self._clock.sleep(pause)
-            pause = min(_LAST_LOOK, pause * 1.5)

@@ -5,6 +5,7 @@ from typing import Self
 
 from memorybus.config.settings import Settings
 from memorybus.history.history import History
+from memorybus.recall.health import RecallHealth
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
@@ -30,6 +31,7 @@ class Stores:
         homes: where the state of local instances lies.
         roster: what workers registered, and which workers are alive.
         steering: what operators ask of running workers.
+        recall_health: how each provider's recalls went lately.
         history: archive and log, from which copies are filled.
     """
 
@@ -43,6 +45,7 @@ class Stores:
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
         self.steering = Steering(self._redis, keys)
+        self.recall_health = RecallHealth(self._redis, keys)
         self.history = History.from_settings(self._redis, settings)
 
     def check_partitions(self) -> None:

@@ -69,6 +69,10 @@ class PromptExchange:
         """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
         return prompt_asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
 
+    def delete_slot(self, slot: str) -> None:
+        """Delete the question and the answers of a slot in which nobody asks any more."""
+        self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
+
     def report(self, counter: PromptCounter) -> None:
         """Add counts to Redis.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from memorybus.clock import Clock
+from memorybus.concurrency.backoff import look_pause
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.events import SessionRef
@@ -20,8 +21,6 @@ from memorybus.text.fence import build_block, without_repeats
 if TYPE_CHECKING:
     from memorybus.registry.roster import Roster
 
-_FIRST_LOOK = 0.003
-_LAST_LOOK = 0.05
 _ERROR = b"e:"
 _NOT_THEN = "it knows no time: it cannot say what it knew then"
 
@@ -137,8 +136,7 @@ def _await_answers(
     redis: Any, settings: Settings, clock: Clock, slot: str, names: Sequence[str], timeout: float
 ) -> tuple[dict[str, WarmResult], dict[str, str]]:
     keys = Keys(settings.namespace)
-    deadline = clock.monotonic() + timeout
-    pause = _FIRST_LOOK
+    began = clock.monotonic()
     while True:
         with redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(keys.warm(slot))
@@ -146,11 +144,11 @@ def _await_answers(
             warm, want = pipe.execute()
         results = warm_results(warm.items())
         errors = {k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR)}
-        if all(n in results or n in errors for n in names) or clock.monotonic() >= deadline:
+        waited = clock.monotonic() - began
+        if all(n in results or n in errors for n in names) or waited >= timeout:
             redis.delete(keys.warm(slot), keys.want(slot))
             return results, errors
-        clock.sleep(pause)
-        pause = min(_LAST_LOOK, pause * 1.5)
+        clock.sleep(look_pause(waited))
 
 
 def _build_answer(

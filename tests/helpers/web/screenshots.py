@@ -17,9 +17,10 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.demo.play import PLAY, play_steps
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.stores import Stores
-from memorybus.recall.preview import Asker, preview_prompt
 
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from memorybus.clock import Clock
+from memorybus.concurrency.backoff import look_pause
 from memorybus.redis.keys import Keys
 from redis import Redis
 
-_FIRST_LOOK = 0.002
-_LAST_LOOK = 0.05
 _STALLED = 0.25
 """Share of the wait after which a provider without progress is not waited for any longer."""
 
@@ -39,18 +38,17 @@ class ReadYourWrites:
 
     def wait(self, provider: str, positions: Mapping[int, int]) -> None:
         """Wait until dense numbers, by partition, are applied, or it is not worth the time."""
-        now = self._clock.monotonic()
+        now = began = self._clock.monotonic()
         if not positions or now < self._unwaited_until.get(provider, 0.0):
             return
-        deadline, pause, before = now + self._longest, _FIRST_LOOK, 0
+        deadline, before = now + self._longest, 0
         stalled = now + self._longest * _STALLED
         while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
             if self._most is not None and missing > self._most:
                 return
             if missing != before:  # it moves: worth the whole wait
                 before, stalled = missing, now + self._longest * _STALLED
-            self._clock.sleep(pause)
-            pause = min(_LAST_LOOK, pause * 1.5)
+            self._clock.sleep(look_pause(now - began))
             now = self._clock.monotonic()
         if missing and now >= stalled:
             self._unwaited_until[provider] = now + _RESPITE

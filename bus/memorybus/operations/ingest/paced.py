@@ -1,7 +1,6 @@
 """Publishes many events, no faster than the log takes them."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
@@ -20,23 +19,16 @@ class LogStalled(LogUnavailable):
     """The log took nothing for a minute; the next run publishes the rest."""
 
 
-class OnWait(Protocol):
-    """Is called while an import waits for the log."""
-
-    def __call__(self, unsent: int) -> None:
-        """Take the number of unsent events."""
-
-
 class PacedPublisher:
     """Publishes through a bus, and waits whenever too many events are unsent.
 
     Args:
         bus: the bus to publish to.
         clock: time.
-        on_wait: called while we wait for the log.
+        on_wait: called with the number of unsent events while we wait for the log.
     """
 
-    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
         """Publish nothing yet."""
         self._bus = bus
         self._clock = clock

@@ -34,6 +34,7 @@ from memorybus.operations.ingest.ingest import IngestReport
 from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.notices import NoticeResult
+from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
@@ -46,7 +47,6 @@ from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
 from memorybus.processes.reports import TrialStep
-from memorybus.recall.preview import ProviderAnswer
 from memorybus.surfaces.hermes.install.install import PythonCheck
 from memorybus.surfaces.hermes.install.status import HermesStatus
 from memorybus.surfaces.hermes.reconcile.reconcile import ReconcileReport

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus import Settings, masked, private
+from memorybus import Settings, masked, private, visible
 from memorybus.clock import Clock
 from memorybus.msgspec_types import prepared
-from memorybus.text.display import visible
 
 _log = logging.getLogger("memorybus")
 

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from memorybus.recall.preview import PromptPreview, ProviderAnswer
+from memorybus.operations.preview.preview import PromptPreview
+from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.surfaces.views.recall import recalled_json
 from memorybus.surfaces.views.render import add_row, cell, grid
 

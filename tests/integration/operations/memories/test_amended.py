@@ -21,8 +21,9 @@ from memorybus.ids import text_digest
 from memorybus.operations.memories import amending, browsing
 from memorybus.operations.memories.amending import CannotAmend
 from memorybus.operations.memories.browsing import KeptMemory
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 from memorybus.recall.model import RecallRequest
-from memorybus.recall.preview import Asker, preview_prompt
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)

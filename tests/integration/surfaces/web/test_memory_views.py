@@ -17,7 +17,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.history.history import History
-from memorybus.recall.preview import Asker, preview_prompt
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 
 pytestmark = pytest.mark.timeout(240)
 

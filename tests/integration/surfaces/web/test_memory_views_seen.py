@@ -16,7 +16,8 @@ from helpers.web.hostile import HOSTILE
 from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.recall.preview import Asker, preview_prompt
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)

@@ -69,6 +69,13 @@ def wrapped(cause: Exception) -> Exception:
     return error
 
 
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    """Return an error as SQLite raises it."""
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorcode = code
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -81,8 +88,12 @@ def wrapped(cause: Exception) -> Exception:
         (StatusError(503), UNAVAILABLE),
         (StatusError(401), UNAVAILABLE),
         (StatusError(400), PERMANENT),
-        (sqlite3.OperationalError("database is locked"), TRANSIENT),
-        (sqlite3.OperationalError("no such table"), PERMANENT),
+        (sqlite_error(sqlite3.SQLITE_BUSY), TRANSIENT),
+        (sqlite_error(sqlite3.SQLITE_BUSY_SNAPSHOT), TRANSIENT),
+        (sqlite_error(sqlite3.SQLITE_LOCKED), TRANSIENT),
+        (sqlite_error(sqlite3.SQLITE_ERROR), PERMANENT),
+        (sqlite3.OperationalError("no table is called locked"), PERMANENT),
+        (wrapped(sqlite_error(sqlite3.SQLITE_BUSY)), TRANSIENT),
         (ImportError("no mem0"), UNAVAILABLE),
         (OSError("disk full"), TRANSIENT),
         (TypeError("not this one"), PERMANENT),

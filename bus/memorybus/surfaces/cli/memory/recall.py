@@ -166,7 +166,8 @@ def _show_prompt(
     timeout: float,
 ) -> int:
     """Show what a prompt would be given; return 1 if no provider could be asked."""
-    from memorybus.recall.preview import Asker, preview_prompt
+    from memorybus.operations.preview.asker import Asker
+    from memorybus.operations.preview.preview import preview_prompt
     from memorybus.surfaces.views.prompt import prompt_json, prompt_table
 
     who = Asker(asked.agent, asked.user, asked.workspace, session or "")

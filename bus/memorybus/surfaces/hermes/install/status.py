@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus import Settings
-from memorybus.config.redis_urls import redacted
+from memorybus import Settings, masked
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import SpoolStatus, open_monitor, spool_status
@@ -109,7 +108,7 @@ def status_config(settings: Settings) -> dict[str, str]:
         settings: the settings that the plugin uses.
     """
     found, error = _look_or_spool(settings)
-    lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": describe_spool(found)}
+    lines = {"log": error or f"up, {masked(settings.redis_url)}", "spool": describe_spool(found)}
     lines |= {f"provider {one.name}": describe_lag(one) for one in found.providers}
     last = problems.read(settings)
     lines["last error"] = describe_problem(last[0]) if last else "none"
@@ -175,7 +174,7 @@ def _log(settings: Settings, error: str) -> Check:
     return Check(
         name="log",
         ok=not error,
-        found=error or redacted(settings.redis_url),
+        found=error or masked(settings.redis_url),
         fix="start Redis with `memorybus up`; until then events are spooled" if error else "",
     )
 

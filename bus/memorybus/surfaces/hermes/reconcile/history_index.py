@@ -21,7 +21,6 @@ from memorybus.events import (
 )
 from memorybus.history.history import History
 from memorybus.ids import digest
-from memorybus.log.stream import START
 
 SOON, LATE = 5_000, 60_000
 """How many ms before and after its answer was stored a turn may have been published."""
@@ -83,11 +82,12 @@ class HistoryIndex:
             ArchiveError: a part of the archive cannot be read; its events would seem missing.
         """
         for partition in range(history.log.partitions):
-            after, n = START, 0
-            while page := history.read(partition, after, _PAGE, after_n=n).events:
+            page = history.read(partition, count=_PAGE).events
+            while page:
                 self.note([event.envelope for event in page], agent)
-                after, n = page[-1].position.entry, page[-1].position.n
                 on_page(len(page))
+                last = page[-1].position
+                page = history.read(partition, last.entry, _PAGE, after_n=last.n).events
 
     def note(self, envelopes: list[Envelope], agent: str) -> None:
         """Add some events, of which only those of `agent` count as sessions and turns."""

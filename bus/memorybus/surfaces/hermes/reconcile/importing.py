@@ -5,12 +5,13 @@ spool; the second run sends the spool first and then finds these events in the l
 are derived from what is published, so that even an event sent twice enters the log once (G2).
 """
 
-from memorybus import MemoryBus, Session, clean_text, session_details
+from collections.abc import Callable
+
+from memorybus import MemoryBus, PacedPublisher, Session, clean_text, session_details
 from memorybus.clock import Clock
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
-from memorybus.operations.ingest.paced import OnWait, PacedPublisher
 from memorybus.surfaces.hermes.reconcile.history_index import pair_digest
 from memorybus.surfaces.hermes.reconcile.survey import SessionGap
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
@@ -23,7 +24,7 @@ class Importer:
     Args:
         bus: the bus.
         clock: time.
-        on_wait: called while the importer waits for the log.
+        on_wait: called with the number of unsent events while the importer waits for the log.
 
     Attributes:
         paced: publishes at the speed of the log.
@@ -31,7 +32,7 @@ class Importer:
         refused: what the bus refused, and why; one line for each.
     """
 
-    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
         """Publish nothing yet."""
         self._bus = bus
         self.paced = PacedPublisher(bus, clock, on_wait)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from memorybus.concurrency.forking import sqlite_guard
+from memorybus import sqlite_guard
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
 

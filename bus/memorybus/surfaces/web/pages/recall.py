@@ -7,8 +7,9 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus.errors import MemoryBusError
 from memorybus.operations.memories.browsing import KeptMemory
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.preview import preview_prompt
 from memorybus.recall.model import RecalledItem
-from memorybus.recall.preview import Asker, preview_prompt
 from memorybus.surfaces.views.prompt import outcome_words
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.kept_links import event_link, link

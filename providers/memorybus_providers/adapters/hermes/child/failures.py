@@ -34,6 +34,7 @@ _LATE = frozenset(("APITimeoutError", "ReadTimeout", "Timeout", "TimeoutExceptio
 _LET_IN = frozenset((401, 402, 403))
 _GATEWAY = frozenset((502, 503, 504))
 _LATER = frozenset((408, 409, 423, 425, 429))
+_LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class CallRefused(Exception):
@@ -84,10 +85,18 @@ def _known_meaning(error: BaseException) -> str:
     if status:
         return meaning_of_status(status)
     if isinstance(error, sqlite3.OperationalError):
-        return TRANSIENT if "locked" in str(error) or "busy" in str(error) else PERMANENT
+        return _meaning_of_sqlite(error)
     if isinstance(error, ImportError):
         return UNAVAILABLE  # a package is missing: no event is at fault
     return _meaning_by_name(error)
+
+
+def _meaning_of_sqlite(error: sqlite3.OperationalError) -> str:
+    """Return what SQLite's code says; "" if Python or the plugin made the error, without a code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return ""
+    return TRANSIENT if code & 0xFF in _LOCKED else PERMANENT  # the last byte is the primary code
 
 
 def _meaning_by_name(error: BaseException) -> str:

@@ -7,25 +7,23 @@ said. Nothing is counted, and nothing is kept warm for the session.
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Literal
 
 import msgspec
-from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
-from memorybus.history.history import History
 from memorybus.ids import new_id, text_digest
+from memorybus.operations.preview.asker import Asker
+from memorybus.operations.preview.patient_asker import PatientAsker
+from memorybus.operations.preview.provider_answer import ProviderAnswer, describe_answer
+from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.counts import PromptCounter
 from memorybus.recall.exchange import PromptExchange
-from memorybus.recall.fresh import FreshAnswers
-from memorybus.recall.health import RecallHealth
 from memorybus.recall.model import (
     RecalledItem,
     RecallRequest,
@@ -37,59 +35,10 @@ from memorybus.recall.model import (
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.recall.trivial import is_trivial
-from memorybus.redis.connect import connect_redis, translate_redis_error
-from memorybus.redis.keys import Keys, owner_slot
-from memorybus.registry.roster import Roster
+from memorybus.redis.connect import ask_redis
+from memorybus.redis.keys import owner_slot
 from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block, without_repeats
-
-Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
-"""How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
-came too late or not at all; ``failed``: the recall failed; ``paused``: after failures the provider
-is not asked for a while; ``unserved``: no worker answers its recalls."""
-
-
-class Asker(msgspec.Struct, frozen=True):
-    """For whom a prompt is asked. None stands for everyone, which only an operator may ask.
-
-    Attributes:
-        agent: the agent.
-        user: the person.
-        workspace: the project; "" for none.
-        session: the session, which may have warm answers; "" for a new one.
-    """
-
-    agent: str | None = "default"
-    user: str | None = "default"
-    workspace: str | None = ""
-    session: str = ""
-
-    @property
-    def scope(self) -> Scope | None:
-        """The scope of the asker; None if it asks for several scopes."""
-        if self.agent is None or self.user is None or self.workspace is None:
-            return None
-        return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
-
-
-class ProviderAnswer(msgspec.Struct, frozen=True):
-    """One provider's part in the answer to a prompt.
-
-    Attributes:
-        provider: the provider.
-        outcome: how it answered.
-        ms: how long it took, in milliseconds; None if it was not asked, or did not answer.
-        memories: how many memories it returned.
-        given: how many of them stand in the block.
-        why: why it did not answer; "" if it did.
-    """
-
-    provider: str
-    outcome: Outcome
-    ms: float | None = None
-    memories: int = 0
-    given: int = 0
-    why: str = ""
 
 
 class PromptPreview(msgspec.Struct, frozen=True):
@@ -111,62 +60,6 @@ class PromptPreview(msgspec.Struct, frozen=True):
     trivial: bool = False
     waited_ms: float = 0.0
     patience_ms: float = 0.0
-
-
-class TimedReply(msgspec.Struct, frozen=True):
-    """A reply: the result (None for a failure), after how many seconds, and whether in time."""
-
-    result: WarmResult | None
-    after: float
-    in_time: bool
-
-
-class PatientAsker:
-    """A `recall.prompt.PromptAsker` that goes on listening when the prompt would not wait any more.
-
-    Attributes:
-        asked: the providers that it asked.
-        replies: the replies, by provider.
-        waited_seconds: seconds for which the prompt would have waited.
-
-    Args:
-        exchange: the connections.
-        clock: time.
-        timeout: seconds for which it listens.
-    """
-
-    def __init__(self, exchange: PromptExchange, clock: Clock, timeout: float) -> None:
-        """Prepare; no provider is asked yet."""
-        self.asked: frozenset[str] = frozenset()
-        self.replies: dict[str, TimedReply] = {}
-        self.waited_seconds = 0.0
-        self._exchange = exchange
-        self._clock = clock
-        self._timeout = timeout
-
-    def recalling_providers(self) -> frozenset[str]:
-        """Return the providers that answer recalls now."""
-        return frozenset(self._exchange.answering.current().recalling)
-
-    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
-        """Ask all providers, listen until all have answered, and return the replies in time."""
-        self.asked = self.recalling_providers() - there
-        if self.asked:
-            self._listen(question, wait)
-        in_time = {name: one.result for name, one in self.replies.items() if one.in_time}
-        last = max((one.after for one in self.replies.values()), default=0.0)
-        self.waited_seconds = min(wait, last) if self.asked <= in_time.keys() else wait
-        return FreshAnswers(self.asked, in_time, ended=True)
-
-    def _listen(self, question: WarmAsk, wait: float) -> None:
-        began = self._clock.monotonic()
-        ask = self._exchange.ask(question, self.asked, new_id(), self._timeout)
-        until = began + self._timeout
-        while not self.asked <= self.replies.keys() and self._clock.monotonic() < until:
-            reply = self._exchange.await_reply(ask, until - self._clock.monotonic())
-            if reply is not None and reply.provider in self.asked:
-                after = self._clock.monotonic() - began
-                self.replies[reply.provider] = TimedReply(reply.result, after, after <= wait)
 
 
 def preview_prompt(
@@ -198,23 +91,21 @@ def preview_prompt(
     query = clean_text(text).strip()
     if query and is_trivial(query):
         return PromptPreview("", trivial=True)
-    redis = connect_redis(settings)
-    try:
-        return _PromptPreviewer(redis, settings, clock).run(query, who, budget, timeout)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
-    finally:
-        redis.close()
+    with Stores(settings) as stores:
+        previewer = _PromptPreviewer(stores, clock)
+        found: PromptPreview = ask_redis(
+            lambda: previewer.run(query, who, budget, timeout), redacted(settings.redis_url)
+        )
+        return found
 
 
 class _PromptPreviewer:
     """Asks one question. Belongs to one thread."""
 
-    def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
-        self._redis = redis
-        self._settings = settings
+    def __init__(self, stores: Stores, clock: Clock) -> None:
+        self._stores = stores
+        self._settings = stores.settings
         self._clock = clock
-        self._keys = Keys(settings.namespace)
 
     def run(self, query: str, who: Asker, budget: int | None, timeout: float) -> PromptPreview:
         settings = self._settings
@@ -230,7 +121,7 @@ class _PromptPreviewer:
             answers = PromptAnswers(asks, PromptCounter(), self._clock)
             lines = answers.lines(prompt, warm, settings.prefetch_wait)
         finally:
-            self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
+            exchange.delete_slot(slot)
             exchange.close()
         ready = {name: one for name, one in warm.items() if one.asked == prompt.digest}
         block = build_block(without_repeats(order.in_provider_order(lines)), room)
@@ -258,9 +149,7 @@ class _PromptPreviewer:
         if not who.session:
             return None
         oldest = self._clock.now_ms() - round(self._settings.recall_ttl * 1000)
-        found = History.from_settings(self._redis, self._settings).scan_backward(
-            Query(sessions=(who.session,))
-        )
+        found = self._stores.history.scan_backward(Query(sessions=(who.session,)))
         recent = takewhile(lambda event: event.envelope.at >= oldest, found)
         refs = (one.envelope.session for one in recent if _has_scope(one.envelope.scope, who))
         return next(refs, SessionRef(who.session, who.session))
@@ -281,32 +170,20 @@ class _PromptPreviewer:
         self, asks: PatientAsker, ready: Mapping[str, WarmResult], given: Mapping[str, int]
     ) -> tuple[ProviderAnswer, ...]:
         """Return each provider's part, in the order of a block."""
-        roster = Roster(self._redis, self._keys)
-        names = [name for name, info in roster.providers().items() if info.recall]
-        health = RecallHealth(self._redis, self._keys).read(names)
-
-        def part(name: str) -> ProviderAnswer:
-            shown, error = given.get(name, 0), health[name].error
-            if name in ready:
-                return ProviderAnswer(name, "warm", 0.0, len(ready[name].lines), shown)
-            if name in asks.asked:
-                return _describe_answer(name, asks.replies.get(name), shown, error)
-            if health[name].paused:
-                return ProviderAnswer(name, "paused", given=shown, why=error)
-            why = "no live worker answers its recalls"
-            return ProviderAnswer(name, "unserved", given=shown, why=why)
-
-        return tuple(map(part, names))
-
-
-def _describe_answer(name: str, heard: TimedReply | None, given: int, error: str) -> ProviderAnswer:
-    if heard is None:
-        return ProviderAnswer(name, "late", None, 0, given, "no answer for as long as was waited")
-    took = round(heard.after * 1000, 1)
-    if heard.result is None:
-        return ProviderAnswer(name, "failed", took, 0, given, error or "its recall failed")
-    said = len(heard.result.lines)
-    return ProviderAnswer(name, "fresh" if heard.in_time else "late", took, said, given)
+        providers = self._stores.roster.providers().items()
+        names = [name for name, info in providers if info.recall]
+        health = self._stores.recall_health.read(names)
+        return tuple(
+            describe_answer(
+                name,
+                ready=ready.get(name),
+                asked=name in asks.asked,
+                reply=asks.replies.get(name),
+                given=given.get(name, 0),
+                health=health[name],
+            )
+            for name in names
+        )
 
 
 def _items(
