@@ -10,7 +10,7 @@ from memorybus.surfaces.cli.scope_options import Agent, User
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.operations.ingest import ingest
+    from memorybus.operations.ingest import conversations
 
 SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
 Source = Annotated[
@@ -61,7 +61,7 @@ def run_ingest(
     return 1 if report.refused else 0
 
 
-def _show_report(output: Output, report: "ingest.IngestReport") -> None:
+def _show_report(output: Output, report: "conversations.IngestReport") -> None:
     for refusal in report.refused:
         output.note(_refusal(refusal), "red")
     if report.level == "spooled":
@@ -83,6 +83,6 @@ def _show_report(output: Output, report: "ingest.IngestReport") -> None:
         output.show(f"{report.skipped} messages without content were left out")
 
 
-def _refusal(refusal: "ingest.RefusedInput") -> str:
+def _refusal(refusal: "conversations.RefusedInput") -> str:
     said = refusal.why
     return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"

@@ -12,13 +12,13 @@ from memorybus.config.settings import Settings, read_variable
 from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.events import Envelope, Scope
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import event_lines, ingest
+from memorybus.operations.ingest import conversations, event_lines
+from memorybus.operations.ingest.conversations import IngestReport, ParsedFile, RefusedInput
 from memorybus.operations.ingest.foreign.enveloping import EnvelopedExport, ImportOwner
 from memorybus.operations.ingest.foreign.live import SOURCES
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import is_address
 from memorybus.operations.ingest.foreign.sources import read_address, read_file
-from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
 from memorybus.operations.ingest.new_events import ImportResult, publish_new
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.redis.connect import connect_redis
@@ -47,7 +47,7 @@ def ingest_all(
         SpoolFull: the spool's bound is reached; what was published stays published.
     """
     exports = [path for path in files if event_lines.holds_events(path)]
-    sources, refused = ingest.load_files(path for path in files if path not in exports)
+    sources, refused = conversations.load_files(path for path in files if path not in exports)
     if not sources and not exports:
         return IngestReport(refused=tuple(refused))
     before = events_in_log(settings)
@@ -74,7 +74,7 @@ def _ingest_conversations(
     with output.progress("turns") as bar, MemoryBus.connect(settings) as bus:
         task = bar.add_task("publish", total=sum(source.transcript.turns for source in sources))
         for source in sources:
-            done = ingest.publish_file(
+            done = conversations.publish_file(
                 bus, source, agent=agent, user=user, on_turn=lambda: bar.advance(task)
             )
             turns += done.turns
