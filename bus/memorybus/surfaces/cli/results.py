@@ -30,8 +30,8 @@ from memorybus.operations.evaluation import JudgedAnswer
 from memorybus.operations.events.story import Fate
 from memorybus.operations.export import ExportResult
 from memorybus.operations.forget import InstanceErasure
-from memorybus.operations.ingest.conversations import IngestReport
 from memorybus.operations.ingest.new_events import ImportResult
+from memorybus.operations.ingest.report import IngestReport
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.notices import NoticeResult
 from memorybus.operations.providers.inventory import ListedProvider

@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.errors import MemoryBusError
 from memorybus.events import StoreName
-from memorybus.operations.ingest.conversations import RefusedInput
+from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.text.times import parse_timestamp
 
 Speaker = Literal["user", "assistant"]
