@@ -55,11 +55,15 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
 
 
 def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
-    """Refuse a file if one of its sessions has the id of a different session of another file."""
+    """Refuse a file if another one has a different session of an id made of the file's name.
+
+    Where the file names the session itself, it is one session in several files.
+    """
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
         source, other = known.get(conversation.session, (found, conversation))
-        if other != conversation and conversation.session.startswith(found.path.stem):
+        same = other == msgspec.structs.replace(conversation, named=other.named)
+        if not same and not conversation.named:
             raise TranscriptError(
                 f"{found.path}: its session {conversation.session!r} would mix with that of "
                 f"{source.path}; rename one of the files"

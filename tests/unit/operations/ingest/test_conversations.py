@@ -161,6 +161,28 @@ def test_two_different_files_do_not_mix_their_sessions(write):
     assert "would mix" in refused[0].why
 
 
+def test_files_may_share_a_session_that_they_name(write):
+    """An id that begins like the file's name is the session's own if the file names it."""
+    one = write("a/chat.jsonl", said("a", session="chat-7"))
+    other = write("b/chat.jsonl", said("b", session="chat-7"))
+
+    sources, refused = conversations.load_files([one, other])
+
+    assert [source.path for source in sources] == [one, other]
+    assert refused == []
+
+
+def test_the_same_conversation_does_not_mix_with_itself(write):
+    """It does not matter that only one of two equal files names the session."""
+    named = write("a/x.jsonl", {"messages": [said("a")], "session": "chat"})
+    unnamed = write("b/chat.jsonl", said("a"))
+
+    sources, refused = conversations.load_files([named, unnamed])
+
+    assert len(sources) == 2
+    assert refused == []
+
+
 def test_a_refused_session_is_named_and_the_others_go_on(write):
     """An id that the bus does not take costs its own session only."""
     path = write("chat.jsonl", said("a", session="bad"), said("b", session="good"))

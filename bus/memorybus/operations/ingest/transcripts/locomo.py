@@ -49,7 +49,8 @@ def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript
     """
     body = _body_of(sample)
     speakers = _speakers_of(body, where)
-    name = str(sample.get("sample_id") or stem)
+    sample_id = sample.get("sample_id")
+    name = str(sample_id or stem)
     conversations: list[RecordedSession] = []
     skipped = 0
     for key in _session_keys(body):
@@ -63,6 +64,7 @@ def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript
             conversations.append(
                 RecordedSession(
                     session=f"{name}:{key}",
+                    named=bool(sample_id),
                     turns=turns,
                     after=after,
                     user=speakers.user,

@@ -41,7 +41,7 @@ def parse_transcript(data: bytes, name: str, stem: str) -> Transcript:
     if isinstance(document, list):
         found = openai.parse_messages(_number_items(document, name), stem)
     elif isinstance(document, dict):
-        found = _parse_single(document, name, stem)
+        found = openai.parse_document(JsonLine(f"{name}:1", 1, document), stem)
     else:
         found = openai.parse_messages(_parse_lines(data, name), stem)
     if not found.conversations:
@@ -55,13 +55,6 @@ def _parse_document(data: bytes) -> Any:
         return json.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError):
         return None
-
-
-def _parse_single(document: dict[str, Any], name: str, stem: str) -> Transcript:
-    """Parse a file that is one object; its messages belong to the file's own session."""
-    if "messages" in document and not any(document.get(f) for f in openai.SESSION_FIELDS):
-        document = document | {openai.SESSION_FIELDS[0]: stem}
-    return openai.parse_messages([JsonLine(f"{name}:1", 1, document)], stem)
 
 
 def _number_items(document: list[Any], name: str) -> Iterator[JsonLine]:
