@@ -41,7 +41,7 @@ def measure(size: Size) -> Figures:
 def _talk(stage: Stage) -> None:
     sources, refused = conversations.load_files(sorted(LOCOMO.glob("*.json")))
     if refused:
-        raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
+        raise RuntimeError(f"not read: {refused[0].describe()}")
     with MemoryBus.connect(stage.settings) as bus:
         for source in sources:
             conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)

@@ -47,7 +47,7 @@ def _publish_prose(bus: MemoryBus, count: int, scale: float = 1.0) -> None:
 def _publish_files(bus: MemoryBus, files: list[Path]) -> None:
     sources, refused = conversations.load_files(files)
     if refused:
-        raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
+        raise RuntimeError(f"not read: {refused[0].describe()}")
     for source in sources:
         conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
     bus.flush("logged", 60.0)

@@ -50,7 +50,7 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
             _check_sessions_apart(found, sources)
             sources.append(found)
         except TranscriptError as error:
-            refused.append(RefusedInput(str(path), str(error)))
+            refused.append(RefusedInput.unreadable(str(path), error))
     return sources, refused
 
 
@@ -65,8 +65,9 @@ def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> N
         same = other == msgspec.structs.replace(conversation, named=other.named)
         if not same and not conversation.named:
             raise TranscriptError(
-                f"{found.path}: its session {conversation.session!r} would mix with that of "
-                f"{source.path}; rename one of the files"
+                f"its session {conversation.session!r} would mix with that of {source.path}; "
+                f"rename one of the files",
+                str(found.path),
             )
 
 

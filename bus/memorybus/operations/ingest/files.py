@@ -69,7 +69,7 @@ def _ingest_events(
     try:
         count = _count_events(path, on_stage)
     except TranscriptError as error:
-        return IngestReport(refused=(RefusedInput(str(path), str(error)),))
+        return IngestReport(refused=(RefusedInput.unreadable(str(path), error),))
     return publish_source(settings, str(path), events_of(path), count, on_stage)
 
 

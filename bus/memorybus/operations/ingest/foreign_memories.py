@@ -58,7 +58,7 @@ def _ingest_one(
     try:
         found, skipped = _read(source, name, owner, on_stage)
     except ForeignError as error:
-        return IngestReport(refused=(RefusedInput(masked(name), str(error)),))
+        return IngestReport(refused=(RefusedInput.unreadable(masked(name), error),))
     read = IngestReport(skipped=skipped, refused=tuple(found.refused))
     count = len(found.envelopes)
     return sum_reports([read, publish_source(settings, name, found.envelopes, count, on_stage)])

@@ -30,7 +30,9 @@ def publish_source(
     try:
         with on_stage("publish", "events", count) as step:
             done = publish_new(settings, envelopes, step, execute=True)
-    except (TranscriptError, LogUnavailable) as error:
+    except TranscriptError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(name, error),))
+    except LogUnavailable as error:
         return IngestReport(refused=(RefusedInput(name, str(error)),))
     return IngestReport(
         files=1,

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from memorybus.errors import MemoryBusError
 from memorybus.events import Message
+from memorybus.operations.ingest.refused import UnreadableInput
 
 
-class TranscriptError(MemoryBusError):
-    """A file is not a conversation we can read; the message begins with ``file:line``."""
+class TranscriptError(UnreadableInput):
+    """A file is not a conversation we can read; the place is ``file:line``."""
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):

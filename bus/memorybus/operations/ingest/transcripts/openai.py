@@ -110,7 +110,7 @@ def _each_message_of(
     messages = line.value["messages"]
     if not isinstance(messages, list):
         raise TranscriptError(
-            f"{line.where}: 'messages' must be a list, not {_describe_type(messages)}"
+            f"'messages' must be a list, not {_describe_type(messages)}", line.where
         )
     common = _address_of(line.where, line.value, listed)
     for index, message in enumerate(messages):
@@ -121,7 +121,7 @@ def _each_message_of(
 
 def _check_object(where: str, value: Any) -> None:
     if not isinstance(value, dict):
-        raise TranscriptError(f"{where}: expected a message object, not {_describe_type(value)}")
+        raise TranscriptError(f"expected a message object, not {_describe_type(value)}", where)
 
 
 def _address_of(where: str, value: dict[str, Any], unnamed: _Address) -> _Address:
@@ -131,9 +131,7 @@ def _address_of(where: str, value: dict[str, Any], unnamed: _Address) -> _Addres
         if isinstance(session, str | int) and not isinstance(session, bool) and session != "":
             return _Address(str(session), named=True)
         if session not in (None, ""):
-            raise TranscriptError(
-                f"{where}: {name!r} must be a text, not {_describe_type(session)}"
-            )
+            raise TranscriptError(f"{name!r} must be a text, not {_describe_type(session)}", where)
     return unnamed
 
 
@@ -141,7 +139,7 @@ def _parse_message(line: JsonLine, *, named: bool) -> _Message:
     role = line.value.get("role")
     if role not in ROLES:
         known = ", ".join(ROLES)
-        raise TranscriptError(f"{line.where}: 'role' must be one of {known}, not {role!r}")
+        raise TranscriptError(f"'role' must be one of {known}, not {role!r}", line.where)
     text = _text_of(line.where, line.value.get("content"))
     return _Message(line.where, role, text, line.value, named)
 
@@ -154,7 +152,7 @@ def _text_of(where: str, content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(filter(None, (_text_of_part(where, part) for part in content)))
     raise TranscriptError(
-        f"{where}: 'content' must be a text or a list, not {_describe_type(content)}"
+        f"'content' must be a text or a list, not {_describe_type(content)}", where
     )
 
 
@@ -162,9 +160,7 @@ def _text_of_part(where: str, part: Any) -> str:
     """Return a part's text; "" for pictures and the like, which stay in the message."""
     text = part.get("text", "") if isinstance(part, dict) else part
     if not isinstance(text, str):
-        raise TranscriptError(
-            f"{where}: a part's 'text' must be a text, not {_describe_type(text)}"
-        )
+        raise TranscriptError(f"a part's 'text' must be a text, not {_describe_type(text)}", where)
     return text
 
 
@@ -232,7 +228,7 @@ def _parse_time(where: str, value: Any) -> int:
     try:
         return parse_timestamp(value)
     except (ValueError, OverflowError) as error:
-        raise TranscriptError(f"{where}: {error}") from error
+        raise TranscriptError(str(error), where) from error
 
 
 def _describe_type(value: Any) -> str:

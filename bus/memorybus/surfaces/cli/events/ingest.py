@@ -14,7 +14,6 @@ from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
-    from memorybus.operations.ingest.refused import RefusedInput
     from memorybus.operations.ingest.report import IngestReport
     from memorybus.operations.ingest.stages import OnStage
 
@@ -85,7 +84,7 @@ def _ingest(
 
 def _show_report(output: Output, report: "IngestReport") -> None:
     for refusal in report.refused:
-        output.note(_refusal(refusal), "red")
+        output.note(refusal.describe(), "red")
     if report.level == "spooled":
         output.note(
             "Redis has not taken the events: they are spooled on this disk and will be sent by "
@@ -103,8 +102,3 @@ def _show_report(output: Output, report: "IngestReport") -> None:
     )
     if report.skipped:
         output.show(f"{report.skipped} messages without content were left out")
-
-
-def _refusal(refusal: "RefusedInput") -> str:
-    said = refusal.why
-    return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"
