@@ -31,8 +31,7 @@ from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import running_child
-from memorybus.processes.commands import archive_command
+from memorybus.processes.commands import EndedSilently, run_archiver
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
@@ -307,11 +306,13 @@ class Eraser:
     def _compact(self) -> None:
         """Seal what may be sealed, and remove the hidden events' bytes from the segments."""
         self._step("archive")
-        with running_child(archive_command(), self._settings) as child:
-            done = child.report() or {}
-            code = child.wait()
-        errors = "; ".join(f"{name}: {why}" for name, why in done.get("errors", {}).items())
-        if code or errors or done.get("elsewhere"):
+        try:
+            done = run_archiver(self._settings)
+        except EndedSilently as error:
+            self._problems.append(f"the archive may still have the bytes: {error}")
+            return
+        if done.hindered:
+            errors = "; ".join(f"{name}: {why}" for name, why in done.errors.items())
             why = errors or "run `memorybus archive run` on its host"
             self._problems.append(f"the archive still has the bytes: {why}")
 

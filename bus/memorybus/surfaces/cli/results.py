@@ -45,6 +45,7 @@ from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
+from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.reports import TrialStep
 from memorybus.recall.preview import ProviderAnswer
 from memorybus.surfaces.hermes.install.install import PythonCheck
@@ -374,16 +375,6 @@ class HermesUninstalled(TypedDict):
     removed: bool
 
 
-class Sealed(TypedDict):
-    """What was sealed; `errors` by partition, `busy`: partitions left to another archiver."""
-
-    place: str
-    events: int
-    elsewhere: bool
-    errors: dict[str, str]
-    busy: list[int]
-
-
 class Segments(TypedDict):
     """Where the archive is, and its segments."""
 
@@ -470,7 +461,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "archive import": Result((ImportResult,)),
         "archive ls": Result((Segments,)),
         "archive repair": Result((RepairResult,)),
-        "archive run": Result((Sealed,)),
+        "archive run": Result((ArchiverRun,)),
         "archive verify": Result((ArchiveVerified,)),
         "check": Result((Verdict,)),
         "config page-token": Result((PageToken,)),

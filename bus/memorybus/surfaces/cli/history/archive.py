@@ -1,19 +1,18 @@
 """``memorybus archive``: the part of the log that is sealed outside Redis."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from memorybus.log.forecast import format_duration, format_size
-from memorybus.processes.child import running_child
-from memorybus.processes.commands import archive_command
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
+    from memorybus.processes.archiver_run import ArchiverRun
     from memorybus.query.query import Query
 
 Users = Annotated[
@@ -58,30 +57,26 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     - `memorybus archive run`
     - `memorybus archive run --json | jq .events`
     """
-    from memorybus.operations.archive import archive as archiving
+    from memorybus.operations.archive.run import archive_now
 
     output, settings = common.output(), common.settings()
-    with running_child(archive_command(), settings) as child:
-        done = child.report() or {}
-        code = child.wait()
-    if done.get("place") == "":
-        raise archiving.missing_log_error(settings)
+    done = archive_now(settings)
     if output.json:
         output.result(done)
     else:
         _show_run(output, done, settings.seal_after)
-    return 1 if code or done.get("errors") or done.get("elsewhere") else 0
+    return 1 if done.hindered else 0
 
 
-def _show_run(output: Output, done: dict[str, Any], seal_after: float) -> None:
-    output.show(visible(f"{done.get('events', 0)} events sealed in {done.get('place', '')}"))
-    if done.get("elsewhere"):
+def _show_run(output: Output, done: "ArchiverRun", seal_after: float) -> None:
+    output.show(visible(f"{done.events} events sealed in {done.place}"))
+    if done.elsewhere:
         output.note("the archive lies on another host: run this there", "yellow")
-    for name, why in done.get("errors", {}).items():
+    for name, why in done.errors.items():
         output.note(f"{name}: {why}", "red")
-    if done.get("busy"):
-        output.note(f"left to another archiver: {', '.join(done['busy'])}")
-    if not any(done.get(what) for what in ("events", "elsewhere", "errors", "busy")):
+    if done.busy:
+        output.note(f"left to another archiver: {', '.join(done.busy)}")
+    if done.idle:
         output.note(
             f"nothing is due: an event is sealed {format_duration(seal_after)} after it arrived"
         )
