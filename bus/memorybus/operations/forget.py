@@ -26,7 +26,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
 from memorybus.log.removal import Removed, remove_entries
-from memorybus.operations.archive import archive as archiving
+from memorybus.operations.archive.opening import open_archive
 from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
@@ -249,7 +249,7 @@ class Eraser:
         now = self._clock.now_ms()
         query = plan.whose.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
-        with closing(archiving.open_archive(self._settings)) as archive:
+        with closing(open_archive(self._settings)) as archive:
             archive.forget(tombstone)
         return tombstone.id
 

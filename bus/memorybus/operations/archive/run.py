@@ -1,7 +1,7 @@
 """``memorybus archive run``: seals now what may be sealed."""
 
 from memorybus.config.settings import Settings
-from memorybus.operations.archive.archive import missing_log_error
+from memorybus.operations.archive.opening import missing_log_error
 from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.commands import run_archiver
 

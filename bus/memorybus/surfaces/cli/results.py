@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
-from memorybus.archive.verification import FileReport
 from memorybus.config.origins import EffectiveSetting
 from memorybus.events import Position
 from memorybus.health.finding import Check
@@ -19,8 +18,10 @@ from memorybus.health.monitor import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
 from memorybus.log.removal import Removed
-from memorybus.operations.archive.archive import ListedSegment
+from memorybus.operations.archive.export import ArchiveExported
 from memorybus.operations.archive.repair import RepairResult
+from memorybus.operations.archive.segments import Segments
+from memorybus.operations.archive.verify import ArchiveVerified
 from memorybus.operations.copies.copies import Copy
 from memorybus.operations.copies.filling import CopyProgress
 from memorybus.operations.copies.generations import Generation
@@ -373,29 +374,6 @@ class HermesUninstalled(TypedDict):
 
     home: str
     removed: bool
-
-
-class Segments(TypedDict):
-    """Where the archive is, and its segments."""
-
-    where: str
-    segments: list[ListedSegment]
-
-
-class ArchiveVerified(TypedDict):
-    """The files of the archive: how many are sound, which are damaged, other findings."""
-
-    ok: bool
-    sound: int
-    damaged: list[FileReport]
-    noted: list[FileReport]
-
-
-class ArchiveExported(TypedDict):
-    """How many events were written, and where to."""
-
-    where: str
-    events: int
 
 
 class PageToken(TypedDict):
