@@ -63,7 +63,7 @@ def ingest_files(
 def _ingest_events(
     settings: Settings, path: Path, on_stage: OnStage, *, named: bool
 ) -> IngestReport:
-    """Publish a file of events, if all of it can be read and nobody else is `named` as owner."""
+    """Publish a file of events if all of it can be read, unless the command names its owner."""
     if named:
         return IngestReport(refused=(RefusedInput(str(path), _OWNERS_IN_FILE),))
     try:

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 
-class Step(Protocol):
+class StageStep(Protocol):
     """Is called as a stage goes on."""
 
     def __call__(self, count: int = 1, /) -> None:
@@ -14,7 +14,9 @@ class Step(Protocol):
 class OnStage(Protocol):
     """Is called when a stage begins; the stage lasts as long as the block that it returns."""
 
-    def __call__(self, what: str, unit: str, total: int | None) -> AbstractContextManager[Step]:
+    def __call__(
+        self, what: str, unit: str, total: int | None
+    ) -> AbstractContextManager[StageStep]:
         """Begin a stage.
 
         Args:

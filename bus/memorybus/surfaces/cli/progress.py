@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.operations.ingest.stages import Step
+    from memorybus.operations.ingest.stages import StageStep
     from memorybus.operations.stores import Stores
 
 
@@ -60,7 +60,9 @@ def show_bar(
 
 
 @contextmanager
-def show_stage(output: Output, what: str, unit: str, total: int | None = None) -> "Iterator[Step]":
+def show_stage(
+    output: Output, what: str, unit: str, total: int | None = None
+) -> "Iterator[StageStep]":
     """Show the progress bar of one stage, and yield a function that advances it.
 
     Args:

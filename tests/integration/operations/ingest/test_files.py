@@ -10,7 +10,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.ingest import log_growth
 from memorybus.operations.ingest.files import ingest_files
-from memorybus.operations.ingest.stages import Step
+from memorybus.operations.ingest.stages import StageStep
 from redis import Redis
 
 
@@ -21,7 +21,7 @@ class Stages:
         self.seen: list[tuple[str, str, int, int | None]] = []
 
     @contextmanager
-    def __call__(self, what: str, unit: str, total: int | None) -> Iterator[Step]:
+    def __call__(self, what: str, unit: str, total: int | None) -> Iterator[StageStep]:
         """Note a stage when it ends."""
         done = 0
 
