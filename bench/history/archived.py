@@ -9,7 +9,7 @@ from gauge import Figures, LeftOut, Size
 from log.memory import LOCOMO
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import ingest
+from memorybus.operations.ingest import conversations
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
 from stage import Agent, Stage
@@ -39,12 +39,12 @@ def measure(size: Size) -> Figures:
 
 
 def _talk(stage: Stage) -> None:
-    sources, refused = ingest.load_files(sorted(LOCOMO.glob("*.json")))
+    sources, refused = conversations.load_files(sorted(LOCOMO.glob("*.json")))
     if refused:
-        raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
+        raise RuntimeError(f"not read: {refused[0].describe()}")
     with MemoryBus.connect(stage.settings) as bus:
         for source in sources:
-            ingest.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
+            conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
         bus.flush("logged", 60.0)
 
 

@@ -13,7 +13,7 @@ from apply.drain import NOOP
 from gauge import Figures, Size
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import ingest
+from memorybus.operations.ingest import conversations
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
 from stage import ROOT, Agent, Stage
@@ -45,11 +45,11 @@ def _publish_prose(bus: MemoryBus, count: int, scale: float = 1.0) -> None:
 
 
 def _publish_files(bus: MemoryBus, files: list[Path]) -> None:
-    sources, refused = ingest.load_files(files)
+    sources, refused = conversations.load_files(files)
     if refused:
-        raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
+        raise RuntimeError(f"not read: {refused[0].describe()}")
     for source in sources:
-        ingest.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
+        conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
     bus.flush("logged", 60.0)
 
 

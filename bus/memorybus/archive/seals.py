@@ -77,9 +77,13 @@ class ArchiverReports(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """What keeps the workers from archiving; "" if one of them archives, or none is alive."""
-        said = dict.fromkeys(one.error for one in self.workers.values() if one.error)
-        return "" if self.working else "; ".join(said)
+        """What keeps all workers from archiving; where one archives, what others found damaged.
+
+        It is "" if nothing is damaged and one of them archives, or none is alive.
+        """
+        working = self.working
+        said = (one for one in self.workers.values() if one.damaged or not working)
+        return "; ".join(dict.fromkeys(one.error for one in said if one.error))
 
     @property
     def place(self) -> str:

@@ -21,7 +21,8 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         working: whether some worker archives.
-        error: what keeps all workers from archiving; "" if one archives.
+        error: what keeps all workers from archiving; where one archives, what others found damaged;
+            "" if nothing is wrong.
         damaged: whether the archive's files were changed, so that a person has to act.
         hindered: whether an error keeps all workers from archiving.
         place: where it lies; null if no worker has reported that.
@@ -67,7 +68,7 @@ def build_archive_status(
         working=reports.working,
         error=_error(reports, home),
         damaged=any(one.damaged for one in reports.workers.values()),
-        hindered=bool(reports.error),
+        hindered=bool(reports.error) and not reports.working,
         place=reports.place or None,
         home=home,
         sealed=sum(view.sealed for view in views),
@@ -102,4 +103,5 @@ def describe_archive(status: ArchiveStatus) -> str:
     waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
     since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
     held = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
-    return f"{status.sealed:,} events sealed, {waiting}{since}; {held}"
+    damage = f"; {status.error}" if status.error else ""
+    return f"{status.sealed:,} events sealed, {waiting}{since}; {held}{damage}"

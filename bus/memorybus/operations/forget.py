@@ -26,13 +26,12 @@ from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
 from memorybus.log.removal import Removed, remove_entries
-from memorybus.operations.archive import archive as archiving
+from memorybus.operations.archive.opening import open_archive
 from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import OperatorDecision
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import running_child
-from memorybus.processes.commands import archive_command
+from memorybus.processes.commands import EndedSilently, run_archiver
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
@@ -250,7 +249,7 @@ class Eraser:
         now = self._clock.now_ms()
         query = plan.whose.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
-        with closing(archiving.open_archive(self._settings)) as archive:
+        with closing(open_archive(self._settings)) as archive:
             archive.forget(tombstone)
         return tombstone.id
 
@@ -307,11 +306,13 @@ class Eraser:
     def _compact(self) -> None:
         """Seal what may be sealed, and remove the hidden events' bytes from the segments."""
         self._step("archive")
-        with running_child(archive_command(), self._settings) as child:
-            done = child.report() or {}
-            code = child.wait()
-        errors = "; ".join(f"{name}: {why}" for name, why in done.get("errors", {}).items())
-        if code or errors or done.get("elsewhere"):
+        try:
+            done = run_archiver(self._settings)
+        except EndedSilently as error:
+            self._problems.append(f"the archive may still have the bytes: {error}")
+            return
+        if done.hindered:
+            errors = "; ".join(f"{name}: {why}" for name, why in done.errors.items())
             why = errors or "run `memorybus archive run` on its host"
             self._problems.append(f"the archive still has the bytes: {why}")
 

@@ -10,10 +10,15 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
+from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.child import ChildProcess, running_child
 from memorybus.processes.reports import InstanceDescription, KindOffer, TrialStep, TrialTerms
 
 _WORKERS = "memorybus_workers"
+
+
+class EndedSilently(MemoryBusError):
+    """A child ended without a report."""
 
 
 def module_command(module: str, *words: str) -> list[str]:
@@ -67,9 +72,18 @@ def copy_command(name: str, mark: str) -> list[str]:
     return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
 
 
-def archive_command() -> list[str]:
-    """Return the command line that seals now what may be sealed, and reports it as a JSON line."""
-    return module_command(_WORKERS, "archive")
+def run_archiver(settings: Settings) -> ArchiverRun:
+    """Let a child seal now what may be sealed, and return what it did.
+
+    Raises:
+        EndedSilently: the child ended without a report; what it had sealed by then stays sealed.
+        MemoryBusError: the child says why it could not work.
+    """
+    with running_child(module_command(_WORKERS, "archive"), settings) as child:
+        report = child.report()
+        if report is None:
+            raise _ended_silently("seals events", child)
+    return msgspec.convert(report, prepared(ArchiverRun))
 
 
 def describe_instance(
@@ -79,7 +93,7 @@ def describe_instance(
 
     Raises:
         MissingProvider, ConfigError: it cannot be made here.
-        MemoryBusError: the child said nothing.
+        EndedSilently: the child said nothing.
     """
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
@@ -95,7 +109,7 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
     """Ask a child which kinds of providers there are, or what these are.
 
     Raises:
-        MemoryBusError: the child said nothing.
+        EndedSilently: the child said nothing.
     """
     command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
     found: list[KindOffer] = []
@@ -120,7 +134,7 @@ def try_instance(
         terms: see there.
 
     Raises:
-        MemoryBusError: the child ended without a word.
+        EndedSilently: the child ended without a word.
     """
     words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
     words += ["--agent", terms.agent, "--user", terms.user]
@@ -135,9 +149,8 @@ def try_instance(
             raise _ended_silently(f"tries provider {name}", child)
 
 
-def _ended_silently(task: str, child: ChildProcess) -> MemoryBusError:
-    """Return the error of a child that ended without a report."""
-    return MemoryBusError(
+def _ended_silently(task: str, child: ChildProcess) -> EndedSilently:
+    return EndedSilently(
         f"the process that {task} ended without a report (exit code {child.wait()}); if no error "
         f"stands above: memorybus doctor"
     )

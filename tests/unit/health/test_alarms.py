@@ -8,7 +8,7 @@ from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.health import alarms
 from memorybus.health import log_health as health
 from memorybus.health.alarms import ServerState
-from memorybus.health.archive_status import ArchiveStatus, build_archive_status
+from memorybus.health.archive_status import ArchiveStatus, build_archive_status, describe_archive
 from memorybus.health.finding import Finding
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
@@ -193,6 +193,16 @@ def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
         ({"a": ArchiverReport(1, error="no disk")}, None, False, "no disk"),
         ({"a": ArchiverReport(1, error="no disk"), "b": ArchiverReport(1)}, None, True, ""),
         (
+            {
+                "a": ArchiverReport(1, error="it lacks events", damaged=True),
+                "b": ArchiverReport(1),
+                "c": ArchiverReport(1, error="no disk"),
+            },
+            None,
+            True,
+            "it lacks events",
+        ),
+        (
             {"a": ArchiverReport(1, elsewhere=True)},
             "h in /d",
             False,
@@ -207,3 +217,13 @@ def test_whether_the_archive_works(
     """G7: one worker that can is enough; else why none does is told."""
     found = build_archive_status({}, ArchiverReports({}, workers), home)
     assert (found.working, found.error, found.home) == (working, error, home)
+
+
+def test_damage_is_told_though_another_worker_archives() -> None:
+    """G7: the alarm and the status name what one archiver found, whatever the others do."""
+    hurt = ArchiverReport(1, error="p01: it lacks events", damaged=True)
+    found = build_archive_status({}, ArchiverReports({}, {"a": hurt, "b": ArchiverReport(1)}), None)
+    (alarm,) = alarms.archive_alarms(found, {}, None)
+    assert (alarm.severity, alarm.text) == ("critical", "p01: it lacks events")
+    assert "p01: it lacks events" in describe_archive(found)
+    assert not found.hindered

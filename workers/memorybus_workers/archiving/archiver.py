@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
 from memorybus import logs
 from memorybus.archive.seals import ArchiverReport, SealReports
 from memorybus.clock import SYSTEM, Clock
@@ -20,6 +19,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
+from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.registry.roster import worker_id
@@ -189,25 +189,6 @@ def make_archiving(
     return ArchivingRound(
         context, _PATIENCE * look_interval(settings) if patience is None else patience
     )
-
-
-class ArchiverRun(msgspec.Struct, frozen=True):
-    """What one run did.
-
-    Attributes:
-        place: where the archive is.
-        events: how many were sealed.
-        elsewhere: whether it lies on another host, so that nothing could be done here.
-        errors: what kept partitions from being sealed, by name.
-        busy: the partitions that were left to another archiver, which is at work on them, or died
-            there a moment ago (its lease ends by itself).
-    """
-
-    place: str
-    events: int
-    elsewhere: bool
-    errors: dict[str, str]
-    busy: tuple[str, ...] = ()
 
 
 def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:

@@ -92,7 +92,7 @@ def events_of(path: Path) -> Iterator[Envelope]:
     """Yield the events of a file, line by line; memory use does not grow with the file.
 
     Raises:
-        TranscriptError: a line is no event (the message has ``file:line``), or the file cannot be
+        TranscriptError: a line is no event (its place is ``file:line``), or the file cannot be
             read.
     """
     lines = EventLines()
@@ -102,11 +102,11 @@ def events_of(path: Path) -> Iterator[Envelope]:
                 if line.strip():
                     yield _decode_line(lines, line, f"{path}:{number}")
     except OSError as error:
-        raise TranscriptError(f"{path}: {error.strerror or error}") from error
+        raise TranscriptError(error.strerror or str(error), str(path)) from error
 
 
 def _decode_line(lines: EventLines, line: bytes, where: str) -> Envelope:
     try:
         return lines.decode(line)
     except CorruptEnvelope as error:
-        raise TranscriptError(f"{where}: {error}") from error
+        raise TranscriptError(str(error), where) from error

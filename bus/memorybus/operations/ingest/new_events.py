@@ -5,8 +5,10 @@ their retention. The known ids are in a temporary file, so that memory use does 
 history.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,10 +18,14 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import EventError
 from memorybus.events import Envelope, UnknownEvent
+from memorybus.log.continuity import PartitionView
 from memorybus.log.stream import START, EventLog
 from memorybus.operations.ingest.known_ids import KnownIds
 from memorybus.operations.ingest.paced import PacedPublisher
 from memorybus.redis.connect import connect_redis
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
 
 FLUSH_TIMEOUT = 60.0
 """Seconds that an import waits until Redis has everything."""
@@ -91,22 +97,30 @@ def _note_known_ids(settings: Settings, known: KnownIds) -> None:
 
     The log is read before the archive: an event that is trimmed meanwhile is sealed by then.
     """
-    redis = connect_redis(settings)
-    log = EventLog(redis, settings)
+    with closing(connect_redis(settings)) as redis:
+        _note_logged_ids(EventLog(redis, settings), known)
+        views = views_of(settings)
+        archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
+    if archive is not None:
+        with closing(archive):
+            _note_archived_ids(archive, views, known)
+
+
+def _note_logged_ids(log: EventLog, known: KnownIds) -> None:
     for partition in range(log.partitions):
         after = START
         while page := log.read(partition, after, _PAGE):
             known.add(event.envelope.id for event in page)
             after = page[-1].position.entry
-    views = views_of(settings)
-    archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
-    if archive is not None:
-        for partition, view in views.items():
-            check_reaches(archive, partition, view.sealed)
-            for ids in archive.ids(partition):
-                known.add(ids)
-        archive.close()
-    redis.close()
+
+
+def _note_archived_ids(
+    archive: "Archive", views: Mapping[int, PartitionView], known: KnownIds
+) -> None:
+    for partition, view in views.items():
+        check_reaches(archive, partition, view.sealed)
+        for ids in archive.ids(partition):
+            known.add(ids)
 
 
 def _publish_or_refuse(done: ImportResult, envelope: Envelope, publish: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
+    from memorybus.operations.ingest.stages import StageStep
     from memorybus.operations.stores import Stores
 
 
@@ -56,6 +57,27 @@ def show_bar(
             bar.update(task, description=step, completed=done, total=total or None)
 
         yield tell
+
+
+@contextmanager
+def show_stage(
+    output: Output, what: str, unit: str, total: int | None = None
+) -> "Iterator[StageStep]":
+    """Show the progress bar of one stage, and yield a function that advances it.
+
+    Args:
+        output: where the bar is shown.
+        what: what is done.
+        unit: what is counted.
+        total: how many there are; None if that is unknown.
+    """
+    with output.progress(unit) as bar:
+        task = bar.add_task(what, total=total)
+
+        def step(count: int = 1, /) -> None:
+            bar.advance(task, count)
+
+        yield step
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
-from memorybus.archive.verification import FileReport
 from memorybus.config.origins import EffectiveSetting
 from memorybus.events import Position
 from memorybus.health.finding import Check
@@ -19,8 +18,10 @@ from memorybus.health.monitor import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
 from memorybus.log.removal import Removed
-from memorybus.operations.archive.archive import ListedSegment
+from memorybus.operations.archive.export import ArchiveExported
 from memorybus.operations.archive.repair import RepairResult
+from memorybus.operations.archive.segments import Segments
+from memorybus.operations.archive.verify import ArchiveVerified
 from memorybus.operations.copies.copies import Copy
 from memorybus.operations.copies.filling import CopyProgress
 from memorybus.operations.copies.generations import Generation
@@ -30,8 +31,8 @@ from memorybus.operations.evaluation import JudgedAnswer
 from memorybus.operations.events.story import Fate
 from memorybus.operations.export import ExportResult
 from memorybus.operations.forget import InstanceErasure
-from memorybus.operations.ingest.ingest import IngestReport
 from memorybus.operations.ingest.new_events import ImportResult
+from memorybus.operations.ingest.report import IngestReport
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.notices import NoticeResult
 from memorybus.operations.preview.provider_answer import ProviderAnswer
@@ -46,6 +47,7 @@ from memorybus.operations.rebuild.plan import RebuildPlan
 from memorybus.operations.rebuild.rebuild import RebuildResult
 from memorybus.operations.rebuild.verify import VerifyResult
 from memorybus.operations.up import Ready
+from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.reports import TrialStep
 from memorybus.surfaces.hermes.install.install import PythonCheck
 from memorybus.surfaces.hermes.install.status import HermesStatus
@@ -374,39 +376,6 @@ class HermesUninstalled(TypedDict):
     removed: bool
 
 
-class Sealed(TypedDict):
-    """What was sealed; `errors` by partition, `busy`: partitions left to another archiver."""
-
-    place: str
-    events: int
-    elsewhere: bool
-    errors: dict[str, str]
-    busy: list[int]
-
-
-class Segments(TypedDict):
-    """Where the archive is, and its segments."""
-
-    where: str
-    segments: list[ListedSegment]
-
-
-class ArchiveVerified(TypedDict):
-    """The files of the archive: how many are sound, which are damaged, other findings."""
-
-    ok: bool
-    sound: int
-    damaged: list[FileReport]
-    noted: list[FileReport]
-
-
-class ArchiveExported(TypedDict):
-    """How many events were written, and where to."""
-
-    where: str
-    events: int
-
-
 class PageToken(TypedDict):
     """A token, null if the caller chose it, and its hash for the settings."""
 
@@ -470,7 +439,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "archive import": Result((ImportResult,)),
         "archive ls": Result((Segments,)),
         "archive repair": Result((RepairResult,)),
-        "archive run": Result((Sealed,)),
+        "archive run": Result((ArchiverRun,)),
         "archive verify": Result((ArchiveVerified,)),
         "check": Result((Verdict,)),
         "config page-token": Result((PageToken,)),

@@ -12,7 +12,7 @@ from helpers.making import MakeSettings
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.operations.archive.archive import export_archive
+from memorybus.operations.archive.export import export_archive
 from memorybus.operations.archive.import_events import import_archive
 from memorybus.operations.ingest.known_ids import KnownIds
 from memorybus.operations.ingest.new_events import ImportResult
@@ -33,9 +33,8 @@ def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
     log.append(20, user="bob")
     log.append(20, user="cleo")
     run_once(log.settings)
-    archive = log.archive()
-    export_archive(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
-    archive.forget(Tombstone(id="t", query=Query(users=("ann",))))
+    export_archive(log.settings, tmp_path, EVERYTHING, lambda: None)
+    log.archive().forget(Tombstone(id="t", query=Query(users=("ann",))))
     short = msgspec.structs.replace(log.settings, retention={"user:bob": 0.001})
     run_once(short)
     run_once(short)
@@ -60,8 +59,7 @@ def test_more_than_the_spool_holds_is_imported(
     """G10: an import waits for the log instead of filling the spool: that is the agents' buffer."""
     log.append(1_500, words=200)
     run_once(log.settings)
-    archive = log.archive()
-    export_archive(log.settings, archive, archive.in_directory(tmp_path), EVERYTHING, lambda: None)
+    export_archive(log.settings, tmp_path, EVERYTHING, lambda: None)
     other = make_settings(**QUICK, namespace=f"{log.settings.namespace}x", spool_max_bytes=1 << 19)
     done = taken_in(other, tmp_path)
     assert (done.published, done.logged) == (1_500, True)

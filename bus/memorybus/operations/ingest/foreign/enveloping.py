@@ -13,7 +13,7 @@ from memorybus.errors import EventError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
 from memorybus.ids import derived_id, text_digest
 from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
-from memorybus.operations.ingest.ingest import RefusedInput
+from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id
 

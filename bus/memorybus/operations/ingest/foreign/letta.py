@@ -42,9 +42,9 @@ def parse(data: bytes, name: str) -> ParsedExport:
     try:
         whole = parse_json(data)
     except ForeignError as error:
-        raise ForeignError(f"{name}: {error}") from error
+        raise ForeignError(error.why, name) from error
     if not isinstance(whole, dict) or not isinstance(whole.get("agents"), list):
-        raise ForeignError(f"{name}: an agent file has a list 'agents'")
+        raise ForeignError("an agent file has a list 'agents'", name)
     return parse_records(_records_of(whole, name), _parse_record)
 
 
@@ -62,7 +62,7 @@ def _records_of(whole: dict[str, Any], name: str) -> Iterator[Record]:
 def _objects_of(whole: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
     found = whole.get(key) or []
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ForeignError(f"{name}: {key!r} must be a list of objects")
+        raise ForeignError(f"{key!r} must be a list of objects", name)
     return found
 
 

@@ -5,16 +5,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from memorybus.errors import MemoryBusError
 from memorybus.events import StoreName
-from memorybus.operations.ingest.ingest import RefusedInput
+from memorybus.operations.ingest.refused import RefusedInput, UnreadableInput
 from memorybus.text.times import parse_timestamp
 
 Speaker = Literal["user", "assistant"]
 
 
-class ForeignError(MemoryBusError):
-    """A record is not as its source documents it."""
+class ForeignError(UnreadableInput):
+    """A record is not as its source documents it; or a source cannot be read."""
 
 
 class Record(NamedTuple):

@@ -49,7 +49,7 @@ def _records_of_lines(data: bytes, name: str, lists: Sequence[str]) -> Iterator[
         try:
             value = parse_json(line)
         except ForeignError as error:
-            raise ForeignError(f"{where}: {error}") from error
+            raise ForeignError(error.why, where) from error
         yield from _records_of_value(value, where, lists)
 
 
@@ -67,5 +67,5 @@ def _records_of_value(value: Any, where: str, lists: Sequence[str]) -> Iterator[
 
 def _check_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
-        raise ForeignError(f"{where}: expected an object, not {type(value).__name__}")
+        raise ForeignError(f"expected an object, not {type(value).__name__}", where)
     return Record(where, value)

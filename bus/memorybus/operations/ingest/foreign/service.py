@@ -82,11 +82,11 @@ class ForeignService:
                 value = json.loads(_read_bounded(answer))
         except urllib.error.HTTPError as error:
             with error:
-                raise ForeignError(f"{where} answered {error.code} {error.reason}") from error
+                raise ForeignError(f"it answered {error.code} {error.reason}", where) from error
         except _BROKEN as error:
-            raise ForeignError(f"{where} cannot be read: {error}") from error
+            raise ForeignError(f"it cannot be read: {error}", where) from error
         if not isinstance(value, dict):
-            raise ForeignError(f"{where} answered no object")
+            raise ForeignError("it answered no object", where)
         return value
 
 

@@ -41,7 +41,7 @@ def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExp
     try:
         data, modified = path.read_bytes(), path.stat().st_mtime_ns // 1_000_000
     except OSError as error:
-        raise ForeignError(f"{path}: {error.strerror or error}") from error
+        raise ForeignError(error.strerror or str(error), str(path)) from error
     found = PARSERS[source](data, str(path))
     return build_envelopes(source, str(path), found, owner, modified), found.skipped
 

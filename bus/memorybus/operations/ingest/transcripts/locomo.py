@@ -49,7 +49,8 @@ def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript
     """
     body = _body_of(sample)
     speakers = _speakers_of(body, where)
-    name = str(sample.get("sample_id") or stem)
+    sample_id = sample.get("sample_id")
+    name = str(sample_id or stem)
     conversations: list[RecordedSession] = []
     skipped = 0
     for key in _session_keys(body):
@@ -63,6 +64,7 @@ def parse_sample(sample: Mapping[str, Any], where: str, stem: str) -> Transcript
             conversations.append(
                 RecordedSession(
                     session=f"{name}:{key}",
+                    named=bool(sample_id),
                     turns=turns,
                     after=after,
                     user=speakers.user,
@@ -81,7 +83,7 @@ def _body_of(sample: Mapping[str, Any]) -> Mapping[str, Any]:
 def _speakers_of(body: Mapping[str, Any], where: str) -> _Speakers:
     names = (body.get("speaker_a"), body.get("speaker_b"))
     if not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
-        raise TranscriptError(f"{where}: 'speaker_a' and 'speaker_b' must be two different names")
+        raise TranscriptError("'speaker_a' and 'speaker_b' must be two different names", where)
     return _Speakers(str(names[0]), str(names[1]))
 
 
@@ -98,14 +100,14 @@ def _time_of(body: Mapping[str, Any], key: str, place: str) -> int | None:
     try:
         return parse_spoken_time(str(text))
     except ValueError as error:
-        raise TranscriptError(f"{place}_date_time: {error}") from error
+        raise TranscriptError(str(error), f"{place}_date_time") from error
 
 
 def _parse_utterances(
     session: Any, speakers: _Speakers, place: str
 ) -> tuple[Sequence[_Utterance], int]:
     if not isinstance(session, list):
-        raise TranscriptError(f"{place}: expected a list of utterances")
+        raise TranscriptError("expected a list of utterances", place)
     every = [_parse_utterance(raw, speakers, f"{place}[{i}]") for i, raw in enumerate(session)]
     said = [one for one in every if one.text]
     return said, len(every) - len(said)
@@ -113,11 +115,12 @@ def _parse_utterances(
 
 def _parse_utterance(raw: Any, speakers: _Speakers, place: str) -> _Utterance:
     if not isinstance(raw, dict) or not isinstance(raw.get("text", ""), str):
-        raise TranscriptError(f"{place}: expected an object with 'speaker' and 'text'")
+        raise TranscriptError("expected an object with 'speaker' and 'text'", place)
     if raw.get("speaker") not in speakers:
         raise TranscriptError(
-            f"{place}: speaker {raw.get('speaker')!r} is neither {speakers.user!r} "
-            f"nor {speakers.assistant!r}"
+            f"speaker {raw.get('speaker')!r} is neither {speakers.user!r} "
+            f"nor {speakers.assistant!r}",
+            place,
         )
     return _Utterance(raw["speaker"] == speakers.user, _text_with_photo(raw), raw)
 

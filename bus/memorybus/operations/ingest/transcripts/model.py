@@ -2,12 +2,12 @@
 
 import msgspec
 
-from memorybus.errors import MemoryBusError
 from memorybus.events import Message
+from memorybus.operations.ingest.refused import UnreadableInput
 
 
-class TranscriptError(MemoryBusError):
-    """A file is not a conversation we can read; the message begins with ``file:line``."""
+class TranscriptError(UnreadableInput):
+    """A file is not a conversation we can read; the place is ``file:line``."""
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,7 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         session: the session's id.
+        named: whether the file names the session; else its id is made of the file's name.
         turns: the turns in the order of the file; the index is the turn's ordinal.
         after: the session that this one continues; empty for the first of a lineage.
         user: the person who talks; empty if the file does not tell.
@@ -43,6 +44,7 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     session: str
+    named: bool
     turns: tuple[RecordedTurn, ...]
     after: str = ""
     user: str = ""

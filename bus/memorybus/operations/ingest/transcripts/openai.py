@@ -31,11 +31,19 @@ class JsonLine(NamedTuple):
     value: Any
 
 
+class _Address(NamedTuple):
+    """The session to which a message belongs, and whether the file names it."""
+
+    session: str
+    named: bool
+
+
 class _Message(NamedTuple):
     where: str
     role: str
     text: str
     message: Message
+    named: bool
 
 
 def parse_messages(lines: Iterable[JsonLine], stem: str) -> Transcript:
@@ -48,63 +56,92 @@ def parse_messages(lines: Iterable[JsonLine], stem: str) -> Transcript:
     Raises:
         TranscriptError: a line is not a message; the message names its place.
     """
+    return _group_by_session(_each_message(lines, stem))
+
+
+def parse_document(document: JsonLine, stem: str) -> Transcript:
+    """Group the messages of a file that is one object; they belong to the file's own session.
+
+    Args:
+        document: the object.
+        stem: the session's id where the object and its messages name none.
+
+    Raises:
+        TranscriptError: a part of it is not a message; the message names its place.
+    """
+    own = _Address(stem, named=False)
+    return _group_by_session(_each_message_of(document, own=own, listed=own))
+
+
+def _group_by_session(messages: Iterable[tuple[_Address, JsonLine]]) -> Transcript:
     sessions: dict[str, list[_Message]] = {}
     skipped = 0
-    for session, line in _each_message(lines, stem):
-        said = _parse_message(line)
+    for address, line in messages:
+        said = _parse_message(line, named=address.named)
         if _is_silent(said):
             skipped += 1
         else:
-            sessions.setdefault(session, []).append(said)
+            sessions.setdefault(address.session, []).append(said)
     conversations = (_build_session(session, said) for session, said in sessions.items())
     return Transcript(conversations=tuple(c for c in conversations if c.turns), skipped=skipped)
 
 
-def _each_message(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[str, JsonLine]]:
+def _each_message(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[_Address, JsonLine]]:
+    own = _Address(stem, named=False)
     for line in lines:
-        _check_object(line.where, line.value)
-        if "messages" in line.value:
-            yield from _each_nested(line, stem)
-        else:
-            yield _session_of(line.where, line.value) or stem, line
+        listed = _Address(f"{stem}:{line.number}", named=False)
+        yield from _each_message_of(line, own=own, listed=listed)
 
 
-def _each_nested(line: JsonLine, stem: str) -> Iterator[tuple[str, JsonLine]]:
+def _each_message_of(
+    line: JsonLine, *, own: _Address, listed: _Address
+) -> Iterator[tuple[_Address, JsonLine]]:
+    """Yield the message that a line is, or those that it lists, each with its session.
+
+    Args:
+        line: the line.
+        own: the session of a message that names none.
+        listed: the session of messages in a list, where neither the list nor they name one.
+    """
+    _check_object(line.where, line.value)
+    if "messages" not in line.value:
+        yield _address_of(line.where, line.value, own), line
+        return
     messages = line.value["messages"]
     if not isinstance(messages, list):
         raise TranscriptError(
-            f"{line.where}: 'messages' must be a list, not {_describe_type(messages)}"
+            f"'messages' must be a list, not {_describe_type(messages)}", line.where
         )
-    session = _session_of(line.where, line.value) or f"{stem}:{line.number}"
+    common = _address_of(line.where, line.value, listed)
     for index, message in enumerate(messages):
         where = f"{line.where}: messages[{index}]"
         _check_object(where, message)
-        yield _session_of(where, message) or session, JsonLine(where, line.number, message)
+        yield _address_of(where, message, common), JsonLine(where, line.number, message)
 
 
 def _check_object(where: str, value: Any) -> None:
     if not isinstance(value, dict):
-        raise TranscriptError(f"{where}: expected a message object, not {_describe_type(value)}")
+        raise TranscriptError(f"expected a message object, not {_describe_type(value)}", where)
 
 
-def _session_of(where: str, value: dict[str, Any]) -> str:
+def _address_of(where: str, value: dict[str, Any], unnamed: _Address) -> _Address:
+    """Return the session that an object names, or `unnamed`."""
     for name in SESSION_FIELDS:
         session = value.get(name)
         if isinstance(session, str | int) and not isinstance(session, bool) and session != "":
-            return str(session)
+            return _Address(str(session), named=True)
         if session not in (None, ""):
-            raise TranscriptError(
-                f"{where}: {name!r} must be a text, not {_describe_type(session)}"
-            )
-    return ""
+            raise TranscriptError(f"{name!r} must be a text, not {_describe_type(session)}", where)
+    return unnamed
 
 
-def _parse_message(line: JsonLine) -> _Message:
+def _parse_message(line: JsonLine, *, named: bool) -> _Message:
     role = line.value.get("role")
     if role not in ROLES:
         known = ", ".join(ROLES)
-        raise TranscriptError(f"{line.where}: 'role' must be one of {known}, not {role!r}")
-    return _Message(line.where, role, _text_of(line.where, line.value.get("content")), line.value)
+        raise TranscriptError(f"'role' must be one of {known}, not {role!r}", line.where)
+    text = _text_of(line.where, line.value.get("content"))
+    return _Message(line.where, role, text, line.value, named)
 
 
 def _text_of(where: str, content: Any) -> str:
@@ -115,7 +152,7 @@ def _text_of(where: str, content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(filter(None, (_text_of_part(where, part) for part in content)))
     raise TranscriptError(
-        f"{where}: 'content' must be a text or a list, not {_describe_type(content)}"
+        f"'content' must be a text or a list, not {_describe_type(content)}", where
     )
 
 
@@ -123,9 +160,7 @@ def _text_of_part(where: str, part: Any) -> str:
     """Return a part's text; "" for pictures and the like, which stay in the message."""
     text = part.get("text", "") if isinstance(part, dict) else part
     if not isinstance(text, str):
-        raise TranscriptError(
-            f"{where}: a part's 'text' must be a text, not {_describe_type(text)}"
-        )
+        raise TranscriptError(f"a part's 'text' must be a text, not {_describe_type(text)}", where)
     return text
 
 
@@ -137,7 +172,8 @@ def _is_silent(said: _Message) -> bool:
 def _build_session(session: str, said: Sequence[_Message]) -> RecordedSession:
     turns = tuple(_build_turn(group) for group in _group_by_turn(said))
     at = next((turn.at for turn in turns if turn.at is not None), None)
-    return RecordedSession(session=session, turns=turns, at=at)
+    named = all(one.named for one in said)
+    return RecordedSession(session=session, named=named, turns=turns, at=at)
 
 
 def _group_by_turn(said: Sequence[_Message]) -> Iterator[list[_Message]]:
@@ -192,7 +228,7 @@ def _parse_time(where: str, value: Any) -> int:
     try:
         return parse_timestamp(value)
     except (ValueError, OverflowError) as error:
-        raise TranscriptError(f"{where}: {error}") from error
+        raise TranscriptError(str(error), where) from error
 
 
 def _describe_type(value: Any) -> str:

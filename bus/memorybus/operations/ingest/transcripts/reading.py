@@ -19,7 +19,7 @@ def read_transcript(path: Path) -> Transcript:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise TranscriptError(f"{path}: {error.strerror or error}") from error
+        raise TranscriptError(error.strerror or str(error), str(path)) from error
     return parse_transcript(data, str(path), path.stem)
 
 
@@ -41,11 +41,11 @@ def parse_transcript(data: bytes, name: str, stem: str) -> Transcript:
     if isinstance(document, list):
         found = openai.parse_messages(_number_items(document, name), stem)
     elif isinstance(document, dict):
-        found = _parse_single(document, name, stem)
+        found = openai.parse_document(JsonLine(f"{name}:1", 1, document), stem)
     else:
         found = openai.parse_messages(_parse_lines(data, name), stem)
     if not found.conversations:
-        raise TranscriptError(f"{name}: no message with content in it")
+        raise TranscriptError("no message with content in it", name)
     return found
 
 
@@ -57,13 +57,6 @@ def _parse_document(data: bytes) -> Any:
         return None
 
 
-def _parse_single(document: dict[str, Any], name: str, stem: str) -> Transcript:
-    """Parse a file that is one object; its messages belong to the file's own session."""
-    if "messages" in document and not any(document.get(f) for f in openai.SESSION_FIELDS):
-        document = document | {openai.SESSION_FIELDS[0]: stem}
-    return openai.parse_messages([JsonLine(f"{name}:1", 1, document)], stem)
-
-
 def _number_items(document: list[Any], name: str) -> Iterator[JsonLine]:
     for index, value in enumerate(document, 1):
         yield JsonLine(f"{name}: item {index}", index, value)
@@ -73,11 +66,11 @@ def _parse_samples(samples: list[Any], name: str, stem: str) -> Transcript:
     parsed = []
     for index, sample in enumerate(samples, 1):
         if not locomo.is_sample(sample):
-            raise TranscriptError(f"{name}: item {index} is not a LoCoMo sample like the others")
+            raise TranscriptError(f"item {index} is not a LoCoMo sample like the others", name)
         parsed.append(_parse_sample(sample, name, stem, index if len(samples) > 1 else 0))
     conversations = tuple(c for transcript in parsed for c in transcript.conversations)
     if not conversations:
-        raise TranscriptError(f"{name}: no session with an utterance in it")
+        raise TranscriptError("no session with an utterance in it", name)
     return Transcript(conversations=conversations, skipped=sum(t.skipped for t in parsed))
 
 
@@ -96,8 +89,8 @@ def _parse_line(raw: bytes, where: str) -> Any:
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError as error:
-        raise TranscriptError(f"{where}: not UTF-8 (byte {error.start + 1} of the line)") from error
+        raise TranscriptError(f"not UTF-8 (byte {error.start + 1} of the line)", where) from error
     except json.JSONDecodeError as error:
-        raise TranscriptError(f"{where}: not JSON: {error.msg} (column {error.colno})") from error
+        raise TranscriptError(f"not JSON: {error.msg} (column {error.colno})", where) from error
     except (ValueError, RecursionError) as error:
-        raise TranscriptError(f"{where}: not JSON we can read: {error}") from error
+        raise TranscriptError(f"not JSON we can read: {error}", where) from error

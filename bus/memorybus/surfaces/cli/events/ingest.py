@@ -1,21 +1,28 @@
 """``memorybus ingest``: publish recorded conversations and what other memories exported."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common
+from memorybus.surfaces.cli.progress import note_on_interrupt, show_stage
 from memorybus.surfaces.cli.scope_options import Agent, User
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.operations.ingest import ingest
+    from memorybus.config.settings import Settings
+    from memorybus.operations.ingest.report import IngestReport
+    from memorybus.operations.ingest.stages import OnStage
 
 SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
 Source = Annotated[
     SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
 ]
+
+_INTERRUPTED = "interrupted: what was published stays; the same command publishes the rest"
 
 
 def register(app: App) -> None:
@@ -46,24 +53,38 @@ def run_ingest(
     - `memorybus ingest --from mem0 memories.json`
     - `memorybus ingest --from honcho http://localhost:8000/v3/workspaces/home --agent hermes`
     """
-    from memorybus.surfaces.cli.events.ingest_sources import ingest_all, ingest_from
-
     output = common.output()
     if not files:
         output.note("ingest: name at least one FILE; see: memorybus ingest --help", "red")
         return 2
     settings = common.settings()
-    if source is None:
-        report = ingest_all(settings, [Path(file) for file in files], user, agent, output)
-    else:
-        report = ingest_from(settings, source, files, user, agent, output)
+    with note_on_interrupt(output, _INTERRUPTED):
+        report = _ingest(settings, source, files, user, agent, partial(show_stage, output))
     _show_report(output, report)
     return 1 if report.refused else 0
 
 
-def _show_report(output: Output, report: "ingest.IngestReport") -> None:
+def _ingest(
+    settings: "Settings",
+    source: SourceName | None,
+    files: Sequence[str],
+    user: str | None,
+    agent: str | None,
+    on_stage: "OnStage",
+) -> "IngestReport":
+    if source is None:
+        from memorybus.operations.ingest.files import ingest_files
+
+        paths = [Path(file) for file in files]
+        return ingest_files(settings, paths, user=user, agent=agent, on_stage=on_stage)
+    from memorybus.operations.ingest.foreign_memories import ingest_foreign
+
+    return ingest_foreign(settings, source, files, user=user, agent=agent, on_stage=on_stage)
+
+
+def _show_report(output: Output, report: "IngestReport") -> None:
     for refusal in report.refused:
-        output.note(_refusal(refusal), "red")
+        output.note(refusal.describe(), "red")
     if report.level == "spooled":
         output.note(
             "Redis has not taken the events: they are spooled on this disk and will be sent by "
@@ -81,8 +102,3 @@ def _show_report(output: Output, report: "ingest.IngestReport") -> None:
     )
     if report.skipped:
         output.show(f"{report.skipped} messages without content were left out")
-
-
-def _refusal(refusal: "ingest.RefusedInput") -> str:
-    said = refusal.why
-    return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"

@@ -1,19 +1,20 @@
 """``memorybus archive``: the part of the log that is sealed outside Redis."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from memorybus.log.forecast import format_duration, format_size
-from memorybus.processes.child import running_child
-from memorybus.processes.commands import archive_command
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.progress import show_stage
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
+    from memorybus.operations.archive.verify import ArchiveVerified
+    from memorybus.processes.archiver_run import ArchiverRun
     from memorybus.query.query import Query
 
 Users = Annotated[
@@ -58,30 +59,26 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     - `memorybus archive run`
     - `memorybus archive run --json | jq .events`
     """
-    from memorybus.operations.archive import archive as archiving
+    from memorybus.operations.archive.run import archive_now
 
     output, settings = common.output(), common.settings()
-    with running_child(archive_command(), settings) as child:
-        done = child.report() or {}
-        code = child.wait()
-    if done.get("place") == "":
-        raise archiving.missing_log_error(settings)
+    done = archive_now(settings)
     if output.json:
         output.result(done)
     else:
         _show_run(output, done, settings.seal_after)
-    return 1 if code or done.get("errors") or done.get("elsewhere") else 0
+    return 1 if done.hindered else 0
 
 
-def _show_run(output: Output, done: dict[str, Any], seal_after: float) -> None:
-    output.show(visible(f"{done.get('events', 0)} events sealed in {done.get('place', '')}"))
-    if done.get("elsewhere"):
+def _show_run(output: Output, done: "ArchiverRun", seal_after: float) -> None:
+    output.show(visible(f"{done.events} events sealed in {done.place}"))
+    if done.elsewhere:
         output.note("the archive lies on another host: run this there", "yellow")
-    for name, why in done.get("errors", {}).items():
+    for name, why in done.errors.items():
         output.note(f"{name}: {why}", "red")
-    if done.get("busy"):
-        output.note(f"left to another archiver: {', '.join(done['busy'])}")
-    if not any(done.get(what) for what in ("events", "elsewhere", "errors", "busy")):
+    if done.busy:
+        output.note(f"left to another archiver: {', '.join(done.busy)}")
+    if done.idle:
         output.note(
             f"nothing is due: an event is sealed {format_duration(seal_after)} after it arrived"
         )
@@ -95,15 +92,15 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus archive ls`
     - `memorybus archive ls --json | jq -r '.segments[].file'`
     """
-    from memorybus.operations.archive import archive as archiving
+    from memorybus.operations.archive.segments import list_segments
     from memorybus.text.display import iso
 
-    output, settings = common.output(), common.settings()
-    archive = archiving.open_archive(settings)
-    found = archiving.list_segments(archive, settings.partitions)
+    output = common.output()
+    listed = list_segments(common.settings())
     if output.json:
-        output.result({"where": archive.where, "segments": found})
+        output.result(listed)
         return 0
+    found = listed.segments
     table = grid("segment", "events", "numbers", "size", "of raw", "from", "to")
     for one in found:
         share = f"{one.bytes / one.raw:.0%}" if one.raw >= _LEAST_RAW_BYTES else "-"
@@ -114,7 +111,7 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     if found:
         output.show(table)
     kept, stored = sum(one.kept for one in found), format_size(sum(one.bytes for one in found))
-    output.note(f"{kept} events in {len(found)} segments, {stored}, in {archive.where}")
+    output.note(f"{kept} events in {len(found)} segments, {stored}, in {listed.where}")
     return 0
 
 
@@ -126,28 +123,25 @@ def run_archive_verify(*, common: Common = DEFAULT) -> int:
     - `memorybus archive verify`
     - `memorybus archive verify --json | jq .damaged`
     """
-    from memorybus.operations.archive import archive as archiving
+    from memorybus.operations.archive.verify import verify_archive
 
-    output, settings = common.output(), common.settings()
-    archive = archiving.open_archive(settings)
-    with output.progress("files") as bar:
-        task = bar.add_task("verify", total=None)
-        found = archiving.check_archive(settings, archive, lambda: bar.advance(task))
-    bad = [one for one in found if one.found == "damaged"]
+    output = common.output()
+    with show_stage(output, "verify", "files") as step:
+        done = verify_archive(common.settings(), step)
     if output.json:
-        others = [one for one in found if one.found in ("gap", "unlisted")]
-        files = sum(one.found == "sound" for one in found)
-        output.result({"ok": not bad, "sound": files, "damaged": bad, "noted": others})
-        return 1 if bad else 0
-    for one in found:
-        if one.found != "sound":
-            style = "red" if one.found == "damaged" else "yellow"
-            output.note(f"p{one.partition:02d}/{one.file}: {one.found}: {one.why}", style)
-    sound = sum(one.found == "sound" for one in found)
-    output.show(visible(f"{sound} files sound, {len(bad)} damaged, in {archive.where}"))
-    if bad:
+        output.result(done)
+    else:
+        _show_verified(output, done)
+    return 0 if done.ok else 1
+
+
+def _show_verified(output: Output, done: "ArchiveVerified") -> None:
+    for one in (*done.noted, *done.damaged):
+        style = "red" if one.found == "damaged" else "yellow"
+        output.note(f"p{one.partition:02d}/{one.file}: {one.found}: {one.why}", style)
+    output.show(visible(f"{done.sound} files sound, {len(done.damaged)} damaged, in {done.where}"))
+    if not done.ok:
         output.note("restore the damaged files from a backup; the others are readable", "red")
-    return 1 if bad else 0
 
 
 def run_archive_export(
@@ -169,20 +163,17 @@ def run_archive_export(
     - `memorybus archive export /backup/memories`
     - `memorybus archive export ann --user ann`
     """
-    from memorybus.operations.archive import archive as archiving
+    from memorybus.operations.archive.export import export_archive
 
     output, settings = common.output(), common.settings()
-    source = archiving.open_archive(settings)
-    target = source.in_directory(directory)
-    with output.progress("segments") as bar:
-        task = bar.add_task("export", total=None)
-        query = _query(user, session, agent, workspace)
-        count = archiving.export_archive(settings, source, target, query, lambda: bar.advance(task))
+    query = _query(user, session, agent, workspace)
+    with show_stage(output, "export", "segments") as step:
+        done = export_archive(settings, directory, query, step)
     if output.json:
-        output.result({"where": target.where, "events": count})
+        output.result(done)
     else:
-        output.show(visible(f"{count} events written to {target.where}, and verified"))
-    if not count:
+        output.show(visible(f"{done.events} events written to {done.where}, and verified"))
+    if not done.events:
         output.note("no such events are sealed; first run: memorybus archive run", "yellow")
     return 0
 
@@ -205,15 +196,12 @@ def run_archive_import(
     - `memorybus archive import /backup/memories`
     - `memorybus archive import ann --user ann --execute`
     """
-    from memorybus.operations.archive import import_events
+    from memorybus.operations.archive.import_events import import_archive
 
     output, settings = common.output(), common.settings()
-    with output.progress("events") as bar:
-        task = bar.add_task("import", total=None)
-        query = _query(user, session, agent, workspace)
-        done = import_events.import_archive(
-            settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
-        )
+    query = _query(user, session, agent, workspace)
+    with show_stage(output, "import", "events") as step:
+        done = import_archive(settings, directory.absolute(), query, step, execute=execute)
     if output.json:
         output.result(done)
     else:
@@ -240,10 +228,10 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
     - `memorybus archive repair`
     - `memorybus archive repair --execute`
     """
-    from memorybus.operations.archive import repair
+    from memorybus.operations.archive.repair import repair_numbering
 
     output = common.output()
-    done = repair.repair_numbering(common.settings(), execute=execute)
+    done = repair_numbering(common.settings(), execute=execute)
     if output.json:
         output.result(done)
         return 0

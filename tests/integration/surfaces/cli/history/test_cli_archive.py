@@ -1,6 +1,7 @@
 """``memorybus archive``: run, ls, verify, export, import on a real log."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from helpers.stories.people import publish
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.history.history import History
+from memorybus.processes import commands
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli import main
 
@@ -65,6 +67,20 @@ def test_the_archive_from_seal_to_import(
     code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--execute")
     assert (did["events"], did["new"], did["published"]) == (22, 10, 10)
     assert ids(other) >= known
+
+
+def test_a_run_that_is_killed_does_not_say_that_nothing_is_due(
+    ready: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G7: without the archiver's report nothing is known of the archive: the run has failed."""
+    publish(ready, 1)
+    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    monkeypatch.setattr(commands, "module_command", lambda *_: killed)
+    assert main(["archive", "run"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "ended without a report (exit code -9)" in shown.err
+    assert "nothing is due" not in shown.err
 
 
 def test_a_workspace_is_taken_apart_from_others(

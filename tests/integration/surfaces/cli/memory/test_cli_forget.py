@@ -1,6 +1,7 @@
 """``memorybus forget``: somebody is erased wherever it can be reached, and nobody else is."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.history.history import History
+from memorybus.processes import commands
 from memorybus.query.query import Query
 from memorybus.redis.keys import Keys
 from memorybus.surfaces.cli.app import main
@@ -205,6 +207,29 @@ def test_dead_letters_go(
     left = sum(redis_client.xlen(keys.dead(p, "rec")) for p in range(settings.partitions))
     wait_until(lambda: left >= 1, "bob's stay")
     assert not in_redis(redis_client, settings)
+
+
+def test_an_archiver_that_is_killed_is_a_problem(
+    redis_url: str,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    run: Run,
+    configured: Callable[[Settings], None],
+) -> None:
+    """The rest is erased, the log keeps the entries, and the next run has to end it."""
+    settings = make_settings(url=redis_url, providers=(), **QUICK)
+    configured(settings)
+    spoken(settings, "ann", SECRET)
+    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMORYBUS_PROVIDERS", "")
+        patch.setattr(commands, "module_command", lambda *_: killed)
+        code, done = run(settings, "--user", "ann", "--yes", "--wait", "1")
+    (problem,) = done["problems"]
+    assert code == 1
+    assert "may still have the bytes" in problem
+    assert "exit code -9" in problem
+    assert in_redis(redis_client, settings)
 
 
 def test_nobody_is_everybody(make_settings: MakeSettings, redis_url: str, run: Run) -> None:

@@ -110,7 +110,10 @@ def test_the_original_list_of_samples_is_read_too():
 
     found = parsed([{"sample_id": "s1", "conversation": inner}, {"conversation": inner}])
 
-    assert [c.session for c in found.conversations] == ["s1:session_1", "seven-2:session_1"]
+    assert [(c.session, c.named) for c in found.conversations] == [
+        ("s1:session_1", True),
+        ("seven-2:session_1", False),
+    ]
 
 
 def test_empty_utterances_are_counted():

@@ -112,6 +112,26 @@ def test_lines_may_name_their_session(field):
     assert found == {"a": 1, "b": 1}
 
 
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([USER], {"chat": False}),
+        ([USER | {"session": "chat"}], {"chat": True}),
+        ([USER, USER | {"session": "chat"}], {"chat": False}),
+        ([USER | {"session": "chat-2"}, USER], {"chat-2": True, "chat": False}),
+        ([{"messages": [USER]}, USER], {"chat:1": False, "chat": False}),
+        ([{"messages": [USER]}], {"chat": False}),
+        ([{"messages": [USER], "session": "c"}], {"c": True}),
+        ([{"messages": [USER, USER | {"session": "c"}]}], {"chat": False, "c": True}),
+    ],
+)
+def test_it_is_known_who_named_a_session(values, named):
+    """An id that begins like the file's name was not made of it if the file gives it itself."""
+    found = parsed(jsonl(*values)).conversations
+
+    assert {one.session: one.named for one in found} == named
+
+
 def test_a_line_may_hold_a_whole_conversation():
     """Lines with ``messages`` are a session each, named or numbered by line."""
     lines = [{"messages": [USER]}, {"messages": [USER, ASSISTANT], "session_id": "x"}]

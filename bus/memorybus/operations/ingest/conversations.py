@@ -4,15 +4,18 @@ Every turn is published with its ordinal and a time that does not change between
 event id and payload are the same each time: a second ingest of a file adds nothing (G2).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
 from memorybus.errors import EventError
+from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.report import IngestReport, sum_reports
+from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts import (
     RecordedSession,
     Transcript,
@@ -22,6 +25,12 @@ from memorybus.operations.ingest.transcripts import (
 
 PLATFORM = "ingest"
 
+_FLUSH_STEP = 0.5
+"""Seconds between two looks at what Redis has not taken yet."""
+
+_PATIENCE = 20
+"""After so many steps without Redis the remaining events are reported as spooled (G10)."""
+
 
 class ParsedFile(msgspec.Struct, frozen=True):
     """A parsed file. Its modification time is used where it gives no times."""
@@ -29,20 +38,6 @@ class ParsedFile(msgspec.Struct, frozen=True):
     path: Path
     transcript: Transcript
     modified_ms: int
-
-
-class RefusedInput(msgspec.Struct, frozen=True):
-    """Something that was not published, and why."""
-
-    what: str
-    why: str
-
-
-class PublishedTurns(msgspec.Struct, frozen=True):
-    """The turns of one file that were published or refused."""
-
-    turns: int
-    refused: tuple[RefusedInput, ...] = ()
 
 
 def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
@@ -55,20 +50,78 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
             _check_sessions_apart(found, sources)
             sources.append(found)
         except TranscriptError as error:
-            refused.append(RefusedInput(str(path), str(error)))
+            refused.append(RefusedInput.unreadable(str(path), error))
     return sources, refused
 
 
 def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
-    """Refuse a file if one of its sessions has the id of a different session of another file."""
+    """Refuse a file if another one has a different session of an id made of the file's name.
+
+    Where the file names the session itself, it is one session in several files.
+    """
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
         source, other = known.get(conversation.session, (found, conversation))
-        if other != conversation and conversation.session.startswith(found.path.stem):
+        same = other == msgspec.structs.replace(conversation, named=other.named)
+        if not same and not conversation.named:
             raise TranscriptError(
-                f"{found.path}: its session {conversation.session!r} would mix with that of "
-                f"{source.path}; rename one of the files"
+                f"its session {conversation.session!r} would mix with that of {source.path}; "
+                f"rename one of the files",
+                str(found.path),
             )
+
+
+def ingest_conversations(
+    settings: Settings,
+    sources: Sequence[ParsedFile],
+    *,
+    user: str | None,
+    agent: str | None,
+    reachable: bool,
+    on_stage: OnStage,
+) -> IngestReport:
+    """Publish the conversations of files, and wait until Redis has them.
+
+    Args:
+        settings: which log.
+        sources: the parsed files.
+        user: the person; see `publish_file`, as for the agent.
+        agent: the agent.
+        reachable: whether Redis answers; else nothing is waited for.
+        on_stage: called when publishing begins, and when waiting does.
+
+    Raises:
+        SpoolFull: the spool has reached its bound; what was published stays published.
+    """
+    turns = sum(source.transcript.turns for source in sources)
+    with MemoryBus.connect(settings) as bus:
+        with on_stage("publish", "turns", turns) as step:
+            done = sum_reports(
+                [publish_file(bus, one, agent=agent, user=user, on_turn=step) for one in sources]
+            )
+        logged = reachable and _wait_until_logged(bus, on_stage)
+    return msgspec.structs.replace(done, level="logged" if logged else "spooled")
+
+
+def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
+    """Wait while events are being sent; return False after `_PATIENCE` steps without Redis.
+
+    It counts as a stage only if it takes longer than a step: mostly all is sent while the last
+    turns are published.
+    """
+    if bus.flush("logged", timeout=_FLUSH_STEP):
+        return True
+    left, idle = bus.unsent, 0
+    with on_stage("send to Redis", "events", left) as step:
+        while idle < _PATIENCE:
+            logged = bus.flush("logged", timeout=_FLUSH_STEP)
+            unsent = bus.unsent
+            step(left - unsent)
+            left = unsent
+            if logged:
+                return True
+            idle = idle + 1 if bus.problem else 0
+    return False
 
 
 def publish_file(
@@ -78,7 +131,7 @@ def publish_file(
     agent: str | None,
     user: str | None,
     on_turn: Callable[[], None],
-) -> PublishedTurns:
+) -> IngestReport:
     """Publish a file's conversations in order; each continues the session that it names, if any.
 
     A turn or session that the bus refuses (too large, an invalid id) is reported, and the rest is
@@ -110,7 +163,13 @@ def publish_file(
                 turns += 1
             else:
                 refused.append(refusal)
-    return PublishedTurns(turns, tuple(refused))
+    return IngestReport(
+        files=1,
+        sessions=len(source.transcript.conversations),
+        turns=turns,
+        skipped=source.transcript.skipped,
+        refused=tuple(refused),
+    )
 
 
 def _open_session(
@@ -154,28 +213,3 @@ def _publish_turns(
         except EventError as error:
             what = f"{source.path}: {conversation.session}: turn {ordinal + 1}"
             yield RefusedInput(what, str(error))
-
-
-class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ingest did; its ``--json``.
-
-    Attributes:
-        files: how many files were read completely.
-        sessions: how many sessions they hold.
-        turns: how many turns were published, including those that the log had already.
-        events: how many events were read from files of events, including those that the log had.
-        skipped: how many messages were left out because they have no content.
-        new_events: by how many events the log grew meanwhile; None if Redis did not answer.
-        level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
-            and so nothing was published.
-        refused: files and turns that were not published, and why.
-    """
-
-    files: int = 0
-    sessions: int = 0
-    turns: int = 0
-    events: int = 0
-    skipped: int = 0
-    new_events: int | None = None
-    level: Literal["logged", "spooled"] | None = None
-    refused: tuple[RefusedInput, ...] = ()

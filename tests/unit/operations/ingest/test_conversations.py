@@ -5,7 +5,7 @@ import os
 
 import pytest
 from memorybus.errors import EventTooLarge, InvalidEvent
-from memorybus.operations.ingest import ingest
+from memorybus.operations.ingest import conversations
 
 
 class RecordingSession:
@@ -72,11 +72,11 @@ LOCOMO = {
 
 def published(path, **more):
     """Publish a file to a recording bus; return its calls and the result."""
-    (source,), refused = ingest.load_files([path])
+    (source,), refused = conversations.load_files([path])
     assert refused == []
     bus, ticks = RecordingBus(), []
     options = {"agent": None, "user": None} | more
-    done = ingest.publish_file(bus, source, on_turn=lambda: ticks.append(1), **options)
+    done = conversations.publish_file(bus, source, on_turn=lambda: ticks.append(1), **options)
     return bus.calls, done, len(ticks)
 
 
@@ -143,7 +143,7 @@ def test_a_malformed_file_is_refused_whole_and_the_others_go_on(write, tmp_path)
     bad.write_text(json.dumps(said("fine")) + "\n{oops\n")
     good = write("good.jsonl", said("a"))
 
-    sources, refused = ingest.load_files([bad, good])
+    sources, refused = conversations.load_files([bad, good])
 
     assert [source.path for source in sources] == [good]
     assert [r.what for r in refused] == [str(bad)]
@@ -155,10 +155,32 @@ def test_two_different_files_do_not_mix_their_sessions(write):
     one, other = write("a/chat.jsonl", said("a")), write("b/chat.jsonl", said("b"))
     same = write("c/chat.jsonl", said("a"))
 
-    sources, refused = ingest.load_files([one, other, same])
+    sources, refused = conversations.load_files([one, other, same])
 
     assert [source.path for source in sources] == [one, same]
     assert "would mix" in refused[0].why
+
+
+def test_files_may_share_a_session_that_they_name(write):
+    """An id that begins like the file's name is the session's own if the file names it."""
+    one = write("a/chat.jsonl", said("a", session="chat-7"))
+    other = write("b/chat.jsonl", said("b", session="chat-7"))
+
+    sources, refused = conversations.load_files([one, other])
+
+    assert [source.path for source in sources] == [one, other]
+    assert refused == []
+
+
+def test_the_same_conversation_does_not_mix_with_itself(write):
+    """It does not matter that only one of two equal files names the session."""
+    named = write("a/x.jsonl", {"messages": [said("a")], "session": "chat"})
+    unnamed = write("b/chat.jsonl", said("a"))
+
+    sources, refused = conversations.load_files([named, unnamed])
+
+    assert len(sources) == 2
+    assert refused == []
 
 
 def test_a_refused_session_is_named_and_the_others_go_on(write):

@@ -1,0 +1,87 @@
+"""``memorybus ingest FILE…``: recorded conversations, and the events of `memorybus export`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memorybus.config.settings import Settings
+from memorybus.operations.ingest.conversations import ingest_conversations, load_files
+from memorybus.operations.ingest.event_lines import events_of, holds_events
+from memorybus.operations.ingest.log_growth import count_logged, note_growth
+from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.report import IngestReport, sum_reports
+from memorybus.operations.ingest.source_events import publish_source
+from memorybus.operations.ingest.stages import OnStage
+from memorybus.operations.ingest.transcripts import TranscriptError
+
+_OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
+
+
+def ingest_files(
+    settings: Settings,
+    files: Sequence[Path],
+    *,
+    user: str | None,
+    agent: str | None,
+    on_stage: OnStage,
+) -> IngestReport:
+    """Publish every file that can be read whole.
+
+    Args:
+        settings: which log.
+        files: conversations and files of events.
+        user: the person of the conversations; None for the speaker that a file names.
+        agent: the agent of the conversations; None for the settings' default.
+        on_stage: called for each stage.
+
+    Raises:
+        SpoolFull: the spool's bound is reached; what was published stays published.
+        ArchiveUnavailable: the log's archive cannot say which events are new.
+        MemoryBusError: Redis answers, but must not be used as it is.
+    """
+    event_files = [path for path in files if holds_events(path)]
+    conversations, refused = load_files(path for path in files if path not in event_files)
+    reports = [IngestReport(refused=tuple(refused))]
+    if not conversations and not event_files:
+        return reports[0]
+    before = count_logged(settings)
+    if conversations:
+        reports.append(
+            ingest_conversations(
+                settings,
+                conversations,
+                user=user,
+                agent=agent,
+                reachable=before is not None,
+                on_stage=on_stage,
+            )
+        )
+    named = bool(user or agent)
+    reports += [_ingest_events(settings, path, on_stage, named=named) for path in event_files]
+    return note_growth(settings, sum_reports(reports), before)
+
+
+def _ingest_events(
+    settings: Settings, path: Path, on_stage: OnStage, *, named: bool
+) -> IngestReport:
+    """Publish a file of events if all of it can be read, unless the command names its owner."""
+    if named:
+        return IngestReport(refused=(RefusedInput(str(path), _OWNERS_IN_FILE),))
+    try:
+        count = _count_events(path, on_stage)
+    except TranscriptError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(str(path), error),))
+    return publish_source(settings, str(path), events_of(path), count, on_stage)
+
+
+def _count_events(path: Path, on_stage: OnStage) -> int:
+    """Return how many events a file holds.
+
+    Raises:
+        TranscriptError: a part of it cannot be read.
+    """
+    count = 0
+    with on_stage("read", "events", None) as step:
+        for _ in events_of(path):
+            count += 1
+            step()
+    return count

@@ -1,0 +1,75 @@
+"""``memorybus ingest --from``: what another memory exported, or holds in its service."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, read_variable
+from memorybus.events import Scope
+from memorybus.operations.ingest.foreign.enveloping import EnvelopedExport, ImportOwner
+from memorybus.operations.ingest.foreign.live import SOURCES
+from memorybus.operations.ingest.foreign.model import ForeignError
+from memorybus.operations.ingest.foreign.service import is_address
+from memorybus.operations.ingest.foreign.sources import read_address, read_file
+from memorybus.operations.ingest.log_growth import count_logged, note_growth
+from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.report import IngestReport, sum_reports
+from memorybus.operations.ingest.source_events import publish_source
+from memorybus.operations.ingest.stages import OnStage
+from memorybus.text.redact import masked
+
+
+def ingest_foreign(
+    settings: Settings,
+    source: str,
+    names: Sequence[str],
+    *,
+    user: str | None,
+    agent: str | None,
+    on_stage: OnStage,
+) -> IngestReport:
+    """Publish what another memory holds.
+
+    A record that differs from its source's documented format is left out, and reported by name.
+
+    Args:
+        settings: which log.
+        source: which memory; one of `foreign.sources.PARSERS`.
+        names: its exported files, or the addresses of its service.
+        user: the person for everything; None for the person that the source tells.
+        agent: the agent for everything; None for the agent that the source tells.
+        on_stage: called for each stage.
+
+    Raises:
+        SpoolFull: the spool took nothing for a minute; what was published stays published.
+        ArchiveUnavailable: the log's archive cannot say which events are new.
+        MemoryBusError: Redis answers, but must not be used as it is.
+    """
+    scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    owner = ImportOwner(scope, agent=agent, user=user)
+    before = count_logged(settings)
+    reports = [_ingest_one(settings, source, name, owner, on_stage) for name in names]
+    return note_growth(settings, sum_reports(reports), before)
+
+
+def _ingest_one(
+    settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
+) -> IngestReport:
+    try:
+        found, skipped = _read(source, name, owner, on_stage)
+    except ForeignError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(masked(name), error),))
+    read = IngestReport(skipped=skipped, refused=tuple(found.refused))
+    count = len(found.envelopes)
+    return sum_reports([read, publish_source(settings, name, found.envelopes, count, on_stage)])
+
+
+def _read(
+    source: str, name: str, owner: ImportOwner, on_stage: OnStage
+) -> tuple[EnvelopedExport, int]:
+    if not is_address(name):
+        return read_file(source, Path(name), owner)
+    known = SOURCES.get(source)
+    key = read_variable(known.key) if known and known.key else ""
+    with on_stage("read", "pages", None) as step:
+        return read_address(source, name, key, owner, SYSTEM.now_ms(), step)

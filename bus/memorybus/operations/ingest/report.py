@@ -1,0 +1,47 @@
+"""What an ingest did, summed up over its sources."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from memorybus.operations.ingest.refused import RefusedInput
+
+
+class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ingest did; its ``--json``.
+
+    Attributes:
+        files: how many files were read completely.
+        sessions: how many sessions they hold.
+        turns: how many turns were published, including those that the log had already.
+        events: how many events were read from files of events, including those that the log had.
+        skipped: how many messages were left out because they have no content.
+        new_events: by how many events the log grew meanwhile; None if Redis did not answer.
+        level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
+            and so nothing was published.
+        refused: files and turns that were not published, and why.
+    """
+
+    files: int = 0
+    sessions: int = 0
+    turns: int = 0
+    events: int = 0
+    skipped: int = 0
+    new_events: int | None = None
+    level: Literal["logged", "spooled"] | None = None
+    refused: tuple[RefusedInput, ...] = ()
+
+
+def sum_reports(reports: Sequence[IngestReport]) -> IngestReport:
+    """Return the report of several sources; it is ``spooled`` as soon as one of them is."""
+    levels = {one.level for one in reports}
+    return IngestReport(
+        files=sum(one.files for one in reports),
+        sessions=sum(one.sessions for one in reports),
+        turns=sum(one.turns for one in reports),
+        events=sum(one.events for one in reports),
+        skipped=sum(one.skipped for one in reports),
+        level="spooled" if "spooled" in levels else "logged" if "logged" in levels else None,
+        refused=tuple(refusal for one in reports for refusal in one.refused),
+    )

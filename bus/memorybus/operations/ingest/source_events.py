@@ -1,0 +1,49 @@
+"""Publishes the events of one source, be it a file or another memory, and reports them."""
+
+from collections.abc import Iterable
+
+from memorybus.config.settings import Settings
+from memorybus.errors import LogUnavailable
+from memorybus.events import Envelope
+from memorybus.operations.ingest.new_events import ImportResult, publish_new
+from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.report import IngestReport
+from memorybus.operations.ingest.stages import OnStage
+from memorybus.operations.ingest.transcripts import TranscriptError
+
+
+def publish_source(
+    settings: Settings, name: str, envelopes: Iterable[Envelope], count: int, on_stage: OnStage
+) -> IngestReport:
+    """Publish those events of a source that are new to the log.
+
+    Args:
+        settings: which log.
+        name: the file or the address.
+        envelopes: the source's events.
+        count: how many these are.
+        on_stage: called once.
+
+    Raises:
+        ArchiveUnavailable: the log's archive cannot say which events are new.
+    """
+    try:
+        with on_stage("publish", "events", count) as step:
+            done = publish_new(settings, envelopes, step, execute=True)
+    except TranscriptError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(name, error),))
+    except LogUnavailable as error:
+        return IngestReport(refused=(RefusedInput(name, str(error)),))
+    return IngestReport(
+        files=1,
+        events=done.events,
+        level="logged" if done.logged else "spooled",
+        refused=_refused_events(name, done),
+    )
+
+
+def _refused_events(name: str, done: ImportResult) -> tuple[RefusedInput, ...]:
+    named = [RefusedInput(f"{name}: event {known}", why) for known, why in done.refused.items()]
+    unnamed = done.refused_events - len(named)
+    more = [RefusedInput(name, f"{unnamed} more events were refused")] if unnamed else []
+    return (*named, *more)

@@ -1,0 +1,29 @@
+"""What an ingest of several sources reports."""
+
+import pytest
+from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.report import IngestReport, sum_reports
+
+
+def test_counts_and_refusals_of_all_sources_are_added() -> None:
+    """Each source counts, and refusals keep their order."""
+    first, second = RefusedInput("a", "x"), RefusedInput("b", "y")
+    talks = IngestReport(files=2, sessions=3, turns=7, skipped=1, refused=(first,))
+    events = IngestReport(files=1, events=5, skipped=2, refused=(second,))
+    assert sum_reports([talks, events]) == IngestReport(
+        files=3, sessions=3, turns=7, events=5, skipped=3, refused=(first, second)
+    )
+
+
+@pytest.mark.parametrize(
+    ("levels", "level"),
+    [
+        ([], None),
+        ([None], None),
+        ([None, "logged"], "logged"),
+        (["spooled", None, "logged"], "spooled"),
+    ],
+)
+def test_it_is_as_safe_as_its_least_safe_source(levels: list, level: str | None) -> None:
+    """G1: `logged` is said only if Redis has all of it; what published nothing does not count."""
+    assert sum_reports([IngestReport(level=one) for one in levels]).level == level
