@@ -69,7 +69,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     try:
         db.execute("pragma journal_mode = wal")
     except sqlite3.OperationalError as error:
-        if isinstance(ledger.provider_error(error), Unavailable):
+        if not ledger.is_locked(error):
             raise
 
 

@@ -245,7 +245,7 @@ def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:
         try:
             db.execute("pragma journal_mode = wal")
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or clock.monotonic() > give_up:
+            if not ledger.is_locked(error) or clock.monotonic() > give_up:
                 raise
             clock.sleep(_RETRY_SECONDS)
         else:
