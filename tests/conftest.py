@@ -18,7 +18,7 @@ import redis
 import redis.utils
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.processes.scratch import keep_files_in_memory
+from helpers.processes.scratch import MEMORY, ROOM, keep_files_in_memory
 from helpers.redis.fake import FakeServer
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
@@ -65,6 +65,9 @@ os.environ["TZ"] = "UTC"
 # redis-py reads its version from disk for every connection: a twentieth of the tests' own time.
 redis.utils.get_lib_version = functools.cache(redis.utils.get_lib_version)
 
+_MEMORY_LACKS = pytest.StashKey[bool]()
+"""Whether a run that was to keep its files in memory keeps them on the disk."""
+
 MANY_EXAMPLES = 300
 """Seconds that a test of hypothesis may take; the slowest takes ten on a quiet machine."""
 
@@ -110,11 +113,23 @@ def pytest_configure(config: pytest.Config) -> None:
     Spawn.preload = bool(config.getoption("preload")) and hasattr(os, "pidfd_open")
     config.add_cleanup(Spawn.close_template)
     if config.getoption("in_memory") and not hasattr(config, "workerinput"):
-        config.add_cleanup(keep_files_in_memory() or (lambda: None))
+        delete = keep_files_in_memory()
+        config.stash[_MEMORY_LACKS] = delete is None
+        config.add_cleanup(delete or (lambda: None))
     if config.getoption("fake_redis"):
         return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         demand_server_binary()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say why a run took longer than one with its files in memory; `-q` shows no header."""
+    if config.stash.get(_MEMORY_LACKS, False):
+        terminalreporter.write_line(
+            f"files were on the disk: {MEMORY} has less than {ROOM >> 30} GiB free"
+        )
 
 
 @pytest.hookimpl(wrapper=True)

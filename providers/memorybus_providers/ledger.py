@@ -21,6 +21,8 @@ from memorybus_providers.transactions import refuse_stale
 KEPT = 100_000
 """The last 100,000 event ids of a database are remembered (G10): some 12 MB in a worker."""
 
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
 _SCHEMA = """
 create table if not exists mb_lanes(
     lane text primary key, epoch integer not null, entry text not null, n integer not null
@@ -125,6 +127,11 @@ class Ledger:
 
 def provider_error(error: sqlite3.OperationalError) -> Transient:
     """Return the provider error that an SQLite operational error stands for."""
-    if "locked" in str(error) or "busy" in str(error):
-        return Transient(f"SQLite: {error}")
-    return Unavailable(f"SQLite: {error}")
+    meaning = Transient if is_locked(error) else Unavailable
+    return meaning(f"SQLite: {error}")
+
+
+def is_locked(error: sqlite3.OperationalError) -> bool:
+    """Say whether an error only means that another connection holds a lock."""
+    # An extended code has its primary one in the last byte; Python's own errors have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED

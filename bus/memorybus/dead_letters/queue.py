@@ -83,7 +83,7 @@ class DeadLetters:
         return registered + [p for p in self._settings.providers if p not in registered]
 
     def letters(self, providers: Iterable[str]) -> list[LocatedLetter]:
-        """Return every dead letter of some providers, lane by lane, each in its lane's order."""
+        """Return every dead letter of some providers, lane by lane, as they were put aside."""
         return [dead for provider in providers for dead in self._letters_of(provider)]
 
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:

@@ -10,7 +10,8 @@ from redis.exceptions import ResponseError
 SAFE_POLICY = "noeviction"
 """The only eviction policy under which no event is dropped."""
 
-_WEAKEST_FIRST = ("memory", "snapshots", "aof:no", "aof", "aof:everysec", "aof:always")
+_WITHOUT_AOF = ("memory", "snapshots")
+_WEAKEST_FIRST = (*_WITHOUT_AOF, "aof:no", "aof", "aof:everysec", "aof:always")
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -30,6 +31,11 @@ class Server(msgspec.Struct, frozen=True):
     def release(self) -> tuple[int, ...]:
         """The version as numbers."""
         return tuple(int(part) for part in self.version.split(".") if part.isdigit())
+
+    @property
+    def has_aof(self) -> bool:
+        """Whether it keeps an append-only file."""
+        return self.durability not in _WITHOUT_AOF
 
 
 def server_facts(redis: Redis) -> Server:

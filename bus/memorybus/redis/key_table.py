@@ -88,7 +88,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "joins or leaves.",
     ),
     KeyDoc(
-        "{ns}:held",
+        "{ns}:pauses",
         "hash",
         True,
         "Instances whose lanes are paused, by name: why, since when and by whom; and in addition "
@@ -261,7 +261,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "string",
         False,
         "The same, in the slot of each hash that such a command changes (`instances`, `live`, "
-        "`held`): without it the command's writes are refused. Expires a little earlier.",
+        "`pauses`): without it the command's writes are refused. Expires a little earlier.",
     ),
     KeyDoc(
         "{ns}:budget:{<provider>}",

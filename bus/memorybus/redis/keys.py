@@ -65,8 +65,7 @@ class Keys:
         self.losses = f"{namespace}:losses"
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
-        # Older releases called a pause a hold; the key keeps that name.
-        self.pauses = f"{namespace}:held"
+        self.pauses = f"{namespace}:pauses"
         self.tuned = f"{namespace}:tuned"
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"

@@ -91,8 +91,6 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         rates: events a second that it applies, by provider, over the last seconds; None of a
             release that does not tell.
         spool: what the spools of its host hold that Redis has not taken; None if it did not look.
-        swaps: whether it follows a provider from one generation to the next; a worker of an earlier
-            release does not.
     """
 
     id: str
@@ -106,7 +104,6 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
     reports: dict[str, str] = {}
-    swaps: bool = False
     beat: float = 1.0
     version: str = ""
     rates: dict[str, float] | None = None

@@ -15,9 +15,6 @@ LOCK_WAIT_MS = 5_000
 LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
 """A memory file, or its folder, that cannot be used: its owner waits, the others go on."""
 
-_ADDED = ("agent text", "user text", "workspace text", "event text")
-"""Columns that earlier releases did not have, in their order."""
-
 _SCHEMA = """
 create table if not exists pending(
     seq integer primary key autoincrement, store text not null, folder text not null,
@@ -25,8 +22,8 @@ create table if not exists pending(
 );
 create table if not exists origins(
     store text not null, folder text not null, entry text not null, session text not null,
-    at integer not null, agent text, user text, workspace text, event text,
-    primary key (store, folder, entry)
+    at integer not null, agent text not null, user text not null, workspace text not null,
+    event text not null, primary key (store, folder, entry)
 ) without rowid;
 create table if not exists outcomes(outcome text primary key, n integer not null) without rowid;
 """
@@ -44,20 +41,10 @@ def connect(path: Path) -> sqlite3.Connection:
         ledger.migrate(db)
         db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
         db.executescript(_SCHEMA)
-        _add_columns(db)
     except BaseException:
         db.close()
         raise
     return db
-
-
-def _add_columns(db: sqlite3.Connection) -> None:
-    """Add to a database of an earlier release the columns that say where an entry comes from."""
-    there = {row[1] for row in db.execute("pragma table_info(origins)")}
-    lacking = [column for column in _ADDED if column.split()[0] not in there]
-    if lacking:
-        columns = "".join(f"alter table origins add column {column};" for column in lacking)
-        db.executescript(f"begin immediate;{columns}commit;")
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
@@ -69,7 +56,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     try:
         db.execute("pragma journal_mode = wal")
     except sqlite3.OperationalError as error:
-        if isinstance(ledger.provider_error(error), Unavailable):
+        if not ledger.is_locked(error):
             raise
 
 

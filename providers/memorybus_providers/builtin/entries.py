@@ -43,7 +43,7 @@ class EntryWrite(msgspec.Struct, frozen=True):
         event_id: the envelope's id, named in logs instead of the text, which is private.
         session: the session it was written in.
         at: wall time of the event, milliseconds.
-        scope: whose session it was; None if an earlier release noted the write.
+        scope: whose session it was.
     """
 
     action: WriteAction
@@ -52,7 +52,7 @@ class EntryWrite(msgspec.Struct, frozen=True):
     event_id: str = ""
     session: str = ""
     at: int = 0
-    scope: Scope | None = None
+    scope: Scope = Scope()
 
 
 def parse(text: str) -> Entries:

@@ -2,8 +2,7 @@
 
 A file is wholly its owner's: ``USER.md`` a person's, ``MEMORY.md`` an agent's. An entry in somebody
 else's file belongs to those whose session wrote it: what an agent noted while it spoke with a
-person belongs to both. For an entry written by hand, or before writers were recorded, the writer is
-not known.
+person belongs to both. For an entry written by hand, the writer is not known.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,6 +69,6 @@ def residue(unknown: int, folders: Iterable[Path]) -> tuple[str, ...]:
     if unknown:
         said.append(
             f"{unknown} entries of other people's or agents' files have no known writer (written "
-            "by hand, or by an earlier release): look through MEMORY.md and USER.md"
+            "by hand): look through MEMORY.md and USER.md"
         )
     return tuple(said)

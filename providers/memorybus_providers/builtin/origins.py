@@ -12,7 +12,7 @@ from memorybus_providers.builtin.places import MemoryFile
 
 _OWNERS = """
 select agent, user, workspace, count(*) from origins
-where agent is not null and (agent, user, workspace) > (?, ?, ?)
+where (agent, user, workspace) > (?, ?, ?)
 group by agent, user, workspace order by agent, user, workspace
 """
 
@@ -23,10 +23,10 @@ class Origin(msgspec.Struct, frozen=True):
     Attributes:
         session: the session.
         at: when (ms).
-        agent: whose session it was; None if that was not noted, as for the next two.
+        agent: whose session it was; None if nobody knows, as for the next two.
         user: with whom.
         workspace: where.
-        event: its event's id; empty if that was not noted.
+        event: its event's id; empty if nobody knows.
     """
 
     session: str = ""
@@ -47,7 +47,7 @@ class Origins:
     def read(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`."""
         rows = self._db.execute(
-            "select entry, session, at, agent, user, workspace, coalesce(event, '') from origins "
+            "select entry, session, at, agent, user, workspace, event from origins "
             "where store = ? and folder = ?",
             (place.store, place.folder),
         )
@@ -82,8 +82,7 @@ def _key(place: MemoryFile) -> tuple[str, str]:
     return place.store, place.folder
 
 
-def _columns_of(write: EntryWrite) -> tuple[str | int | None, ...]:
+def _columns_of(write: EntryWrite) -> tuple[str | int, ...]:
     """Return a row's columns behind its entry."""
-    scope = write.scope
-    owner = (scope.agent, scope.user, scope.workspace) if scope else (None, None, None)
-    return (write.session, write.at, *owner, write.event_id)
+    owner = write.scope
+    return write.session, write.at, owner.agent, owner.user, owner.workspace, write.event_id

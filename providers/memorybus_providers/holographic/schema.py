@@ -10,7 +10,6 @@ programs can read the file, but not write to it.
 
 import sqlite3
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from memorybus import private
@@ -79,7 +78,6 @@ create virtual table if not exists facts_fts using fts5(
     tokenize = "ascii tokenchars '_./!'"
 );
 -- FTS5 merges by itself after each 64 pages, all that is due at once: utterances.py merges instead.
--- A file of an earlier release keeps its own values, and is merged by both.
 insert into facts_fts(facts_fts, rank)
     values ('pgsz', 4000), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
@@ -149,8 +147,9 @@ ANCHOR_EVERY = 16
 An index of all would take a third of the writes' pace where many people take turns."""
 
 _BY_TIME = f"""
-create index if not exists facts_by_time on facts(scope, at) where seq % {ANCHOR_EVERY} = 0
+create index if not exists facts_by_time on facts(scope, at) where seq % {ANCHOR_EVERY} = 0;
 """
+
 # In the same transaction: the version says that all of it is there.
 _DONE = f"""
 pragma user_version = {SCHEMA_VERSION};
@@ -231,11 +230,7 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
     db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
     if version < SCHEMA_VERSION:
         ledger.migrate(db)
-        db.executescript(_SCHEMA + _DONE)
-    # Files of an earlier release lack it. It is asked for without it, too, only more slowly: who
-    # would have to wait for a writer leaves it to the next. If it is there, this takes no lock.
-    with suppress(sqlite3.OperationalError):
-        db.execute(_BY_TIME)
+        db.executescript(_SCHEMA + _BY_TIME + _DONE)
 
 
 def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:
@@ -245,7 +240,7 @@ def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:
         try:
             db.execute("pragma journal_mode = wal")
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or clock.monotonic() > give_up:
+            if not ledger.is_locked(error) or clock.monotonic() > give_up:
                 raise
             clock.sleep(_RETRY_SECONDS)
         else:

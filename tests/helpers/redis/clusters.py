@@ -1,5 +1,6 @@
 """Redis processes that belong together: a cluster of shards, or a master and its sentinels."""
 
+import atexit
 import shutil
 import socket
 import tempfile
@@ -19,9 +20,6 @@ SLOTS = 16_384
 _FIRST_PORT, _LAST_PORT = 12_000, 22_000
 _BUS = 10_000
 """A shard talks to the others on its port plus this: both below what the kernel gives out."""
-
-_reservations: list[socket.socket] = []
-"""Kept open until this process ends."""
 
 MASTER = "mymaster"
 
@@ -61,7 +59,7 @@ def _reserved(port: int) -> bool:
     except OSError:
         mark.close()
         return False
-    _reservations.append(mark)
+    atexit.register(mark.close)
     return True
 
 

@@ -1,6 +1,5 @@
 """What an erasure takes out of the memory files, and what it says of the rest."""
 
-import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -68,22 +67,4 @@ def test_files_of_others_in_a_persons_folder_are_named(tmp_path: Path) -> None:
     residue = provider.forget(ANN)
 
     assert [str(folder) in said for said in residue.remains] == [True]
-    provider.shutdown()
-
-
-def test_a_database_of_an_earlier_release_gets_its_columns(tmp_path: Path) -> None:
-    """Origins that an earlier release noted stay known, but for whose session it was."""
-    with sqlite3.connect(tmp_path / "state.db") as db:
-        db.execute(
-            "create table origins(store text not null, folder text not null, entry text not null,"
-            " session text not null, at integer not null, primary key (store, folder, entry))"
-            " without rowid"
-        )
-        db.execute("insert into origins values ('memory', 'coder', 'x', 's', 1)")
-    db.close()
-    provider = provider_at(tmp_path)
-    provider.open()
-    feed(provider, add("ann likes quinces"))
-
-    assert provider.forget(ANN).erased == 1
     provider.shutdown()

@@ -127,16 +127,6 @@ def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
         unopened(tmp_path).open()
 
 
-def test_a_file_without_the_index_of_times_gets_it(tmp_path: Path) -> None:
-    """A file made before what was said had an index by time gets that when it is opened."""
-    there = "select count(*) from sqlite_master where name = 'facts_by_time'"
-    with opened(tmp_path) as provider:
-        provider.opened.db.execute("drop index facts_by_time")
-
-    with opened(tmp_path) as provider:
-        assert provider.opened.db.execute(there).fetchone() == (1,)
-
-
 def test_opening_waits_for_no_writer(tmp_path: Path) -> None:
     """An instance that only recalls opens a file while a lane has it locked."""
     with opened(tmp_path) as provider:

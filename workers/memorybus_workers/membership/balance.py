@@ -1,12 +1,10 @@
 """Which lanes a worker is to have: from the live workers and the leases of all lanes."""
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import WorkerInfo
 from redis import Redis
@@ -14,8 +12,6 @@ from redis import Redis
 from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.assignment import assign, assign_to_one, wanted_lanes
-
-_log = logging.getLogger("memorybus")
 
 DESERTED = 0.8
 """Seconds after which a worker takes a free lane, also if it is assigned to another."""
@@ -25,16 +21,12 @@ MOST_SILENT = 5.0
 
 _LEAST_SILENT = 2.5
 
-_NEVER_ENDS = -1
-"""What the server says of a key without a time to live."""
-
 
 class LaneLease(msgspec.Struct, frozen=True):
-    """A lane's lease: whose it is, for how many seconds it runs, and whether it is one of ours."""
+    """A lane's lease: whose it is, and for how many seconds it runs."""
 
     worker: str | None
     left: float
-    ours: bool = True
 
 
 class _Last(msgspec.Struct, frozen=True):
@@ -66,7 +58,6 @@ class Balance:
         self._holds = leases.holds
         self._keys = Keys(settings.namespace)
         self._free_since: dict[tuple[str, int], float] = {}
-        self._foreign: set[str] = set()
         self._last: dict[tuple[str, int], _Last] = {}
 
     @property
@@ -88,7 +79,6 @@ class Balance:
             redis.RedisError: Redis is away.
         """
         held = self._read_leases(redis, list(names))
-        self._log_foreign(held)
         free = self._free_since.items()
         self._free_since = {lane: since for lane, since in free if lane[0] in names}
         return {name: self._wanted_lanes(redis, name, held[name], alive) for name in names}
@@ -116,18 +106,6 @@ class Balance:
             name: {p: _parse_lease(next(replies), next(replies)) for p in partitions}
             for name in names
         }
-
-    def _log_foreign(self, held: Mapping[str, Mapping[int, LaneLease]]) -> None:
-        """Log once each lease that no worker wrote: while it is there, its lane stands still."""
-        found = {
-            self._keys.lease(partition, name)
-            for name, lanes in held.items()
-            for partition, one in lanes.items()
-            if not one.ours
-        }
-        for key in sorted(found - self._foreign):
-            _log.error("a lane stands still: %s", foreign_key_error(key))
-        self._foreign = found
 
     def _find_deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
         now = self._clock.monotonic()
@@ -177,6 +155,5 @@ def _parse_lease(lease: object, left: object) -> LaneLease:
     """Read a lease, `epoch:worker`, and its time; a key of another type is nobody's."""
     if not isinstance(lease, bytes):
         return LaneLease(None, 0.0)
-    epoch, _, worker = lease.decode("utf-8", "replace").partition(":")
-    ends = left if isinstance(left, int) else 0
-    return LaneLease(worker, max(0, ends) / 1000, epoch.isdecimal() and ends != _NEVER_ENDS)
+    worker = lease.decode("utf-8", "replace").partition(":")[2]
+    return LaneLease(worker, max(0, left) / 1000 if isinstance(left, int) else 0.0)

@@ -195,7 +195,6 @@ class Presence:
             ready=tuple(ready),
             failing=failing | dict(self._served.failing),
             reports=reports,
-            swaps=True,
             beat=self._settings.heartbeat,
             version=version("memorybus"),
             rates=self._rates.note(self._clock.monotonic(), self._work.totals()),

@@ -33,7 +33,7 @@ def share_one_heap() -> bool:
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library, or Windows
+    except (AttributeError, OSError):  # another C library
         return False
     return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _BIG))
 
@@ -42,7 +42,7 @@ def find_trimmer() -> Callable[[], None]:
     """Return a function that gives memory back; it does nothing without ``malloc_trim``."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # another C library, or Windows
+    except (AttributeError, OSError):  # another C library
         return lambda: None
 
     def ask() -> None:

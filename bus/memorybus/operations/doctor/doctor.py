@@ -15,9 +15,6 @@ from memorybus.operations.doctor import canary, host, passage
 from memorybus.operations.doctor.log import check_redis
 from memorybus.operations.doctor.serving import check_serving, run_guarded
 
-NEEDED = ("redis", "eviction policy", "log")
-"""Checks without which nothing can be published or applied."""
-
 
 def examine(
     settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id, *, deep: bool = False
@@ -38,11 +35,7 @@ def examine(
     start = spool.fix or START
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
-    obstacle: Check | None = None
-    for check in check_redis(settings, start_advice(settings, start)):
-        yield check
-        if not check.ok and check.name in NEEDED:
-            obstacle = obstacle or check
+    obstacle = yield from check_redis(settings, start_advice(settings, start))
     if obstacle is not None:
         yield _check_not_tried("worker", obstacle)
         yield _check_not_tried("canary", obstacle)

@@ -1,6 +1,6 @@
 """The doctor's checks of the log: its Redis, its keys, completeness, archive, memory and disk."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
@@ -27,27 +27,34 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
 and only if Redis evicts nothing."""
 
 
-def check_redis(settings: Settings, start: str) -> Iterator[Check]:
+def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check | None]:
     """Check the Redis of the log, then the log in it.
 
     Args:
         settings: see `Settings`.
         start: the remedy if Redis does not answer.
+
+    Returns:
+        The check because of whose failure nothing can be published or applied; None if it can.
     """
     log = EventLog(connect_redis(settings), settings)
     try:
         server = log.server()
     except MemoryBusError as error:
         fix = "do as the message says" if isinstance(error, AccessDenied) else start
-        yield Check(name="redis", ok=False, found=str(error), fix=fix)
-        return
+        unreached = Check(name="redis", ok=False, found=str(error), fix=fix)
+        yield unreached
+        return unreached
     yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
     yield check_version(server)
-    yield check_eviction(server)
+    needed = check_eviction(server)
+    yield needed
     yield check_durability(server)
-    if check_eviction(server).ok:
-        yield _check_opens(log)
+    if needed.ok:
+        needed = _check_opens(log)
+        yield needed
     yield from check_log(settings)
+    return None if needed.ok else needed
 
 
 def check_version(server: Server) -> Check:
@@ -70,7 +77,7 @@ def check_durability(server: Server) -> Check:
 
 def _check_server(name: str, code: Code, server: Server, well: str) -> Check:
     """Return the check of the alarms with a code; `well` is what is said if there is none."""
-    state = ServerState(policy=server.policy, aof=server.durability.startswith("aof"))
+    state = ServerState(policy=server.policy, aof=server.has_aof)
     return Check.from_findings(
         name, [one for one in server_alarms(state) if one.code == code], well
     )

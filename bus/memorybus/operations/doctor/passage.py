@@ -29,13 +29,11 @@ class CanaryPassage(msgspec.Struct, frozen=True):
         logged: whether Redis took its event.
         waits: the providers whose lanes did not pass it in time.
         seconds: how long that took.
-        outdated: whether it was not sent, because a worker's release is too old and would park it.
     """
 
     logged: bool
     waits: tuple[str, ...]
     seconds: float
-    outdated: bool = False
 
 
 def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
@@ -51,8 +49,6 @@ def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage
     """
     begun = clock.monotonic()
     with open_monitor(settings) as monitor:
-        if any(not worker.version for worker in monitor.roster.alive()):
-            return CanaryPassage(logged=False, waits=(), seconds=0.0, outdated=True)
         partition = _publish_canary(settings, word)
         if partition is None:
             return CanaryPassage(logged=False, waits=(), seconds=clock.monotonic() - begun)
@@ -65,9 +61,6 @@ def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage
 def check_passage(passage: CanaryPassage) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
-    if passage.outdated:
-        found = "not sent: workers of an earlier release would park it"
-        return Check(name=name, ok=True, found=found, fix="restart the workers")
     if not passage.logged:
         found = "published, but Redis did not take it in time: it waits in the spool"
         return Check(name=name, ok=False, found=found, fix="run: memorybus status")

@@ -201,7 +201,8 @@ class Rebuilder:
         if not found.known:
             copy = found.instance
             pause = self.pause(copy.provider, copy.name, copy.made_by)
-            self._check_ready(pause, copy.provider, check=check)
+            if check:
+                pause.check_complete(live_name(copy.provider, self.stores.instances.live()))
             self.add_copy(copy)
             self._crash("rebuild.made")
 
@@ -227,7 +228,8 @@ class Rebuilder:
         live = live_name(provider, self.stores.instances.live())
         pause = self.pause(provider, candidate, by)
         try:
-            self._check_ready(pause, provider, check=check)
+            if check:
+                pause.check_complete(live)
             pause.end(live)  # a killed command may have paused it
             self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
@@ -238,7 +240,6 @@ class Rebuilder:
             # After a kill, workers resume the live instance by themselves: so the candidate's plan
             # must have no end before it becomes live.
             pause.open_end(candidate, provider)
-            self._check_workers(provider)
             back, at = self._what == "rollback", self._clock.now_ms()
             self._change_live(
                 provider,
@@ -258,32 +259,6 @@ class Rebuilder:
         return self._finish_swap(pause, provider, known.instance, known.leaving, None)
 
     # -- before the swap --------------------------------------------------------------------------
-
-    def _check_ready(self, pause: LanePause, provider: str, *, check: bool) -> None:
-        """Make sure, as far as this can be known before, that a swap is possible.
-
-        Raises:
-            LanesStalled: the live instance has to catch up first, but is paused.
-            MemoryBusError: see `_check_workers`.
-        """
-        self._check_workers(provider)
-        if check:
-            pause.check_complete(live_name(provider, self.stores.instances.live()))
-
-    def _check_workers(self, provider: str) -> None:
-        """Make sure that every worker of the provider can handle a swap.
-
-        Raises:
-            MemoryBusError: an older one cannot, and would go on with the previous generation.
-        """
-        workers = self.stores.roster.alive()
-        old = [one.id for one in workers if provider in one.providers and not one.swaps]
-        if old:
-            raise MemoryBusError(
-                f"workers of an earlier release serve {provider} and would keep answering from the "
-                f"previous generation: {', '.join(old)}. Stop them or restart them with this "
-                f"release, then run the same command again"
-            )
 
     def _compare_and_pause(
         self,

@@ -260,7 +260,7 @@ class TopApp(App[None]):
     def on_data_table_row_selected(self, chosen: DataTable.RowSelected) -> None:
         """Show a provider's lanes."""
         if self.view == "overview" and self.grid.current is not None:
-            self._provider = self.grid.current.key
+            self._provider = self.grid.current.provider
             self.action_show("lanes")
 
     # -- keys --------------------------------------------------------------------------------------
@@ -334,21 +334,19 @@ class TopApp(App[None]):
         row, snapshot = self.grid.current, self._snapshot
         if self.view not in ("overview", "lanes") or row is None or snapshot is None:
             return
-        name = row.key if self.view == "overview" else row.key.rpartition(" ")[0]
         status = snapshot.bus.status
-        found = [one for one in status.providers if one.name == name] if status else []
+        found = [one for one in status.providers if one.name == row.provider] if status else []
         if found:
-            self._ask_about(PauseAct(name, paused=not found[0].paused))
+            self._ask_about(PauseAct(row.provider, paused=not found[0].paused))
 
     def action_settle(self, action: Action) -> None:
         """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
         if self.view != "letters" or row is None:
             return
-        provider, _, name = row.key.partition("\0")
-        error, key = (name, None) if self._by_error else (None, name)
+        error, key = (row.name, None) if self._by_error else (None, row.name)
         self._ask_about(
-            LettersAct(action, LetterSelection(key=key, error=error, provider=provider))
+            LettersAct(action, LetterSelection(key=key, error=error, provider=row.provider))
         )
 
     def _ask_about(self, act: Act) -> None:

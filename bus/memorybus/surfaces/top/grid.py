@@ -51,12 +51,12 @@ class LiveTable(DataTable[Text]):
         before, self._rows = self._rows, tuple(rows[:MOST])
         if self._rows == before:
             return
-        stood = before[self.cursor_row].key if self.cursor_row < len(before) else ""
+        stood = before[self.cursor_row].key if self.cursor_row < len(before) else None
         place = self.scroll_offset
         self.clear()
         self._widen_columns()
         for row in self._rows:
-            self.add_row(*row.cells, key=row.key)
+            self.add_row(*row.cells)
         found = [number for number, row in enumerate(self._rows) if row.key == stood]
         if found:
             self.move_cursor(row=found[0], scroll=False)

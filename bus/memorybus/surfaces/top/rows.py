@@ -41,12 +41,20 @@ class TableRow(msgspec.Struct, frozen=True):
     """One line of a table.
 
     Attributes:
-        key: names what the row shows; actions and the cursor find the row by it.
+        provider: whose row it is; "" if it is nobody's.
+        name: what the row shows of the provider: a lane, a dead letter's key or error; an event's
+            id. Actions and the cursor find the row by both.
         cells: the cells as they are shown.
     """
 
-    key: str
+    provider: str
+    name: str
     cells: tuple[Text, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells this row from others of its table."""
+        return self.provider, self.name
 
     def contains(self, words: str) -> bool:
         """Say whether the cells contain a text, in upper or lower case."""
@@ -56,7 +64,7 @@ class TableRow(msgspec.Struct, frozen=True):
 def provider_rows(bus: BusState) -> list[TableRow]:
     """Return a row for each provider."""
     found = bus.status.providers if bus.status else []
-    return [TableRow(one.name, _provider(one, bus.at_ms)) for one in found]
+    return [TableRow(one.name, "", _provider(one, bus.at_ms)) for one in found]
 
 
 def lane_rows(bus: BusState, only: str = "") -> list[TableRow]:
@@ -72,14 +80,15 @@ def lane_rows(bus: BusState, only: str = "") -> list[TableRow]:
         for partition, lane in enumerate(bus.lanes.get(one.live or one.name, ()))
     ]
     rows.sort(key=lambda row: -row[0].backlog)
-    return [TableRow(f"{name} {part}", _lane(lane, name, part)) for lane, name, part in rows]
+    return [TableRow(name, lane_name(part), _lane(lane, name, part)) for lane, name, part in rows]
 
 
 def letter_rows(letters: Sequence[LocatedLetter]) -> list[TableRow]:
     """Return a row for each key that waits behind a dead letter."""
     return [
         TableRow(
-            f"{one['provider']}\0{one['key']}",
+            one["provider"],
+            one["key"],
             (
                 _short(one["provider"], _NAME),
                 _number(one["events"]),
@@ -98,7 +107,8 @@ def error_rows(letters: Sequence[LocatedLetter]) -> list[TableRow]:
     """Return a row for each kind of refusal."""
     return [
         TableRow(
-            f"{one['provider']}\0{one['error']}",
+            one["provider"],
+            one["error"],
             (
                 _short(one["provider"], _NAME),
                 _number(one["keys"]),
@@ -166,6 +176,7 @@ def _event(event: LoggedEvent) -> TableRow:
     envelope = event.envelope
     at = (iso(envelope.at) or "-")[11:19]
     return TableRow(
+        "",
         envelope.id,
         (
             Text(at, "dim"),

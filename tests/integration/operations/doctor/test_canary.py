@@ -13,8 +13,6 @@ from memorybus.history.history import History
 from memorybus.operations.doctor import passage
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
-from memorybus.registry.roster import Roster, WorkerInfo
 
 
 def sent(settings: Settings) -> list[str]:
@@ -62,19 +60,6 @@ def test_parked_keys_hold_up_no_canary(
         assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
         assert passage.send_and_await(settings, SYSTEM, "w1").waits == ()
-
-
-def test_none_is_sent_past_workers_that_would_park_it(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
-    """G6: a release that does not know the event would make a dead letter of it."""
-    settings = make_settings(**recorded("Blind"))
-    roster = Roster(redis_client, Keys(settings.namespace))
-    roster.beat(WorkerInfo("old", "h", 1, 0, 0, (NAME,), 0))
-    found = passage.send_and_await(settings, SYSTEM, "w1")
-    assert found.outdated
-    assert passage.check_passage(found).fix == "restart the workers"
-    assert sent(settings) == []
 
 
 def test_a_redis_that_takes_nothing_is_told_apart() -> None:

@@ -11,7 +11,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.given import GivenInstances
 from helpers.providers.recording import texts
-from helpers.stories.rebuilding import NEXT, fill, live, ran, settled
+from helpers.stories.rebuilding import NEXT, fill, ran, settled
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -25,7 +25,6 @@ from memorybus.recall.model import RecallRequest
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
-from memorybus.registry.roster import WorkerInfo
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -131,26 +130,7 @@ def test_the_same_words_go_on(redis_client: redis.Redis, make_settings: MakeSett
                 prepared(stores, **other)
 
 
-# -- who would stay behind ------------------------------------------------------------------------
-
-
-@pytest.mark.timeout(120)
-def test_an_old_worker_is_ended_first(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
-    """G8: nothing is swapped while a worker serves that would go on with the one before."""
-    settings = make_settings(**recorded("Keyed"))
-    fill(settings, "a", 3)
-    child = worker(spawn, settings, jobs=1)
-    with Stores(settings) as stores:
-        stores.roster.beat(WorkerInfo("old-host-7-abc", "old-host", 7, 0, 1, (NAME,), 0))
-        told = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
-        assert "old-host-7-abc" in told
-        assert "same command again" in told
-        assert live(redis_client, settings) == NAME
-        stores.roster.leave("old-host-7-abc")
-    assert ran(spawn, settings, "rebuild", NAME, "--execute")["live"] == NEXT
-    assert child.terminate() == 0
+# -- what the one before says late ----------------------------------------------------------------
 
 
 class Answering:

@@ -1,13 +1,10 @@
 """Acts on the page: who, why, and what the log is told."""
 
 import pytest
-import redis
 from helpers.making import MakeSettings
 from helpers.web.pages import HASH, served, told
 from memorybus.config.settings import Settings
 from memorybus.operations.stores import Stores
-from memorybus.redis.keys import Keys
-from memorybus.registry.roster import Roster, WorkerInfo
 
 
 @pytest.fixture(name="guarded")
@@ -52,20 +49,3 @@ def test_without_a_token_nobody_acts(settings: Settings) -> None:
         answer = visitor.post("/providers/builtin/pause", {"why": "x", "proof": ""})
         assert answer.status == 403
         assert "page_token" in answer.text
-
-
-def test_nothing_is_done_while_a_worker_would_park_the_record(
-    guarded: Settings, redis_client: redis.Redis
-) -> None:
-    """While a worker of an earlier release lives, an act is refused, and nothing is told."""
-    roster = Roster(redis_client, Keys(guarded.namespace))
-    roster.beat(WorkerInfo("old", "host", 1, lanes=0, jobs=0, providers=(), heartbeat_at=0))
-    with served(guarded) as visitor:
-        visitor.sign_in("ann")
-        form = {"proof": visitor.proof(), "why": "x"}
-        answer = visitor.post("/providers/builtin/pause", form)
-    assert answer.status == 409
-    assert "earlier release" in answer.text
-    assert told(guarded) == []
-    with Stores(guarded) as stores:
-        assert stores.instances.pauses() == {}

@@ -55,11 +55,6 @@ class Two:
             self.redis, scripts.release(lease, self.keys.lane(lane, "p"), (held or b"").decode())
         )
 
-    def take_again(self, lane: int, name: str) -> None:
-        """Give a worker a lane in whose lease's place something else is."""
-        self.redis.delete(self.keys.lease(lane, "p"))
-        self.take(lane, name)
-
     def wants(self, *alive: str) -> frozenset[int]:
         """Return what the first worker wants."""
         return self.balance.compute_shares(self.redis, [worker(name) for name in alive], ["p"])["p"]
@@ -120,24 +115,6 @@ def test_a_lease_of_any_bytes_ends_no_worker(two: Two) -> None:
     """G10: what somebody else wrote in a lease's place costs that lane and nothing else."""
     two.redis.set(two.keys.lease(0, "p"), b"\xff\xfe", px=60_000)
     assert two.wants(*"ab") >= EVEN - {0}
-
-
-@pytest.mark.parametrize("value", [b"1:a", b"\xff\xfe"])
-def test_a_lease_that_never_ends_is_named_once(
-    two: Two, caplog: pytest.LogCaptureFixture, value: bytes
-) -> None:
-    """G10: a lane stands still while somebody else's key is in its lease's place: that is said."""
-    key = two.keys.lease(1, "p")
-    two.redis.set(key, value)
-    for _ in range(3):
-        two.wants(*"ab")
-    assert [key in record.getMessage() for record in caplog.records] == [True]
-    two.take_again(1, "b")
-    two.wants(*"ab")
-    two.redis.set(key, value)
-    two.wants(*"ab")
-    assert len(caplog.records) == 2, "it is said again when it comes again"
-    two.redis.delete(key)
 
 
 def test_what_was_free_while_we_could_not_serve_is_not_deserted(two: Two) -> None:
