@@ -38,7 +38,7 @@ class LettersAct(msgspec.Struct, frozen=True):
     wanted: LetterSelection
 
 
-Act = PauseAct | LettersAct
+TopAct = PauseAct | LettersAct
 
 
 class ActQuestion(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class ActQuestion(msgspec.Struct, frozen=True):
         why: whether a reason is recorded, and so has to be given.
     """
 
-    act: Act
+    act: TopAct
     title: str
     plan: str
     why: bool = True
@@ -72,7 +72,7 @@ class Acts:
         self._operator = operator
         self._clock = clock
 
-    def question(self, act: Act) -> ActQuestion:
+    def question(self, act: TopAct) -> ActQuestion:
         """Return what to ask before an action; change nothing.
 
         Raises:
@@ -89,7 +89,7 @@ class Acts:
             case LettersAct():
                 return self._letters_question(act)
 
-    def carry_out(self, act: Act, reason: str) -> str:
+    def carry_out(self, act: TopAct, reason: str) -> str:
         """Carry an action out; return what was done.
 
         Raises:

@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.operations.dead_letters.selection import Action, LetterSelection
 from memorybus.surfaces.top import rows
-from memorybus.surfaces.top.acts import Act, ActQuestion, Acts, LettersAct, PauseAct
+from memorybus.surfaces.top.acts import ActQuestion, Acts, LettersAct, PauseAct, TopAct
 from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
 from memorybus.surfaces.top.grid import LiveTable
 from memorybus.surfaces.top.head import head_line
@@ -351,7 +351,7 @@ class TopApp(App[None]):
             LettersAct(action, LetterSelection(key=key, error=error, provider=provider))
         )
 
-    def _ask_about(self, act: Act) -> None:
+    def _ask_about(self, act: TopAct) -> None:
         self._run_on_thread(lambda: self.ActPlanned(self._acts.question(act)))
 
     def on_top_app_act_planned(self, planned: ActPlanned) -> None:
