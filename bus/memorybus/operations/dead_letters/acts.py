@@ -14,9 +14,9 @@ from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import NewId
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import (
-    Action,
     ActionResult,
     KeyPlan,
+    LetterAction,
     LetterSelection,
     OperatorDecision,
 )
@@ -34,7 +34,7 @@ class LetterPlan(msgspec.Struct, frozen=True):
         steps: what the action does under each of their keys.
     """
 
-    action: Action
+    action: LetterAction
     wanted: LetterSelection
     letters: list[LocatedLetter]
     chosen: list[LocatedLetter]
@@ -88,7 +88,7 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     return desk.letters(known if provider is None else [provider])
 
 
-def plan_action(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
+def plan_action(desk: DeadLetters, action: LetterAction, wanted: LetterSelection) -> LetterPlan:
     """Return what an action would do; nothing is changed.
 
     Raises:

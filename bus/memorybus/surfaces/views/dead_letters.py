@@ -9,7 +9,12 @@ from rich.text import Text
 from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
-from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, count_by_key
+from memorybus.operations.dead_letters.selection import (
+    ActionResult,
+    KeyPlan,
+    LetterAction,
+    count_by_key,
+)
 from memorybus.operations.dead_letters.waiting import WaitResult
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
@@ -30,7 +35,7 @@ _HEADS = {
     "event": "first event",
     "events": "waiting",
 }
-_DONE: dict[Action, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
+_DONE: dict[LetterAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
 def group_rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
@@ -178,7 +183,7 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan_table(action: Action, steps: Iterable[KeyPlan]) -> Table:
+def plan_table(action: LetterAction, steps: Iterable[KeyPlan]) -> Table:
     """Return what an action would do, as a table with a line for each key."""
     more = () if action == "retry" else ("then tried", "go on waiting")
     made = grid("provider", "key", _DONE[action], *more)
@@ -188,7 +193,7 @@ def plan_table(action: Action, steps: Iterable[KeyPlan]) -> Table:
     return made
 
 
-def describe_outcome(action: Action, result: ActionResult, discarded: int) -> str:
+def describe_outcome(action: LetterAction, result: ActionResult, discarded: int) -> str:
     """Return in words what an action has done, and how many events of its keys still wait.
 
     Args:
@@ -212,7 +217,7 @@ def describe_unfinished(waited: WaitResult) -> str:
     return f"{what}; to see what still waits: memorybus dlq ls"
 
 
-def untried_warning(action: Action, chosen: Iterable[LocatedLetter]) -> str:
+def untried_warning(action: LetterAction, chosen: Iterable[LocatedLetter]) -> str:
     """Return a warning if a discard includes events that were never refused; "" otherwise."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
     if action != "discard" or not innocent:
