@@ -34,9 +34,9 @@ class Retain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
 
 
-Call = Recall | Reflect | Retain
+HindsightCall = Recall | Reflect | Retain
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[HindsightCall]] = ToolSet(
     {
         "hindsight_recall": RemoteTool(
             Recall, "Search long-term memory for what is known of this person.", reads=True

@@ -193,7 +193,7 @@ class Account:
 
     # -- tools ------------------------------------------------------------------------------------
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
             return self._act_in_workspace(ctx, lambda tenant: calls.run_tool(call, tenant, ctx))

@@ -16,7 +16,7 @@ ToolAnswer = Mapping[str, Any]
 
 
 @singledispatch
-def run_tool(call: tools.Call, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
+def run_tool(call: tools.HonchoCall, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     """Run a tool in a workspace, which must exist."""
     raise NotImplementedError(f"no tool takes {type(call).__name__}")
 

@@ -76,9 +76,9 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer: Peer = "user"
 
 
-Call = Profile | HonchoSearch | Context | Reasoning | Conclude | Card
+HonchoCall = Profile | HonchoSearch | Context | Reasoning | Conclude | Card
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[HonchoCall]] = ToolSet(
     {
         "honcho_profile": RemoteTool(
             Profile,

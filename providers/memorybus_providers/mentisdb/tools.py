@@ -69,9 +69,9 @@ class Append(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = msgspec.field(default_factory=list)
 
 
-Call = MentisSearch | Append
+MentisCall = MentisSearch | Append
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[MentisCall]] = ToolSet(
     {
         "mentisdb_ranked_search": RemoteTool(
             MentisSearch,

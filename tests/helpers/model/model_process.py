@@ -18,7 +18,7 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import ProviderConfig
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
-from memorybus_workers.apply.pool import Call, CallResult, Pool, Task
+from memorybus_workers.apply.pool import CallHook, CallResult, Pool, Task
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.slot import Slot
 from memorybus_workers.calls.troubles import Troubles
@@ -43,7 +43,7 @@ class Killed(BaseException):
 class HandPool(Pool):
     """A pool without threads: its tasks are done when, and in the order in which, somebody says."""
 
-    def __init__(self, clock: FakeClock, call: Call) -> None:
+    def __init__(self, clock: FakeClock, call: CallHook) -> None:
         """Hold no task."""
         super().__init__("by hand", 1, clock, call, lambda: None)
         self.tasks: list[Task] = []

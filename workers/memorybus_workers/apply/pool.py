@@ -62,7 +62,7 @@ class CallResult(msgspec.Struct, frozen=True):
     took: float = 0.0
 
 
-Call = Callable[[Task, Slot], str | None]
+CallHook = Callable[[Task, Slot], str | None]
 
 
 class PoolThread:
@@ -98,7 +98,7 @@ class Pool:
     """
 
     def __init__(
-        self, name: str, size: int, clock: Clock, call: Call, wake: Callable[[], None]
+        self, name: str, size: int, clock: Clock, call: CallHook, wake: Callable[[], None]
     ) -> None:
         """Start no thread yet."""
         self._name = name
