@@ -15,8 +15,6 @@ from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import lane_name
 
-Step = Callable[[], None]
-
 
 class ListedSegment(msgspec.Struct, frozen=True):
     """One segment, as ``archive ls --json`` shows it."""
@@ -77,7 +75,9 @@ def _describe_segment(one: Segment) -> ListedSegment:
     )
 
 
-def check_archive(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
+def check_archive(
+    settings: Settings, archive: Archive, step: Callable[[], None]
+) -> list[FileReport]:
     """Check every file; report also what Redis counts as sealed although no file holds it.
 
     Args:
@@ -103,7 +103,7 @@ def check_archive(settings: Settings, archive: Archive, step: Step) -> list[File
 
 
 def export_archive(
-    settings: Settings, source: Archive, target: Archive, query: Query, step: Step
+    settings: Settings, source: Archive, target: Archive, query: Query, step: Callable[[], None]
 ) -> int:
     """Write the sealed part of a log into another archive and check it; return how many events.
 
