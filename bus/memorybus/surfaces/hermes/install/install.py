@@ -42,7 +42,7 @@ _NO_HERMES = (
 _VERSION_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
-FileState = Literal["in place", "missing", "other"]
+PluginFileState = Literal["in place", "missing", "other"]
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -74,12 +74,12 @@ def plugin_files() -> dict[str, str]:
     }
 
 
-def file_states(home: HermesHome) -> dict[str, FileState]:
+def file_states(home: HermesHome) -> dict[str, PluginFileState]:
     """Return, by file name, how the plugin's files in a home compare with this release's."""
     return {name: _state(home.plugin_dir / name, text) for name, text in plugin_files().items()}
 
 
-def _state(path: Path, text: str) -> FileState:
+def _state(path: Path, text: str) -> PluginFileState:
     if not path.is_file():
         return "missing"
     return "in place" if path.read_bytes() == text.encode() else "other"
