@@ -20,7 +20,7 @@ from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
 
-Group = Literal["error", "key", "provider"]
+LetterGrouping = Literal["error", "key", "provider"]
 
 REASON_WIDTH = 80
 _COLUMNS = {
@@ -38,7 +38,7 @@ _HEADS = {
 _DONE: dict[LetterAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
-def group_rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
+def group_rows(group: LetterGrouping, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return dead letters grouped as ``memorybus dlq ls --json`` shows them."""
     make = {"key": _rows_by_key, "error": _rows_by_error, "provider": _rows_by_provider}
     return make[group](letters)
@@ -112,7 +112,7 @@ def _provider_row(name: str, letters: Sequence[LocatedLetter]) -> dict[str, Any]
     }
 
 
-def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
+def table(group: LetterGrouping, found: Iterable[Mapping[str, Any]]) -> Table:
     """Return rows as a table."""
     columns = _COLUMNS[group]
     made = grid(*(_HEADS.get(name, name) for name in columns), texts=("reason",))
