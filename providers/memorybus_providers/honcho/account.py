@@ -20,7 +20,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
 from memorybus_providers.honcho.dialectic import Dialectic
-from memorybus_providers.honcho.options import HonchoOptions, Level
+from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
@@ -184,7 +184,7 @@ class Account:
         found = self._dialectic.supplement(tenant.owner, session, question, ask)
         return [Recollection(found, source="dialectic")] if found else []
 
-    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: Level) -> str:
+    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: ReasoningLevel) -> str:
         holder, about = calls.peers_for(tenant, peer)
         seconds = self._options.dialectic_timeout
         with self._service.requests_within(seconds):

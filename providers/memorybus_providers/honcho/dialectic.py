@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from memorybus.errors import ProviderError
 
-from memorybus_providers.honcho.options import HonchoOptions, Level
+from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.owners import Owner
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("memorybus")
 THREAD = "memorybus-dialectic"
 """The name of the threads that ask."""
 
-AskModel = Callable[[str, Level], str]
+AskModel = Callable[[str, ReasoningLevel], str]
 """Puts a question to the model: the question, how hard to think; returns the answer or ""."""
 
 
@@ -53,7 +53,7 @@ class Dialectic:
             ).start()
         return turn.answer
 
-    def answer(self, question: str, level: Level, ask: AskModel) -> str | None:
+    def answer(self, question: str, level: ReasoningLevel, ask: AskModel) -> str | None:
         """Ask one question now; None if today's questions are spent.
 
         Raises:
