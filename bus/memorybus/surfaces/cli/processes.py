@@ -177,7 +177,7 @@ def run_worker(
     commands.become(command, common.settings())
 
 
-def _show_news(output: Output, news: "up.News") -> None:
+def _show_news(output: Output, news: "up.ProcessNews") -> None:
     from memorybus.operations import up
 
     if isinstance(news, up.Ready):
