@@ -325,7 +325,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
 
-Origin = Literal["beside", "file", "environment", "argument"]
+SettingOrigin = Literal["beside", "file", "environment", "argument"]
 """Where a value comes from; ``beside``: a secrets file that lies beside the file of settings."""
 
 
@@ -364,7 +364,7 @@ class Layer(msgspec.Struct, frozen=True):
         values: settings by name, as they were written.
     """
 
-    kind: Origin
+    kind: SettingOrigin
     values: Mapping[str, Any]
     path: Path | None = None
 

@@ -57,7 +57,7 @@ from memorybus_providers.builtin.entries import (
     parse,
     render,
 )
-from memorybus_providers.builtin.origins import Origin, Origins
+from memorybus_providers.builtin.origins import EntryOrigin, Origins
 from memorybus_providers.builtin.places import MemoryFile, readable_files
 
 _log = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class BuiltinStore:
         origins = self._origins.read(place)
 
         def is_theirs(entry: str) -> bool | None:
-            return erasure.belongs_to(place, origins.get(text_digest(entry), Origin()), scope)
+            return erasure.belongs_to(place, origins.get(text_digest(entry), EntryOrigin()), scope)
 
         kept, gone = erasure.take_out(self._home, place, lambda entry: is_theirs(entry) is True)
         self._origins.keep_only(place, kept)
@@ -265,7 +265,7 @@ class BuiltinStore:
                     break
         return apply_writes(parse(text), (write for row in rows for write in row.writes))[0]
 
-    def origins(self, place: MemoryFile) -> dict[str, Origin]:
+    def origins(self, place: MemoryFile) -> dict[str, EntryOrigin]:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
         with reporting_errors(self._home):
             return self._origins.read(place)
