@@ -43,7 +43,7 @@ from memorybus.registry.roster import Roster
 from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block, without_repeats
 
-Outcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
+RecallOutcome = Literal["warm", "fresh", "late", "failed", "paused", "unserved"]
 """How a provider answered. ``warm``: its answer was ready; ``fresh``: it came in time; ``late``: it
 came too late or not at all; ``failed``: the recall failed; ``paused``: after failures the provider
 is not asked for a while; ``unserved``: no worker answers its recalls."""
@@ -85,7 +85,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     """
 
     provider: str
-    outcome: Outcome
+    outcome: RecallOutcome
     ms: float | None = None
     memories: int = 0
     given: int = 0

@@ -28,7 +28,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.builtin.entries import EntryWrite, Outcome, render_block
+from memorybus_providers.builtin.entries import EntryWrite, WriteOutcome, render_block
 from memorybus_providers.builtin.erasure import belongs_to
 from memorybus_providers.builtin.files import encodable, readable
 from memorybus_providers.builtin.origins import EntryOrigin
@@ -144,7 +144,7 @@ class BuiltinProvider(TransactionalProvider):
         )
         self._store.write(file_of(event.store, ctx.scope), write)
 
-    def outcomes(self) -> Mapping[Outcome, int]:
+    def outcomes(self) -> Mapping[WriteOutcome, int]:
         """Return how many writes ended in which way (see `entries`)."""
         return self._store.outcomes()
 

@@ -52,7 +52,7 @@ from memorybus_providers.builtin.database import (
 from memorybus_providers.builtin.entries import (
     Entries,
     EntryWrite,
-    Outcome,
+    WriteOutcome,
     apply_writes,
     parse,
     render,
@@ -275,7 +275,7 @@ class BuiltinStore:
         with reporting_errors(self._home):
             yield from self._origins.owners(after)
 
-    def outcomes(self) -> dict[Outcome, int]:
+    def outcomes(self) -> dict[WriteOutcome, int]:
         """Return how many writes ended in which way, since the store began."""
         with reporting_errors(self._home):
             return dict(self._db.execute("select outcome, n from outcomes"))
@@ -292,7 +292,7 @@ class BuiltinStore:
     # -- bookkeeping --------------------------------------------------------------------------
 
     def _count(
-        self, place: MemoryFile, writes: Sequence[EntryWrite], outcomes: Sequence[Outcome]
+        self, place: MemoryFile, writes: Sequence[EntryWrite], outcomes: Sequence[WriteOutcome]
     ) -> None:
         for write, outcome in zip(writes, outcomes, strict=True):
             if outcome in ("unmatched", "ambiguous", "empty"):
