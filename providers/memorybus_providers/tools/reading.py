@@ -14,7 +14,7 @@ from memorybus_providers.tools.arguments import (
     Listing,
     Probe,
     Reading,
-    Reason,
+    ReasonAbout,
     Related,
     Search,
     SessionSearch,
@@ -62,7 +62,7 @@ class ReadingTools:
                 result = {"entity": show_entity(entity), "results": told}
             case Related():
                 result = self._related(call, whose)
-            case Reason():
+            case ReasonAbout():
                 result = self._reason(call, whose)
             case Contradict():
                 found = self._standings.rivals(call.statement, whose)[: call.limit]
@@ -103,7 +103,7 @@ class ReadingTools:
         ]
         return {"entity": show_entity(entity), "related": related}
 
-    def _reason(self, call: Reason, whose: RecallScope) -> Result:
+    def _reason(self, call: ReasonAbout, whose: RecallScope) -> Result:
         entities, joint, bridges = self._connections.reason(call.entities, whose)
         return {
             "entities": [show_entity(entity) for entity in entities],
