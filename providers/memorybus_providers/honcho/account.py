@@ -159,7 +159,7 @@ class Account:
         return finding.merge_by_place([one.result() for one in waiting])
 
     def _run_request(
-        self, request: finding.RecallRequest, deadline: float
+        self, request: finding.RequestRecollections, deadline: float
     ) -> Sequence[Recollection]:
         with self._service.requests_within(deadline):
             return request()
