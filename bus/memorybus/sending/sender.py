@@ -32,7 +32,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
 from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import SendCounts
-from memorybus.spool.database import Row
+from memorybus.spool.database import SpoolRow
 from memorybus.spool.outbox import Spool
 from memorybus.tracing.spans import Tracing
 from memorybus.wire.codec import Encoder, trace_of
@@ -215,7 +215,7 @@ class Sender:
 
     # -- one round trip -------------------------------------------------------------------------
 
-    def _send_rows(self, rows: list[Row]) -> dict[int, SendOutcome]:
+    def _send_rows(self, rows: list[SpoolRow]) -> dict[int, SendOutcome]:
         """Send rows in one round trip; return the outcome for each partition.
 
         Raises:
@@ -244,7 +244,7 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _group_rows(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
+    def _group_rows(self, rows: list[SpoolRow]) -> Mapping[int, list[OutgoingEvent]]:
         grouped: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
