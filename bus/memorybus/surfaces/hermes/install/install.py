@@ -43,7 +43,7 @@ _VERSION_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
 PluginFileState = Literal["in place", "missing", "other"]
-Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+RunProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 class NotInstalled(MemoryBusError):
@@ -158,7 +158,7 @@ def _interpreter_of(command: str) -> str:
     return path if Path(path).name.startswith("python") and Path(path).is_file() else ""
 
 
-def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
+def check_python(python: str, run: RunProcess = subprocess.run) -> PythonCheck:
     """Run a Python and find out whether it can import the bus, and in which version.
 
     Args:
@@ -184,7 +184,7 @@ def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
 
 
 def activate(
-    home: HermesHome, python: str, environ: Mapping[str, str], run: Runner = subprocess.run
+    home: HermesHome, python: str, environ: Mapping[str, str], run: RunProcess = subprocess.run
 ) -> None:
     """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 
