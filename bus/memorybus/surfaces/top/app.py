@@ -21,12 +21,12 @@ from memorybus.surfaces.top.acts import ActQuestion, Acts, LettersAct, PauseAct,
 from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
 from memorybus.surfaces.top.grid import LiveTable
 from memorybus.surfaces.top.head import head_line
-from memorybus.surfaces.top.reader import Reader, Snapshot, View
+from memorybus.surfaces.top.reader import Reader, Snapshot, TopView
 from memorybus.surfaces.views.safe import one_line
 from memorybus.surfaces.views.status import finding_line
 from memorybus.text.redact import masked
 
-VIEWS: Final[tuple[View, ...]] = ("overview", "lanes", "letters", "tail")
+VIEWS: Final[tuple[TopView, ...]] = ("overview", "lanes", "letters", "tail")
 _TITLES: Final = ("1 Overview", "2 Lanes", "3 Dead letters", "4 Tail")
 _MESSAGE_WIDTH: Final = 300
 """Characters of a message that is shown for a moment."""
@@ -162,7 +162,7 @@ class TopApp(App[None]):
     # -- what is shown -----------------------------------------------------------------------------
 
     @property
-    def view(self) -> View:
+    def view(self) -> TopView:
         """The view that is shown."""
         return self._reader.view
 
@@ -265,7 +265,7 @@ class TopApp(App[None]):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def action_show(self, view: View) -> None:
+    def action_show(self, view: TopView) -> None:
         """Show a view."""
         self.query_one(ContentSwitcher).current = view
         if view != "lanes":
