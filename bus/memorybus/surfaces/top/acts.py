@@ -11,8 +11,8 @@ from memorybus.errors import MemoryBusError
 from memorybus.ids import new_id
 from memorybus.operations.dead_letters.acts import LetterActs, open_dead_letters, plan_action
 from memorybus.operations.dead_letters.selection import (
-    LetterAction,
     LetterSelection,
+    OperatorAction,
     OperatorDecision,
 )
 from memorybus.operations.providers import lifecycle
@@ -34,7 +34,7 @@ class PauseAct(msgspec.Struct, frozen=True):
 class LettersAct(msgspec.Struct, frozen=True):
     """Retry or discard the dead letters of a row."""
 
-    action: LetterAction
+    action: OperatorAction
     wanted: LetterSelection
 
 

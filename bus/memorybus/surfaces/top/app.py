@@ -15,7 +15,7 @@ from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.operations.dead_letters.selection import LetterAction, LetterSelection
+from memorybus.operations.dead_letters.selection import LetterSelection, OperatorAction
 from memorybus.surfaces.top import rows
 from memorybus.surfaces.top.acts import ActQuestion, Acts, LettersAct, PauseAct, TopAct
 from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
@@ -340,7 +340,7 @@ class TopApp(App[None]):
         if found:
             self._ask_about(PauseAct(name, paused=not found[0].paused))
 
-    def action_settle(self, action: LetterAction) -> None:
+    def action_settle(self, action: OperatorAction) -> None:
         """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
         if self.view != "letters" or row is None:

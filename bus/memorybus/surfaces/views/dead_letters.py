@@ -12,7 +12,7 @@ from memorybus.dead_letters.records import normalise_reason
 from memorybus.operations.dead_letters.selection import (
     ActionResult,
     KeyPlan,
-    LetterAction,
+    OperatorAction,
     count_by_key,
 )
 from memorybus.operations.dead_letters.waiting import WaitResult
@@ -35,7 +35,7 @@ _HEADS = {
     "event": "first event",
     "events": "waiting",
 }
-_DONE: dict[LetterAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
+_DONE: dict[OperatorAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
 def group_rows(group: LetterGrouping, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
@@ -183,7 +183,7 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan_table(action: LetterAction, steps: Iterable[KeyPlan]) -> Table:
+def plan_table(action: OperatorAction, steps: Iterable[KeyPlan]) -> Table:
     """Return what an action would do, as a table with a line for each key."""
     more = () if action == "retry" else ("then tried", "go on waiting")
     made = grid("provider", "key", _DONE[action], *more)
@@ -193,7 +193,7 @@ def plan_table(action: LetterAction, steps: Iterable[KeyPlan]) -> Table:
     return made
 
 
-def describe_outcome(action: LetterAction, result: ActionResult, discarded: int) -> str:
+def describe_outcome(action: OperatorAction, result: ActionResult, discarded: int) -> str:
     """Return in words what an action has done, and how many events of its keys still wait.
 
     Args:
@@ -217,7 +217,7 @@ def describe_unfinished(waited: WaitResult) -> str:
     return f"{what}; to see what still waits: memorybus dlq ls"
 
 
-def untried_warning(action: LetterAction, chosen: Iterable[LocatedLetter]) -> str:
+def untried_warning(action: OperatorAction, chosen: Iterable[LocatedLetter]) -> str:
     """Return a warning if a discard includes events that were never refused; "" otherwise."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
     if action != "discard" or not innocent:

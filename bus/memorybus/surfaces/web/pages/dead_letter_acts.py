@@ -17,8 +17,8 @@ from memorybus.operations.dead_letters.acts import (
     plan_action,
 )
 from memorybus.operations.dead_letters.selection import (
-    LetterAction,
     LetterSelection,
+    OperatorAction,
     OperatorDecision,
 )
 from memorybus.surfaces.views import dead_letters as views
@@ -32,7 +32,7 @@ WAIT: Final = 5.0
 SHOWN: Final = 50
 """How many keys of a plan are shown."""
 
-ACTIONS: Final[tuple[LetterAction, ...]] = ("retry", "discard", "edit")
+ACTIONS: Final[tuple[OperatorAction, ...]] = ("retry", "discard", "edit")
 FIELDS: Final = ("event", "key", "error", "all", "provider")
 """The fields that select letters; the log records them."""
 
@@ -78,7 +78,7 @@ def _editable_fields(desk: DeadLetters, planned: LetterPlan) -> str:
     return json_text(fields_json(published.event.envelope.event))
 
 
-def act_for(action: LetterAction) -> Act:
+def act_for(action: OperatorAction) -> Act:
     """Return the act of an action."""
 
     def do(request: PageRequest) -> ActResult:
