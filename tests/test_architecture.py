@@ -21,6 +21,7 @@ from typing import Any
 import memorybus
 import msgspec
 import pytest
+from memorybus_providers import base
 
 ROOT = Path(__file__).parent.parent
 ROOTS = ("bus/memorybus", "providers/memorybus_providers", "workers/memorybus_workers")
@@ -473,6 +474,18 @@ def unprepared(module: Module) -> list[str]:
     ]
 
 
+def contract_elsewhere(module: Module) -> list[str]:
+    """Return what a module imports of the provider contract from where a type is defined."""
+    if module.name == base.__name__:
+        return []
+    return [
+        f"{owner}.{name}"
+        for owner, name in imports(module.tree)
+        if name in base.__all__ and owner.startswith("memorybus_providers.")
+        if owner != base.__name__
+    ]
+
+
 def without_a_rule(module: Module) -> list[str]:
     """Return the tests of a module that do not say what they hold."""
     return [
@@ -577,6 +590,11 @@ def test_the_words_of_the_contract_stand_alone(name: str) -> None:
     assert seen <= {f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT}
 
 
+def test_the_contract_has_one_path() -> None:
+    """The types of the provider contract are imported from ``base``, also by the code itself."""
+    assert offenders(contract_elsewhere, (*sources(), *written_tests())) == {}
+
+
 def of_the_bus(tree: ast.AST) -> set[str]:
     """Return the modules of the bus that are imported; a public name counts as the package."""
     found = set()
@@ -663,6 +681,11 @@ def test_the_rule_of_state_can_fail(source: str, found: list[str]) -> None:
         (environment_read, "import os\nos.environ", ["os.environ"]),
         (environment_read, "from os import getenv", ["getenv"]),
         (wall_clocks_asked, "datetime.datetime.now(UTC)", ["datetime.datetime.now"]),
+        (
+            contract_elsewhere,
+            "from memorybus_providers.keeping import Residue",
+            ["memorybus_providers.keeping.Residue"],
+        ),
         (code_from_bytes, "import pickle\neval('1')", ["eval", "pickle"]),
         (module_state, "def f():\n    global seen", ["global seen"]),
         (without_a_rule, "def test_it(): ...", ["test_it"]),
