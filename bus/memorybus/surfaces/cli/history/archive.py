@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from memorybus.log.forecast import format_duration, format_size
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import archive_command
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
@@ -16,19 +16,18 @@ from memorybus.surfaces.views.safe import one_line, visible
 if TYPE_CHECKING:
     from memorybus.query.query import Query
 
-Users = Annotated[
+SealedUsersOption = Annotated[
     list[str] | None, Parameter(name="--user", help="Only this person's; may be repeated.")
 ]
-Sessions = Annotated[
+SealedSessionsOption = Annotated[
     list[str] | None,
     Parameter(name="--session", help="Only this session's (with --user, that person's)."),
 ]
-Agents = Annotated[list[str] | None, Parameter(name="--agent", help="Only this agent's.")]
-Workspaces = Annotated[
-    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
+SealedAgentsOption = Annotated[
+    list[str] | None, Parameter(name="--agent", help="Only this agent's.")
 ]
-Execute = Annotated[
-    bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+SealedWorkspacesOption = Annotated[
+    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
 ]
 
 _LEAST_RAW_BYTES = 100_000
@@ -154,10 +153,10 @@ def run_archive_export(
     directory: Annotated[Path, Parameter(help="Where to write; created if it is missing.")],
     /,
     *,
-    user: Users = None,
-    session: Sessions = None,
-    agent: Agents = None,
-    workspace: Workspaces = None,
+    user: SealedUsersOption = None,
+    session: SealedSessionsOption = None,
+    agent: SealedAgentsOption = None,
+    workspace: SealedWorkspacesOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write the sealed events, or some of them, as an archive of their own, and check it.
@@ -191,11 +190,11 @@ def run_archive_import(
     directory: Annotated[Path, Parameter(help="What `archive export` wrote, or an archive.")],
     /,
     *,
-    user: Users = None,
-    session: Sessions = None,
-    agent: Agents = None,
-    workspace: Workspaces = None,
-    execute: Execute = False,
+    user: SealedUsersOption = None,
+    session: SealedSessionsOption = None,
+    agent: SealedAgentsOption = None,
+    workspace: SealedWorkspacesOption = None,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Publish the events of an archive into this log, in order; skip those that it has already.
@@ -228,7 +227,7 @@ def run_archive_import(
     return 1 if done.refused_events else 0
 
 
-def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) -> int:
+def run_archive_repair(*, execute: ExecuteOption = False, common: Common = DEFAULT) -> int:
     """Give new numbers to events whose numbers were used twice, so that they can be sealed.
 
     Numbers are used twice when Redis is restored from an older copy, or when a partition's counter
