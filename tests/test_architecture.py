@@ -149,6 +149,9 @@ MOST_LINES = 40
 MOST_MODULES = 25
 """Modules of a folder, its ``__init__`` among them."""
 
+TYPE_NAME = r"_*[A-Z]\w*[a-z]\w*"
+"""How classes and aliases are written, but no constant."""
+
 OWN_TYPES = {"dict", "list", "tuple", "str", "bytes", "int", "object", "Any"}
 """Python's own types, of which msgspec keeps nothing."""
 
@@ -381,10 +384,29 @@ def test_every_folder_is_a_package() -> None:
     assert bare == set()
 
 
-def public_classes(module: Module) -> list[str]:
-    """Return the names of the classes that a module defines for others."""
-    found = [node.name for node in module.tree.body if isinstance(node, ast.ClassDef)]
-    return [name for name in found if not name.startswith("_")]
+def public_types(module: Module) -> list[str]:
+    """Return the names of the classes and aliases of types that a module defines for others."""
+    body = module.tree.body
+    classes = [node.name for node in body if isinstance(node, ast.ClassDef)]
+    return [name for name in (*classes, *aliases(module)) if not name.startswith("_")]
+
+
+def aliases(module: Module) -> dict[str, str]:
+    """Return the names that a module assigns in capitalised words, with what each stands for."""
+    found = {}
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            found[ast.unparse(target)] = ast.unparse(node.value)
+    return {name: value for name, value in found.items() if re.fullmatch(TYPE_NAME, name)}
+
+
+def unmarked_options(module: Module) -> list[str]:
+    """Return the aliases of commands' parameters that do not say that they are one."""
+    if not module.name.startswith("memorybus.surfaces.cli."):
+        return []
+    annotated = [name for name, value in aliases(module).items() if value.startswith("Annotated[")]
+    return [name for name in annotated if not name.endswith("Option")]
 
 
 def long_functions(module: Module) -> list[str]:
@@ -543,13 +565,33 @@ def test_no_module_needs_itself() -> None:
     TopologicalSorter(needs).prepare()  # an error of it names the circle
 
 
-def test_a_public_class_has_its_name_alone() -> None:
-    """Whoever reads a class's name knows which one is meant."""
+def test_a_type_has_its_name_alone() -> None:
+    """Whoever reads the name of a class, or of an alias, knows which one is meant."""
     homes: dict[str, list[str]] = defaultdict(list)
     for module in sources():
-        for name in public_classes(module):
+        for name in public_types(module):
             homes[name].append(module.name)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_a_parameter_of_a_command_is_told_from_a_type() -> None:
+    """An alias of a parameter ends in ``Option``: a `Session` is never an option's text."""
+    assert offenders(unmarked_options, sources()) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("class Lane: ...", ["Lane"]),
+        ("class _Lane: ...\n_Place = int", []),
+        ("Level = Literal['low']", ["Level"]),
+        ("Message: TypeAlias = dict[str, Any]", ["Message"]),
+        ("LEVELS = ('low',)\nlevel = 1", []),
+    ],
+)
+def test_the_rule_of_names_can_fail(source: str, found: list[str]) -> None:
+    """The check itself sees what it is there to see."""
+    assert public_types(Module("memorybus.types", ROOT, source, ast.parse(source))) == found
 
 
 def test_a_function_fits_a_screen() -> None:
