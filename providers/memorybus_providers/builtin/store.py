@@ -202,7 +202,7 @@ class BuiltinStore:
 
     def _tidy(self, place: MemoryFile) -> None:
         file = place.file(self._home)
-        files.remove_strays(file)
+        files.remove_leftovers(file)
         self._origins.keep_only(place, parse(files.read(file)))
 
     # -- erasing ------------------------------------------------------------------------------
