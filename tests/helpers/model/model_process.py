@@ -20,7 +20,7 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.apply.pool import CallHook, CallResult, Pool, Task
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext

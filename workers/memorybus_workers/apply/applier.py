@@ -32,7 +32,7 @@ from memorybus_workers.calls.retry import (
     describe_failure,
 )
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext

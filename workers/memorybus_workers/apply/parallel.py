@@ -18,7 +18,7 @@ from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.blame import raise_unless_lane_error
 from memorybus_workers.calls.log_fields import bind_calls, bind_lane
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 

@@ -16,7 +16,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ProviderHung
 from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.lanes.lane import Lane
 
 

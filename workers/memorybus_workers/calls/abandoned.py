@@ -8,7 +8,7 @@ the thread has returned, and its lane goes to no other worker meanwhile. The wai
 from memorybus.clock import Clock
 
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import PendingCall, Slot
+from memorybus_workers.calls.thread_activity import PendingCall, Slot
 
 LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""

@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from memorybus.log.entry import LoggedEvent
 from memorybus.logs import UNDER_WAY, bind
 
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

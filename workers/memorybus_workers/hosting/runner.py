@@ -21,7 +21,7 @@ from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import describe_failure
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet

@@ -19,7 +19,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.abandoned import AbandonedCalls
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 
 _log = logging.getLogger("memorybus")
 

@@ -23,7 +23,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.leases import Lease, Leases
 

@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.lanes.leases import Lease, Leases
 
 

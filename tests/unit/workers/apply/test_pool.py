@@ -8,7 +8,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.pool import Pool, Task
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 from memorybus_workers.lanes.lane import Lane
 
 

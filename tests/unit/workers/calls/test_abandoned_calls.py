@@ -5,7 +5,7 @@ from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 
 LANE = "ns:{p00}:lease:p"
 

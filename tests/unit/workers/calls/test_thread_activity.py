@@ -1,7 +1,7 @@
 """What the watch knows of a provider's threads: which call each is busy with, and since when."""
 
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import Slot
 
 
 def test_a_call_hangs_after_its_time() -> None:
