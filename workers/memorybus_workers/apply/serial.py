@@ -236,10 +236,10 @@ class SerialApplier(Applier):
         Raises:
             LeaseLost: the lane has another owner.
         """
-        bind_calls(self._slot, events)
+        bind_calls(self._activity, events)
         begin, end, lease, sends = (
-            self._slot.begin,
-            self._slot.end,
+            self._activity.begin,
+            self._activity.end,
             lane.lease,
             self._lane_to_guard(lane),
         )
@@ -329,7 +329,7 @@ class SerialApplier(Applier):
         self, lane: Lane, event: LoggedEvent, error: BaseException
     ) -> TryVerdict:
         """Decide what becomes of an event whose try has failed; see `_try`."""
-        if not self._slot.end_interrupted() and isinstance(error, Transient | OSError):
+        if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
             error = Unavailable(str(error))  # it came of opening or committing, not of this event
         self._note_survival(lane, event)
         return self._handle_failure(lane, event, error)
