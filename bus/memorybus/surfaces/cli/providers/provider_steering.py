@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from memorybus.config.call_limits import describe_limits
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import parse_key_values
 from memorybus.surfaces.cli.options import DEFAULT, Common, ExecuteOption, InstanceOption, operator
 from memorybus.surfaces.cli.progress import checked_stores
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
-from memorybus.text.display import describe_limits
 
 if TYPE_CHECKING:
     from memorybus.operations.providers.steering import LimitsChange, RetryNow
