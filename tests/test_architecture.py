@@ -21,6 +21,7 @@ from typing import Any
 import memorybus
 import msgspec
 import pytest
+from memorybus_providers import base
 
 ROOT = Path(__file__).parent.parent
 ROOTS = ("bus/memorybus", "providers/memorybus_providers", "workers/memorybus_workers")
@@ -143,6 +144,9 @@ MOST_LINES = 40
 
 MOST_MODULES = 25
 """Modules of a folder, its ``__init__`` among them."""
+
+TYPE_NAME = r"_*[A-Z]\w*[a-z]\w*"
+"""How classes and aliases are written, but no constant."""
 
 OWN_TYPES = {"dict", "list", "tuple", "str", "bytes", "int", "object", "Any"}
 """Python's own types, of which msgspec keeps nothing."""
@@ -376,10 +380,29 @@ def test_every_folder_is_a_package() -> None:
     assert bare == set()
 
 
-def public_classes(module: Module) -> list[str]:
-    """Return the names of the classes that a module defines for others."""
-    found = [node.name for node in module.tree.body if isinstance(node, ast.ClassDef)]
-    return [name for name in found if not name.startswith("_")]
+def public_types(module: Module) -> list[str]:
+    """Return the names of the classes and aliases of types that a module defines for others."""
+    body = module.tree.body
+    classes = [node.name for node in body if isinstance(node, ast.ClassDef)]
+    return [name for name in (*classes, *aliases(module)) if not name.startswith("_")]
+
+
+def aliases(module: Module) -> dict[str, str]:
+    """Return the names that a module assigns in capitalised words, with what each stands for."""
+    found = {}
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            found[ast.unparse(target)] = ast.unparse(node.value)
+    return {name: value for name, value in found.items() if re.fullmatch(TYPE_NAME, name)}
+
+
+def unmarked_options(module: Module) -> list[str]:
+    """Return the aliases of commands' parameters that do not say that they are one."""
+    if not module.name.startswith("memorybus.surfaces.cli."):
+        return []
+    annotated = [name for name, value in aliases(module).items() if value.startswith("Annotated[")]
+    return [name for name in annotated if not name.endswith("Option")]
 
 
 def long_functions(module: Module) -> list[str]:
@@ -469,6 +492,18 @@ def unprepared(module: Module) -> list[str]:
     ]
 
 
+def contract_elsewhere(module: Module) -> list[str]:
+    """Return what a module imports of the provider contract from where a type is defined."""
+    if module.name == base.__name__:
+        return []
+    return [
+        f"{owner}.{name}"
+        for owner, name in imports(module.tree)
+        if name in base.__all__ and owner.startswith("memorybus_providers.")
+        if owner != base.__name__
+    ]
+
+
 def without_a_rule(module: Module) -> list[str]:
     """Return the tests of a module that do not say what they hold."""
     return [
@@ -526,13 +561,33 @@ def test_no_module_needs_itself() -> None:
     TopologicalSorter(needs).prepare()  # an error of it names the circle
 
 
-def test_a_public_class_has_its_name_alone() -> None:
-    """Whoever reads a class's name knows which one is meant."""
+def test_a_type_has_its_name_alone() -> None:
+    """Whoever reads the name of a class, or of an alias, knows which one is meant."""
     homes: dict[str, list[str]] = defaultdict(list)
     for module in sources():
-        for name in public_classes(module):
+        for name in public_types(module):
             homes[name].append(module.name)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_a_parameter_of_a_command_is_told_from_a_type() -> None:
+    """An alias of a parameter ends in ``Option``: a `Session` is never an option's text."""
+    assert offenders(unmarked_options, sources()) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("class Lane: ...", ["Lane"]),
+        ("class _Lane: ...\n_Place = int", []),
+        ("Level = Literal['low']", ["Level"]),
+        ("Message: TypeAlias = dict[str, Any]", ["Message"]),
+        ("LEVELS = ('low',)\nlevel = 1", []),
+    ],
+)
+def test_the_rule_of_names_can_fail(source: str, found: list[str]) -> None:
+    """The check itself sees what it is there to see."""
+    assert public_types(Module("memorybus.types", ROOT, source, ast.parse(source))) == found
 
 
 def test_a_function_fits_a_screen() -> None:
@@ -571,6 +626,11 @@ def test_the_words_of_the_contract_stand_alone(name: str) -> None:
     (module,) = [module for module in sources() if module.name == f"memorybus.{name}"]
     seen = {lib for lib, _ in imports(module.tree) if lib.split(".")[0] == "memorybus"}
     assert seen <= {f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT}
+
+
+def test_the_contract_has_one_path() -> None:
+    """The types of the provider contract are imported from ``base``, also by the code itself."""
+    assert offenders(contract_elsewhere, (*sources(), *written_tests())) == {}
 
 
 def of_the_bus(tree: ast.AST) -> set[str]:
@@ -659,6 +719,11 @@ def test_the_rule_of_state_can_fail(source: str, found: list[str]) -> None:
         (environment_read, "import os\nos.environ", ["os.environ"]),
         (environment_read, "from os import getenv", ["getenv"]),
         (wall_clocks_asked, "datetime.datetime.now(UTC)", ["datetime.datetime.now"]),
+        (
+            contract_elsewhere,
+            "from memorybus_providers.keeping import Residue",
+            ["memorybus_providers.keeping.Residue"],
+        ),
         (code_from_bytes, "import pickle\neval('1')", ["eval", "pickle"]),
         (module_state, "def f():\n    global seen", ["global seen"]),
         (without_a_rule, "def test_it(): ...", ["test_it"]),

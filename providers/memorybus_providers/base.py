@@ -7,6 +7,8 @@ more; recall may run in another process on another instance.
 
 Errors decide what happens next (see `memorybus.errors`): `Transient` is tried again,
 `Unavailable` pauses the provider, `Permanent` and everything else parks the event's key.
+
+All types of the contract are imported from here, wherever they are defined.
 """
 
 from abc import ABC
@@ -36,19 +38,32 @@ from memorybus.events import (
 )
 from memorybus.testing import CrashPoint, no_crash
 
-from memorybus_providers import keeping, recollections, transactions
 from memorybus_providers.errors import ProviderError
+from memorybus_providers.keeping import MemoryOwner, Residue, StoredMemory
+from memorybus_providers.recollections import RecallContext, RecallScope, Recollection, Why
+from memorybus_providers.transactions import Fence, Progress, Transaction
 
-Fence = transactions.Fence
-Progress = transactions.Progress
-Transaction = transactions.Transaction
-RecallContext = recollections.RecallContext
-RecallScope = recollections.RecallScope
-Recollection = recollections.Recollection
-Why = recollections.Why
-MemoryOwner = keeping.MemoryOwner
-Residue = keeping.Residue
-StoredMemory = keeping.StoredMemory
+__all__ = [
+    "Capabilities",
+    "Delivery",
+    "Fence",
+    "HookContext",
+    "MemoryOwner",
+    "MemoryProvider",
+    "Placement",
+    "Progress",
+    "ProviderConfig",
+    "RecallContext",
+    "RecallScope",
+    "Recollection",
+    "Residue",
+    "Spend",
+    "StoredMemory",
+    "Transaction",
+    "TransactionalProvider",
+    "TurnCall",
+    "Why",
+]
 
 Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 """How often an effect happens across crashes (G4).

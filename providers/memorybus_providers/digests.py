@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+StateRows = Iterator[tuple[Any, ...]]
+"""The rows of plain data that a key of a state holds."""
+
 _BYTES = 16
 """Length of a digest: 128 bits tell two states apart, and a page of pairs stays short."""
 

@@ -16,11 +16,9 @@ from memorybus.errors import SpoolError
 from memorybus.events import Scope
 from memorybus.recall.model import prompt_slot
 from memorybus.redis.keys import owner_slot
-from memorybus.text.fence import build_block, escape
+from memorybus.text.fence import Sections, build_block, escape
 
 _log = logging.getLogger("memorybus")
-
-Sections = Sequence[tuple[str, Sequence[str]]]
 
 
 def session_prompt(

@@ -12,7 +12,14 @@ from memorybus.archive.format import columns
 from memorybus.archive.format.parquet import UNREADABLE
 from memorybus.archive.format.reader import Group
 from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
-from memorybus.log.entry import OMITTED, LoggedEvent, decode_entry, number_of, parse_entry_id
+from memorybus.log.entry import (
+    OMITTED,
+    EntryMoment,
+    LoggedEvent,
+    decode_entry,
+    number_of,
+    parse_entry_id,
+)
 from memorybus.query.query import EVERYTHING, EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
@@ -238,11 +245,11 @@ def _event(
     return decode_entry(position.partition, position.entry, fields, decoder)
 
 
-def first_row_after(group: Group, after: tuple[int, int]) -> int:
+def first_row_after(group: Group, after: EntryMoment) -> int:
     """Return the first row of a group that comes after a moment."""
     return bisect_right(group.entries, after, key=parse_entry_id)
 
 
-def last_row_before(group: Group, before: tuple[int, int]) -> int:
+def last_row_before(group: Group, before: EntryMoment) -> int:
     """Return the last row of a group before a moment, -1 if there is none."""
     return bisect_left(group.entries, before, key=parse_entry_id) - 1

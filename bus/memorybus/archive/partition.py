@@ -15,7 +15,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256_of
-from memorybus.log.entry import parse_entry_id
+from memorybus.log.entry import EntryMoment, parse_entry_id
 from memorybus.query.query import Query
 from memorybus.redis.keys import lane_name
 
@@ -73,7 +73,7 @@ class SealedPartition:
         self.shared = shared
         self.objects = shared.objects
         self._manifest = empty_manifest(of)
-        self._lasts: list[tuple[int, int]] = []
+        self._lasts: list[EntryMoment] = []
         self._open: SegmentReader | None = None
         self._groups: dict[GroupKey, Group] = {}
         self._read_ahead_thread = aside
@@ -129,7 +129,7 @@ class SealedPartition:
         self._finish_read_ahead()
         return self._reader(segment)
 
-    def group_after(self, segment: Segment, place: tuple[int, int]) -> int:
+    def group_after(self, segment: Segment, place: EntryMoment) -> int:
         """Return the number of the group that holds a segment's first row after a moment."""
         return self._reader(segment).group_after(place)
 
@@ -231,7 +231,7 @@ class SealedPartition:
         self.close()
         self.newest_manifest()
 
-    def is_replaced(self, segment: Segment, place: tuple[int, int]) -> bool:
+    def is_replaced(self, segment: Segment, place: EntryMoment) -> bool:
         """Look at the newest manifest: say whether compaction has replaced a segment meanwhile.
 
         Args:
@@ -248,7 +248,7 @@ class SealedPartition:
 
     # -- where a place is -----------------------------------------------------------------------
 
-    def segment_after(self, place: tuple[int, int]) -> Segment | None:
+    def segment_after(self, place: EntryMoment) -> Segment | None:
         """Return the segment with the first row after a moment; None if nothing follows.
 
         Raises:
@@ -266,12 +266,12 @@ class SealedPartition:
             raise self._lost_part_error()
         return segment
 
-    def known_segment_after(self, place: tuple[int, int]) -> Segment | None:
+    def known_segment_after(self, place: EntryMoment) -> Segment | None:
         """Return the next segment that the manifest names, even if lines before it are missing."""
         index = bisect_right(self._lasts, place)
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
-    def segment_before(self, place: tuple[int, int]) -> Segment | None:
+    def segment_before(self, place: EntryMoment) -> Segment | None:
         """Return the segment with the last row before a moment; None if there is none.
 
         Raises:
@@ -291,7 +291,7 @@ class SealedPartition:
         )
 
 
-def last_segment_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
+def last_segment_before(segments: Sequence[Segment], place: EntryMoment) -> Segment | None:
     """Return the last segment that begins before a moment; None if there is none."""
     index = bisect_left(segments, place, key=lambda one: parse_entry_id(one.first.entry))
     return segments[index - 1] if index else None

@@ -22,7 +22,7 @@ from memorybus.archive.format.reader import CONTENT, Group
 from memorybus.archive.partition import SealedPartition, last_segment_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
-from memorybus.log.entry import LoggedEvent, parse_entry_id
+from memorybus.log.entry import EntryMoment, LoggedEvent, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
@@ -31,9 +31,6 @@ _PAGE = 100
 """Rows decoded at once: more of them do not fit into a processor's cache."""
 
 _BEGINNING = (0, 0)
-
-Moment = tuple[int, int]
-"""An entry's milliseconds and its number within them: the order of entries."""
 
 Times = tuple[int | None, int | None]
 """The earliest time of an event, and the time before which events are wanted (milliseconds)."""
@@ -86,8 +83,8 @@ class SealedRows:
         return found
 
     def _next_page(
-        self, place: Moment, count: int, wanted: RowFilter
-    ) -> tuple[Moment, list[LoggedEvent]] | None:
+        self, place: EntryMoment, count: int, wanted: RowFilter
+    ) -> tuple[EntryMoment, list[LoggedEvent]] | None:
         """Return some rows of one group, and the last row's place; None if nothing follows."""
         while (segment := self._part.segment_after(place)) is not None:
             try:
@@ -99,8 +96,8 @@ class SealedRows:
         return None
 
     def _read_group(
-        self, segment: Segment, place: Moment, count: int, wanted: RowFilter
-    ) -> tuple[Moment, list[LoggedEvent]]:
+        self, segment: Segment, place: EntryMoment, count: int, wanted: RowFilter
+    ) -> tuple[EntryMoment, list[LoggedEvent]]:
         passed = _may_skip(segment, wanted)
         names = () if passed else _first_columns(wanted)
         index, row, group = self._find_row_after(segment, place, names)
@@ -116,7 +113,7 @@ class SealedRows:
         return parse_entry_id(group.entries[rows[-1]]), found
 
     def _find_row_after(
-        self, segment: Segment, place: Moment, names: tuple[str, ...]
+        self, segment: Segment, place: EntryMoment, names: tuple[str, ...]
     ) -> tuple[int, int, Group]:
         """Return the first row after a place: the group's number, the row's number, the group."""
         index = self._part.group_after(segment, place)
@@ -126,7 +123,7 @@ class SealedRows:
             return index, row, group
         return index + 1, 0, self._part.group(segment, index + 1, names)
 
-    def last_before(self, place: Moment) -> LoggedEvent | None:
+    def last_before(self, place: EntryMoment) -> LoggedEvent | None:
         """Return the last event before a moment; None if there is none."""
         wanted = RowFilter(Plan(), self._part.shared.forgotten_queries())
         while (segment := self._part.segment_before(place)) is not None:
@@ -168,7 +165,9 @@ class SealedRows:
         """See `Archive.scan`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
 
-        def pages(segment: Segment, place: Moment) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
+        def pages(
+            segment: Segment, place: EntryMoment
+        ) -> Iterator[tuple[EntryMoment, list[LoggedEvent]]]:
             nonlocal wanted
             wanted = wanted.with_forgotten(self._part.shared.forgotten_queries())
             return self._wanted_pages(segment, place, wanted, times)
@@ -192,8 +191,8 @@ class SealedRows:
 
     def _walk(
         self,
-        place: Moment,
-        pages: Callable[[Segment, Moment], Iterator[tuple[Moment, _T]]],
+        place: EntryMoment,
+        pages: Callable[[Segment, EntryMoment], Iterator[tuple[EntryMoment, _T]]],
         damage: DamageHandler,
     ) -> Iterator[_T]:
         """Yield what `pages` finds in each segment after a place.
@@ -217,7 +216,7 @@ class SealedRows:
                 damage.add(error)
             place = parse_entry_id(segment.last.entry)
 
-    def _next_segment(self, place: Moment, damage: DamageHandler) -> Segment | None:
+    def _next_segment(self, place: EntryMoment, damage: DamageHandler) -> Segment | None:
         try:
             return self._part.segment_after(place)
         except ArchiveDamaged as error:
@@ -225,8 +224,8 @@ class SealedRows:
             return self._part.known_segment_after(place)
 
     def _wanted_pages(
-        self, segment: Segment, place: Moment, wanted: RowFilter, times: Times
-    ) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
+        self, segment: Segment, place: EntryMoment, wanted: RowFilter, times: Times
+    ) -> Iterator[tuple[EntryMoment, list[LoggedEvent]]]:
         """Yield a segment's wanted rows after a place in pages, each with its last row's place."""
         if _may_skip(segment, wanted) or _is_outside(segment, times):
             return
@@ -261,8 +260,8 @@ class SealedRows:
         return wanted_events(self._partition, content, chosen, self._decoder)
 
     def _places(
-        self, segment: Segment, place: Moment
-    ) -> Iterator[tuple[Moment, Sequence[SealedRow]]]:
+        self, segment: Segment, place: EntryMoment
+    ) -> Iterator[tuple[EntryMoment, Sequence[SealedRow]]]:
         """Yield the places of a segment's rows after a place, a group at a time."""
         reader = self._part.open_segment(segment)
         for index in range(reader.group_after(place), reader.groups):
@@ -304,7 +303,7 @@ class SealedRows:
             place = parse_entry_id(segment.first.entry)
         self._check_gap(_BEGINNING, damage)
 
-    def _check_gap(self, place: Moment, damage: DamageHandler) -> None:
+    def _check_gap(self, place: EntryMoment, damage: DamageHandler) -> None:
         """Report damage if the manifest has lost the segment that follows a place."""
         try:
             self._part.segment_after(place)
@@ -312,7 +311,7 @@ class SealedRows:
             damage.add(error)
 
     def _read_segment_backward(
-        self, segment: Segment, place: Moment, wanted: RowFilter
+        self, segment: Segment, place: EntryMoment, wanted: RowFilter
     ) -> Iterator[LoggedEvent]:
         """Yield a segment's rows before a moment; none if the manifest shows none is wanted."""
         if _may_skip(segment, wanted):

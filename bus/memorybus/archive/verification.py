@@ -14,7 +14,7 @@ from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
 
-FileState = Literal["sound", "damaged", "unlisted", "gap"]
+SealedFileState = Literal["sound", "damaged", "unlisted", "gap"]
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,7 +33,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     partition: int
     file: str
-    found: FileState
+    found: SealedFileState
     why: str = ""
     events: int = 0
     bytes: int = 0

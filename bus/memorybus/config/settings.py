@@ -9,12 +9,13 @@ import tomllib
 from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
 import platformdirs
 
+from memorybus.config.call_limits import LIMITS, CallLimits
 from memorybus.config.notify import NOTIFY_FIELDS, Notify
 from memorybus.config.parsing import (
     PREFIX,
@@ -47,22 +48,6 @@ def _default_data_dir() -> Path:
 
 
 _SLOWEST_BEAT = 2.0
-
-
-class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many write calls all workers may make to one provider instance; 0 means no limit.
-
-    Attributes:
-        calls_per_second: the average rate; the calls of a second may come at once.
-        daily_budget: the calls of one day, UTC.
-    """
-
-    calls_per_second: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    daily_budget: Annotated[int, msgspec.Meta(ge=0)] = 0
-
-
-LIMITS = CallLimits.__struct_fields__
-"""Keys of an instance's table that workers read; providers do not get them."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,7 +310,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
 
-Origin = Literal["beside", "file", "environment", "argument"]
+SettingOrigin = Literal["beside", "file", "environment", "argument"]
 """Where a value comes from; ``beside``: a secrets file that lies beside the file of settings."""
 
 
@@ -364,7 +349,7 @@ class Layer(msgspec.Struct, frozen=True):
         values: settings by name, as they were written.
     """
 
-    kind: Origin
+    kind: SettingOrigin
     values: Mapping[str, Any]
     path: Path | None = None
 

@@ -16,7 +16,7 @@ from memorybus.redis.connect import ask_redis, connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
-Lane = tuple[str, int]
+LaneId = tuple[str, int]
 """A provider's name and a partition."""
 
 
@@ -34,7 +34,7 @@ class LocatedLetter(msgspec.Struct, frozen=True):
     stored: StoredLetter
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> LaneId:
         """Its lane."""
         return self.provider, self.partition
 
@@ -117,13 +117,13 @@ class DeadLetters:
         """
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
-    def letter(self, lane: Lane, letter_id: str) -> LocatedLetter | None:
+    def letter(self, lane: LaneId, letter_id: str) -> LocatedLetter | None:
         """Return a dead letter by its id in its lane's stream; None if it is gone."""
         name, partition = lane
         found = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
         return LocatedLetter(name, partition, found) if found else None
 
-    def letter_at(self, lane: Lane, entry: str) -> LocatedLetter | None:
+    def letter_at(self, lane: LaneId, entry: str) -> LocatedLetter | None:
         """Return a lane's dead letter by its event's place in the log; None if it is none."""
         name, partition = lane
         found = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
@@ -156,11 +156,11 @@ class DeadLetters:
         found = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
         return found.keys()
 
-    def count(self, lanes: Iterable[Lane]) -> int:
+    def count(self, lanes: Iterable[LaneId]) -> int:
         """Return how many dead letters some lanes have."""
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
 
-    def count_owned(self, lanes: Iterable[Lane]) -> int:
+    def count_owned(self, lanes: Iterable[LaneId]) -> int:
         """Return how many of some lanes have an owner."""
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 

@@ -120,7 +120,7 @@ def numbering_alarms(
             )
         elif read is not None and (foreign := count_foreign(view, read)):
             yield Finding(
-                "strays",
+                "foreign_entries",
                 "warning",
                 name,
                 f"partition {name}: {foreign} entries that memorybus did not write",

@@ -10,7 +10,7 @@ from memorybus.text.redact import masked
 Code = Literal[
     "data_loss",
     "numbering",
-    "strays",
+    "foreign_entries",
     "eviction_policy",
     "persistence",
     "no_append_only_file",

@@ -22,7 +22,7 @@ from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import PositionFinder
 from memorybus.history.sources import ReadableArchive, Sources
 from memorybus.history.whereabouts import Whereabouts, find_whereabouts
-from memorybus.log.entry import LoggedEvent, Place, parse_entry_id, previous_entry_id
+from memorybus.log.entry import EntryMoment, LoggedEvent, Place, parse_entry_id, previous_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import EVERYTHING, Query
@@ -32,9 +32,6 @@ LINEAGE = Query(types=("SessionStarted", "SessionSwitched", "Delegated"))
 """The events that tell which session another one came from."""
 
 _NO_END = (1 << 63, 0)
-
-Moment = tuple[int, int]
-"""An entry's milliseconds and its number within them: the order of entries."""
 
 
 class History:
@@ -72,7 +69,7 @@ class History:
         self._sources = Sources(log, archive, find, clock)
         self._reader = self._sources.reader
         self._known_sealed: dict[int, int] = {}
-        self._log_from: dict[int, Moment] = {}
+        self._log_from: dict[int, EntryMoment] = {}
 
     @classmethod
     def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":

@@ -27,7 +27,7 @@ _MANY = 512
 _XREVRANGE = b"XREVRANGE"
 """The command as bytes: redis-py then does not parse the reply (see `memorybus.log.stream`)."""
 
-Entry: TypeAlias = tuple[bytes, list[bytes]]
+StreamEntry: TypeAlias = tuple[bytes, list[bytes]]
 
 
 class EventPage(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class LogReader:
             after = found[-1][0].decode() if found else after
         return EventPage(events, more)
 
-    def read_backward(self, partition: int, bound: str, count: int) -> list[Entry]:
+    def read_backward(self, partition: int, bound: str, count: int) -> list[StreamEntry]:
         """Return up to `count` raw entries, newest first, from a bound downwards.
 
         Args:
@@ -91,7 +91,7 @@ class LogReader:
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
         words = (_XREVRANGE, key, bound, "-", "COUNT", count)
-        found: list[Entry] = ask_redis(lambda: ask(*words), key)
+        found: list[StreamEntry] = ask_redis(lambda: ask(*words), key)
         return found
 
     def last_place(self, partition: int, bound: str) -> Place | None:
@@ -102,14 +102,14 @@ class LogReader:
         """Return the place of the first event from a bound upwards; None if there is none."""
         return _find_own(bound, lambda at, count: self._read_up(partition, at, count))
 
-    def _read_up(self, partition: int, bound: str, count: int) -> list[Entry]:
+    def _read_up(self, partition: int, bound: str, count: int) -> list[StreamEntry]:
         key = self._keys.log(partition)
-        found: list[Entry]
+        found: list[StreamEntry]
         found = ask_redis(lambda: read_entries(self._redis, key, bound, count=count), key)
         return found
 
     def _decode_all(
-        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
+        self, partition: int, found: Sequence[StreamEntry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
         """Decode all entries at once, which takes half the time of decoding one by one."""
         columns = _split_columns(found)
@@ -134,7 +134,7 @@ class LogReader:
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
     def _filter_all(
-        self, partition: int, found: Sequence[Entry], event_filter: EventFilter
+        self, partition: int, found: Sequence[StreamEntry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
         seen = (
             self.filter_entry(partition, entry, fields, event_filter) for entry, fields in found
@@ -186,7 +186,9 @@ def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
     return event if why is None else LoggedEvent(position, OMITTED[why])
 
 
-def _split_columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
+def _split_columns(
+    found: Sequence[StreamEntry],
+) -> tuple[range, list[bool], Sequence[bytes]] | None:
     """Return numbers, marks and bodies of entries; None unless all are ours and without gaps."""
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
@@ -199,7 +201,7 @@ def _split_columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[
     return (numbers, resent, bodies) if ours else None
 
 
-def _find_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
+def _find_own(bound: str, ask: Callable[[str, int], list[StreamEntry]]) -> Place | None:
     """Return the first entry of ours from a bound on; reads one entry, then many at a time."""
     count = 1
     while found := ask(bound, count):

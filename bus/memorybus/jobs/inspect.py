@@ -115,7 +115,9 @@ class CheckHealth(msgspec.Struct, frozen=True, tag="health"):
     """Asks how the backend of the instance is: `InstanceHealth`."""
 
 
-Question = ReadDigest | TryRecall | CheckEvents | ReadKept | ReadOwners | Erase | CheckHealth
+InspectionQuestion = (
+    ReadDigest | TryRecall | CheckEvents | ReadKept | ReadOwners | Erase | CheckHealth
+)
 """Each has a tag, so that the recall process knows which one it was sent."""
 
 
@@ -132,7 +134,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     provider: str
     instance: str
-    question: Question
+    question: InspectionQuestion
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -311,7 +313,7 @@ class InstanceInspector:
         answer = self._ask(provider, instance, CheckHealth())
         return msgspec.json.decode(answer, type=prepared(InstanceHealth)).why
 
-    def _ask(self, provider: str, instance: str, question: Question) -> str:
+    def _ask(self, provider: str, instance: str, question: InspectionQuestion) -> str:
         """Return the instance's answer, as JSON."""
         asked = Inspection(
             id=self._make_id(), provider=provider, instance=instance, question=question

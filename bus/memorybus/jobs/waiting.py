@@ -58,7 +58,7 @@ class ReceivedReplies(msgspec.Struct):
     problem: str = ""
 
 
-Ask = Callable[["Redis"], AwaitedReplies]
+AskForReplies = Callable[["Redis"], AwaitedReplies]
 """Says which replies to wait for, and may ask for them; called once, with the log's Redis."""
 
 
@@ -76,7 +76,7 @@ class Listener:
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
-    def wait_for_replies(self, ask: Ask, timeout: float) -> ReceivedReplies:
+    def wait_for_replies(self, ask: AskForReplies, timeout: float) -> ReceivedReplies:
         """Return the replies of the next `timeout` seconds; no failure of Redis is raised."""
         heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout
@@ -87,7 +87,7 @@ class Listener:
         thread.join(max(0.0, timeout))
         return ReceivedReplies(dict(heard.replies), heard.problem)
 
-    def _listen(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
+    def _listen(self, ask: AskForReplies, until: float, heard: ReceivedReplies) -> None:
         try:
             self._ask_and_wait(ask, until, heard)
         except Exception as error:  # whatever it is, the agent goes on (G9)
@@ -95,7 +95,7 @@ class Listener:
             _log.debug("listening for replies: %s", error, exc_info=None if known else error)
             heard.problem = str(error)
 
-    def _ask_and_wait(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
+    def _ask_and_wait(self, ask: AskForReplies, until: float, heard: ReceivedReplies) -> None:
         from redis.exceptions import RedisError
 
         from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error

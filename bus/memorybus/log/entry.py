@@ -26,6 +26,9 @@ _FIELDS = 4
 DAMAGED = CorruptEnvelope.__name__
 """Prefix of the name of an `UnknownEvent` whose entry has our form but holds no envelope."""
 
+EntryMoment = tuple[int, int]
+"""An entry's milliseconds and its number within them: the order of entries."""
+
 _LAST = (1 << 64) - 1
 
 _DIGITS = 15
@@ -100,8 +103,8 @@ def decode_entry(
         )
 
 
-def parse_entry_id(entry: str) -> tuple[int, int]:
-    """Return an entry id's order: its milliseconds and its number within them."""
+def parse_entry_id(entry: str) -> EntryMoment:
+    """Return an entry id's milliseconds and its number within them."""
     ms, _, sequence = entry.partition("-")
     return int(ms), int(sequence or 0)
 

@@ -119,7 +119,7 @@ def read_numbers_behind(
     """
     page = scripts.run(redis, scripts.read_numbers(keys, partition, after.entry, after.n, count))
     upto = Place(page.entry, page.n)
-    return Numbers(upto, page.read < count, page.read, page.strays, page.breaks)
+    return Numbers(upto, page.read < count, page.read, page.foreign, page.breaks)
 
 
 def _pass_over_foreign(error: Exception) -> None:

@@ -72,8 +72,8 @@ class ServerRestarted(msgspec.Struct, frozen=True):
     pid: int
 
 
-News = Ready | WorkerDied | ServerRestarted
-ReportNews = Callable[[News], None]
+ProcessNews = Ready | WorkerDied | ServerRestarted
+ReportNews = Callable[[ProcessNews], None]
 
 
 def run(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _KEPT = 10_000
 
-Outcome = Literal["warm", "fresh", "late"]
+PromptOutcome = Literal["warm", "fresh", "late"]
 
 
 class PromptCounts(msgspec.Struct, frozen=True):
@@ -59,7 +59,9 @@ class PromptCounter:
         """Whether there are counts that were not reported yet."""
         return bool(self._counted)
 
-    def count(self, provider: str, outcome: Outcome, *, nothing: bool, waited_ms: int = 0) -> None:
+    def count(
+        self, provider: str, outcome: PromptOutcome, *, nothing: bool, waited_ms: int = 0
+    ) -> None:
         """Count one provider's part in the answer to one prompt.
 
         Args:

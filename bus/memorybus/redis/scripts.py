@@ -584,14 +584,14 @@ class NumbersPage(NamedTuple):
         entry: where the page ends.
         n: the number there.
         read: how many entries it had.
-        strays: how many of them are not ours.
+        foreign: how many of them are not ours.
         breaks: pairs of numbers between which some are missing.
     """
 
     entry: str
     n: int
     read: int
-    strays: int
+    foreign: int
     breaks: tuple[tuple[int, int], ...]
 
 
@@ -603,9 +603,9 @@ def read_numbers(
 
 
 def _read_audit(reply: Any) -> NumbersPage:
-    entry, n, read, strays, breaks = reply
+    entry, n, read, foreign, breaks = reply
     pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
-    return NumbersPage(entry.decode(), int(n), int(read), int(strays), pairs)
+    return NumbersPage(entry.decode(), int(n), int(read), int(foreign), pairs)
 
 
 class UnknownEntry(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from redis import Redis
 
-from memorybus.config.settings import CallLimits
+from memorybus.config.call_limits import CallLimits
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys

@@ -32,7 +32,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
 from memorybus.sending.context import SendingContext
 from memorybus.sending.counters import SendCounts
-from memorybus.spool.database import Row
+from memorybus.spool.database import SpoolRow
 from memorybus.spool.outbox import Spool
 from memorybus.tracing.spans import Tracing
 from memorybus.wire.codec import Encoder, trace_of
@@ -46,7 +46,7 @@ BATCH_BYTES = 4 << 20
 """Bytes of rows sent at once."""
 
 
-Outcome = Literal["sent", "behind", "refused", "failed"]
+SendOutcome = Literal["sent", "behind", "refused", "failed"]
 """What happened to a partition's rows.
 
 ``sent``: Redis took them; ``behind``: Redis has lost the newest rows before them; ``refused``: the
@@ -215,7 +215,7 @@ class Sender:
 
     # -- one round trip -------------------------------------------------------------------------
 
-    def _send_rows(self, rows: list[Row]) -> dict[int, Outcome]:
+    def _send_rows(self, rows: list[SpoolRow]) -> dict[int, SendOutcome]:
         """Send rows in one round trip; return the outcome for each partition.
 
         Raises:
@@ -244,7 +244,7 @@ class Sender:
             raise LogUnavailable(self._failure)
         return outcomes
 
-    def _group_rows(self, rows: list[Row]) -> Mapping[int, list[OutgoingEvent]]:
+    def _group_rows(self, rows: list[SpoolRow]) -> Mapping[int, list[OutgoingEvent]]:
         grouped: dict[int, list[OutgoingEvent]] = defaultdict(list)
         for sequence, partition, event_id, digest, body in rows:
             packed = self._encoder.pack(body)
@@ -267,7 +267,7 @@ class Sender:
 
     def _settle(
         self, partition: int, events: list[OutgoingEvent], reply: Appended | TailLost | Exception
-    ) -> Outcome:
+    ) -> SendOutcome:
         if isinstance(reply, Exception):
             return self._note_failure(partition, events, reply)
         if isinstance(reply, TailLost):
@@ -281,7 +281,7 @@ class Sender:
 
     def _note_failure(
         self, partition: int, events: list[OutgoingEvent], error: Exception
-    ) -> Outcome:
+    ) -> SendOutcome:
         """Mark a partition as lagging if its key is not ours; else note the server's failure."""
         meant = translate_redis_error(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):

@@ -28,7 +28,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 
-Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
+SpoolRow: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
 
 ROW_OVERHEAD = 64
@@ -127,9 +127,9 @@ def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError(verdict)
 
 
-def take_up_to(rows: Iterable[Row], max_bytes: int) -> list[Row]:
+def take_up_to(rows: Iterable[SpoolRow], max_bytes: int) -> list[SpoolRow]:
     """Return the first rows whose bodies fit into so many bytes; at least one."""
-    taken: list[Row] = []
+    taken: list[SpoolRow] = []
     size = 0
     for row in rows:
         size += len(row[4])
@@ -139,7 +139,7 @@ def take_up_to(rows: Iterable[Row], max_bytes: int) -> list[Row]:
     return taken
 
 
-def read_intact_rows(path: Path) -> Iterator[Row]:
+def read_intact_rows(path: Path) -> Iterator[SpoolRow]:
     """Yield the rows that can still be read, in order: those before the damage, then those behind.
 
     One row is held at a time: the file may be much larger than the agent's memory. Rows behind the
@@ -158,7 +158,7 @@ def read_intact_rows(path: Path) -> Iterator[Row]:
         )
 
 
-def _read_until_damage(path: Path, sql: str, *given: int) -> Iterator[Row]:
+def _read_until_damage(path: Path, sql: str, *given: int) -> Iterator[SpoolRow]:
     with closing(_open_damaged(path)) as db, suppress(sqlite3.DatabaseError):
         yield from db.execute(sql, given)
 

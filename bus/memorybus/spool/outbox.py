@@ -21,7 +21,7 @@ from memorybus.errors import SpoolError, SpoolFull
 from memorybus.spool import database
 from memorybus.spool.database import (
     ROW_OVERHEAD,
-    Row,
+    SpoolRow,
     connect,
     spool_errors,
     take_up_to,
@@ -127,7 +127,7 @@ class Spool:
         self._given = sequence  # before the insert: an interrupted insert may still have happened
         return sequence
 
-    def _insert(self, row: Row, durable: bool) -> None:
+    def _insert(self, row: SpoolRow, durable: bool) -> None:
         try:
             if durable:
                 self._in.execute("pragma synchronous = full")
@@ -155,7 +155,7 @@ class Spool:
         with self._writing:
             self._given = max(self._given, sequence)
 
-    def save(self, rows: Iterable[Row]) -> int:
+    def save(self, rows: Iterable[SpoolRow]) -> int:
         """Take over what can be read of a damaged spool, all or nothing, also above the bound.
 
         The rows get sequences of this producer, and all count as possibly delivered.
@@ -179,7 +179,7 @@ class Spool:
 
     def rows_after(
         self, sequence: int, count: int, max_bytes: int, partition: int | None = None
-    ) -> list[Row]:
+    ) -> list[SpoolRow]:
         """Return rows after a sequence, in order, bounded by count and bytes (at least one).
 
         Raises:

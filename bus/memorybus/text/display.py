@@ -4,7 +4,6 @@ Control characters, escape sequences, direction overrides and lone surrogates ar
 """
 
 import unicodedata
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from memorybus.events import LATEST, AnyEvent, UnknownEvent
@@ -52,8 +51,3 @@ def _show_escaped(char: str) -> str:
 def event_name(event: AnyEvent) -> str:
     """Return the event's type tag; for an unknown type, the tag on the wire."""
     return event.name if isinstance(event, UnknownEvent) else type(event).__name__
-
-
-def describe_limits(limits: Mapping[str, float]) -> str:
-    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
-    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())

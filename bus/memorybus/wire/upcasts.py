@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 Fields: TypeAlias = dict[str, Any]
-Step: TypeAlias = Callable[[Fields], Fields]
-Upcasts: TypeAlias = Mapping[tuple[str, int], Step]
+Upcast: TypeAlias = Callable[[Fields], Fields]
+Upcasts: TypeAlias = Mapping[tuple[str, int], Upcast]
 """By event type and version, the step that turns the fields into those of the next version."""
 
 UPCASTS: Upcasts = {}

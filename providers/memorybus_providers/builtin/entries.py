@@ -29,7 +29,7 @@ from memorybus.events import Scope, StoreName, WriteAction
 SEPARATOR = "\n§\n"
 
 Entries: TypeAlias = tuple[str, ...]
-Outcome = Literal["done", "duplicate", "unmatched", "ambiguous", "empty"]
+WriteOutcome = Literal["done", "duplicate", "unmatched", "ambiguous", "empty"]
 
 _SEPARATOR_LINE = re.compile(r"^[^\S\n]*§[^\S\n]*$", re.MULTILINE)
 _TITLES = {"memory": "MEMORY (your personal notes)", "user": "USER PROFILE (who the user is)"}
@@ -70,7 +70,7 @@ def render(entries: Iterable[str]) -> str:
     return SEPARATOR.join(entries)
 
 
-def apply_write(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
+def apply_write(entries: Entries, write: EntryWrite) -> tuple[Entries, WriteOutcome]:
     """Return the entries after one write, and its outcome.
 
     A content that itself holds a separator line becomes several entries, as it would when the
@@ -88,28 +88,28 @@ def apply_write(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
 
 def apply_writes(
     entries: Entries, writes: Iterable[EntryWrite]
-) -> tuple[Entries, tuple[Outcome, ...]]:
+) -> tuple[Entries, tuple[WriteOutcome, ...]]:
     """Return the entries after several writes in order, and the outcome of each."""
-    outcomes: list[Outcome] = []
+    outcomes: list[WriteOutcome] = []
     for write in writes:
         entries, outcome = apply_write(entries, write)
         outcomes.append(outcome)
     return entries, tuple(outcomes)
 
 
-def _add(entries: Entries, new: Entries) -> tuple[Entries, Outcome]:
+def _add(entries: Entries, new: Entries) -> tuple[Entries, WriteOutcome]:
     missing = tuple(dict.fromkeys(entry for entry in new if entry not in entries))
     return entries + missing, "done" if missing else "duplicate"
 
 
-def _replace(entries: Entries, old_text: str, new: Entries) -> tuple[Entries, Outcome]:
+def _replace(entries: Entries, old_text: str, new: Entries) -> tuple[Entries, WriteOutcome]:
     found, outcome = _find(entries, old_text)
     if found is None:
         return _add(entries, new)[0], outcome
     return entries[:found] + new + entries[found + 1 :], "done"
 
 
-def _find(entries: Entries, old_text: str) -> tuple[int | None, Outcome]:
+def _find(entries: Entries, old_text: str) -> tuple[int | None, WriteOutcome]:
     """Return the index of the one entry that is meant, by Hermes's rule of unique substrings."""
     old = old_text.replace("\r\n", "\n").replace("\r", "\n").strip()
     matches = [i for i, entry in enumerate(entries) if old and old in entry]

@@ -11,11 +11,11 @@ from pathlib import Path
 from memorybus_providers.base import RecallScope
 from memorybus_providers.builtin import files
 from memorybus_providers.builtin.entries import parse, render
-from memorybus_providers.builtin.origins import Origin
+from memorybus_providers.builtin.origins import EntryOrigin
 from memorybus_providers.builtin.places import MemoryFile
 
 
-def belongs_to(place: MemoryFile, origin: Origin, scope: RecallScope) -> bool | None:
+def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bool | None:
     """Say whether an entry belongs to a scope; None if that is not known.
 
     Args:

@@ -86,10 +86,10 @@ def remove(file: Path) -> None:
             _sync(file.parent.parent)
 
 
-def remove_strays(file: Path) -> None:
+def remove_leftovers(file: Path) -> None:
     """Remove tokens of transactions that never committed; only under the store's write lock."""
-    for stray in file.parent.glob(f".{file.name}.*.next"):
-        stray.unlink()
+    for token in file.parent.glob(f".{file.name}.*.next"):
+        token.unlink()
 
 
 def _sync(path: Path) -> None:

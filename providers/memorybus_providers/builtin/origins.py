@@ -17,7 +17,7 @@ group by agent, user, workspace order by agent, user, workspace
 """
 
 
-class Origin(msgspec.Struct, frozen=True):
+class EntryOrigin(msgspec.Struct, frozen=True):
     """Where an entry comes from: the write that made it.
 
     Attributes:
@@ -44,14 +44,14 @@ class Origins:
         """Read and write through `db`."""
         self._db = db
 
-    def read(self, place: MemoryFile) -> dict[str, Origin]:
+    def read(self, place: MemoryFile) -> dict[str, EntryOrigin]:
         """Return where a file's entries come from, by `text_digest`."""
         rows = self._db.execute(
             "select entry, session, at, agent, user, workspace, event from origins "
             "where store = ? and folder = ?",
             (place.store, place.folder),
         )
-        return {entry: Origin(*origin) for entry, *origin in rows}
+        return {entry: EntryOrigin(*origin) for entry, *origin in rows}
 
     def record(self, place: MemoryFile, before: Entries, writes: Iterable[EntryWrite]) -> None:
         """Note which write made an entry: the one that it came with, however writes are batched."""

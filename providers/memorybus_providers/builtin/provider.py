@@ -28,10 +28,10 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.builtin.entries import EntryWrite, Outcome, render_block
+from memorybus_providers.builtin.entries import EntryWrite, WriteOutcome, render_block
 from memorybus_providers.builtin.erasure import belongs_to
 from memorybus_providers.builtin.files import encodable, readable
-from memorybus_providers.builtin.origins import Origin
+from memorybus_providers.builtin.origins import EntryOrigin
 from memorybus_providers.builtin.places import MemoryFile, file_of, readable_files
 from memorybus_providers.builtin.ranking import matched_words, rank
 from memorybus_providers.builtin.store import BuiltinStore
@@ -144,7 +144,7 @@ class BuiltinProvider(TransactionalProvider):
         )
         self._store.write(file_of(event.store, ctx.scope), write)
 
-    def outcomes(self) -> Mapping[Outcome, int]:
+    def outcomes(self) -> Mapping[WriteOutcome, int]:
         """Return how many writes ended in which way (see `entries`)."""
         return self._store.outcomes()
 
@@ -204,10 +204,10 @@ class BuiltinProvider(TransactionalProvider):
     def _rows(self, place: MemoryFile) -> Iterator[tuple[str, str, int]]:
         return ((text, origin.session, origin.at) for text, origin in self._entries(place))
 
-    def _entries(self, place: MemoryFile) -> Iterator[tuple[str, Origin]]:
+    def _entries(self, place: MemoryFile) -> Iterator[tuple[str, EntryOrigin]]:
         origins = self._store.origins(place)
         for entry in self._store.entries(place):
-            yield readable(entry), origins.get(text_digest(entry), Origin())
+            yield readable(entry), origins.get(text_digest(entry), EntryOrigin())
 
     def _block(self, store: StoreName, owner: str, limit: int) -> str:
         place = file_of(store, Scope(agent=owner, user=owner))
@@ -220,7 +220,7 @@ def _encodable(scope: Scope) -> Scope:
     return Scope(agent=agent, user=user, workspace=workspace)
 
 
-def _stored_memory(place: MemoryFile, text: str, origin: Origin) -> StoredMemory:
+def _stored_memory(place: MemoryFile, text: str, origin: EntryOrigin) -> StoredMemory:
     """Return an entry as it is exported; whose file it is in, if its writer is not known."""
     owner = {"memory": "agent", "user": "user"}[place.store]
     agent, user = (
@@ -233,7 +233,7 @@ def _stored_memory(place: MemoryFile, text: str, origin: Origin) -> StoredMemory
     )
 
 
-def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:
+def _recollection(text: str, origin: EntryOrigin, score: float, query: str | None) -> Recollection:
     """Return an entry as it is recalled; with why, if the query is given."""
     why = None if query is None else Why(matched_words(text, query), parts={"words": score})
     return Recollection(text, origin.session, origin.at, score=score, event=origin.event, why=why)

@@ -52,12 +52,12 @@ from memorybus_providers.builtin.database import (
 from memorybus_providers.builtin.entries import (
     Entries,
     EntryWrite,
-    Outcome,
+    WriteOutcome,
     apply_writes,
     parse,
     render,
 )
-from memorybus_providers.builtin.origins import Origin, Origins
+from memorybus_providers.builtin.origins import EntryOrigin, Origins
 from memorybus_providers.builtin.places import MemoryFile, readable_files
 
 _log = logging.getLogger(__name__)
@@ -202,7 +202,7 @@ class BuiltinStore:
 
     def _tidy(self, place: MemoryFile) -> None:
         file = place.file(self._home)
-        files.remove_strays(file)
+        files.remove_leftovers(file)
         self._origins.keep_only(place, parse(files.read(file)))
 
     # -- erasing ------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class BuiltinStore:
         origins = self._origins.read(place)
 
         def is_theirs(entry: str) -> bool | None:
-            return erasure.belongs_to(place, origins.get(text_digest(entry), Origin()), scope)
+            return erasure.belongs_to(place, origins.get(text_digest(entry), EntryOrigin()), scope)
 
         kept, gone = erasure.take_out(self._home, place, lambda entry: is_theirs(entry) is True)
         self._origins.keep_only(place, kept)
@@ -265,7 +265,7 @@ class BuiltinStore:
                     break
         return apply_writes(parse(text), (write for row in rows for write in row.writes))[0]
 
-    def origins(self, place: MemoryFile) -> dict[str, Origin]:
+    def origins(self, place: MemoryFile) -> dict[str, EntryOrigin]:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
         with reporting_errors(self._home):
             return self._origins.read(place)
@@ -275,7 +275,7 @@ class BuiltinStore:
         with reporting_errors(self._home):
             yield from self._origins.owners(after)
 
-    def outcomes(self) -> dict[Outcome, int]:
+    def outcomes(self) -> dict[WriteOutcome, int]:
         """Return how many writes ended in which way, since the store began."""
         with reporting_errors(self._home):
             return dict(self._db.execute("select outcome, n from outcomes"))
@@ -292,7 +292,7 @@ class BuiltinStore:
     # -- bookkeeping --------------------------------------------------------------------------
 
     def _count(
-        self, place: MemoryFile, writes: Sequence[EntryWrite], outcomes: Sequence[Outcome]
+        self, place: MemoryFile, writes: Sequence[EntryWrite], outcomes: Sequence[WriteOutcome]
     ) -> None:
         for write, outcome in zip(writes, outcomes, strict=True):
             if outcome in ("unmatched", "ambiguous", "empty"):

@@ -33,7 +33,7 @@ ROLES = 4
 FEW = 20
 """Facts that are looked at for each of them, the newest (G10)."""
 
-Kind = Literal["person", "organisation", "place", "other"]
+EntityKind = Literal["person", "organisation", "place", "other"]
 
 _ORGANISATIONS: Final = re.compile(
     r"\b(?:inc|ltd|llc|corp|gmbh|ag|plc|sarl|company|university|institute|school|hospital|bank|"
@@ -62,7 +62,7 @@ class Entity(msgspec.Struct, frozen=True):
     """
 
     name: str
-    kind: Kind | str
+    kind: EntityKind | str
     aliases: tuple[str, ...]
     roles: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ import msgspec
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.language.times import Period
-from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -73,7 +73,7 @@ class FactSource(Protocol):
         ...
 
     def tokens(
-        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+        self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
         """Return the tokens within spans: the span's number, scope, token, facts that hold it."""
         ...

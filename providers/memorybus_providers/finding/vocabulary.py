@@ -14,7 +14,7 @@ from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
     LAST,
     MAX_UNKNOWN,
-    Span,
+    TokenSpan,
     is_near,
     may_mean_another,
     spans_near,
@@ -91,7 +91,7 @@ class Vocabulary:
 
     def _read_tokens(
         self,
-        spans: Sequence[Sequence[Span]],
+        spans: Sequence[Sequence[TokenSpan]],
         scopes: Sequence[str],
         fits: Callable[[int, str], bool],
     ) -> list[_Held]:
@@ -144,7 +144,7 @@ def _may_be_meant(token: str, other: str) -> bool:
     return is_near(token, other) and not is_stop_word(other)
 
 
-def _token_ranges(term: Term) -> list[Span]:
+def _token_ranges(term: Term) -> list[TokenSpan]:
     """Return where the forms of a term may stand; no two of them overlap."""
     begins = {kin[: max(_SHORTEST, len(kin) - 1)] for kin in term.kin if len(kin) >= _SHORTEST}
     widest = {

@@ -216,7 +216,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         ]
         return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.HindsightCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
         bank = self._bank(ctx.scope)

@@ -18,7 +18,7 @@ KIND: Final = "session"
 CONTEXT: Final = "a conversation"
 
 
-class Message(msgspec.Struct, frozen=True):
+class DocumentMessage(msgspec.Struct, frozen=True):
     """What somebody said in a turn."""
 
     event: str
@@ -33,10 +33,10 @@ def document_id(event: TurnCompleted, ctx: HookContext, turns: int) -> str:
     return f"session__{names.name_of(ctx.session.id)}__{ctx.session.epoch}__{part}"
 
 
-def messages_of(content: str) -> tuple[Message, ...]:
+def messages_of(content: str) -> tuple[DocumentMessage, ...]:
     """Return the messages of such a document; none of a text that is not ours."""
     try:
-        return msgspec.json.decode(content, type=prepared(tuple[Message, ...]))
+        return msgspec.json.decode(content, type=prepared(tuple[DocumentMessage, ...]))
     except msgspec.MsgspecError:
         return ()
 
@@ -46,7 +46,10 @@ def add_turn(before: str, event: TurnCompleted, ctx: HookContext) -> str:
     messages = messages_of(before)
     if any(one.event == ctx.event_id for one in messages):
         return before
-    new = (Message(ctx.event_id, one.who, one.text, ctx.at) for one in utterances.from_turn(event))
+    new = (
+        DocumentMessage(ctx.event_id, one.who, one.text, ctx.at)
+        for one in utterances.from_turn(event)
+    )
     return _text((*messages, *new))
 
 
@@ -62,5 +65,5 @@ def session_document(name: str, content: str, ctx: HookContext) -> Document:
     return Document(name, content, CONTEXT, metadata_of(KIND, ctx), tags, ctx.at)
 
 
-def _text(messages: tuple[Message, ...]) -> str:
+def _text(messages: tuple[DocumentMessage, ...]) -> str:
     return msgspec.json.encode(messages).decode()

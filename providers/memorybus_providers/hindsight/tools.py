@@ -7,19 +7,19 @@ from msgspec import Meta
 
 from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
-Query = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\w")]
+HindsightQuery = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\w")]
 
 
 class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``hindsight_recall``."""
 
-    query: Annotated[Query, Meta(description="A question or some key words.")]
+    query: Annotated[HindsightQuery, Meta(description="A question or some key words.")]
 
 
 class Reflect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``hindsight_reflect``."""
 
-    query: Annotated[Query, Meta(description="A question that memories together answer.")]
+    query: Annotated[HindsightQuery, Meta(description="A question that memories together answer.")]
 
 
 class Retain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,9 +34,9 @@ class Retain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
 
 
-Call = Recall | Reflect | Retain
+HindsightCall = Recall | Reflect | Retain
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[HindsightCall]] = ToolSet(
     {
         "hindsight_recall": RemoteTool(
             Recall, "Search long-term memory for what is known of this person.", reads=True

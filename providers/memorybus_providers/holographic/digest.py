@@ -9,9 +9,9 @@ How often a fact was found is no event, and not in it.
 import sqlite3
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from memorybus_providers.digests import key_of, paired
+from memorybus_providers.digests import StateRows, key_of, paired
 
 _SAID = """
 select facts.name, kind, speaker, at, tags, content, helpful, unhelpful from facts
@@ -41,15 +41,13 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {"memory": "memory", "user-store": "user", "note": "note"}
 )
 
-Rows = Iterator[tuple[Any, ...]]
-
 
 def pairs(db: sqlite3.Connection, after: str = "") -> Iterator[tuple[str, str]]:
     """Yield key and digest of everything above `after`; reads one key at a time."""
     return paired(_keys(db), after)
 
 
-def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
+def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, StateRows]]:
     for row, *scope in db.execute("select id, agent, user, workspace from scopes").fetchall():
         for kind, shown in _KINDS.items():
             yield key_of(*scope, shown), _rows(db, _KEPT, row, kind)
@@ -61,6 +59,6 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
             yield key_of(*scope, "said", name), _rows(db, _SAID, row, name)
 
 
-def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> Rows:
+def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> StateRows:
     """Yield the rows of a query, which runs when the first is asked for."""
     yield from db.execute(query, given)

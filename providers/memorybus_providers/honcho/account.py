@@ -20,7 +20,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
 from memorybus_providers.honcho.dialectic import Dialectic
-from memorybus_providers.honcho.options import HonchoOptions, Level
+from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
@@ -159,7 +159,7 @@ class Account:
         return finding.merge_by_place([one.result() for one in waiting])
 
     def _run_request(
-        self, request: finding.RecallRequest, deadline: float
+        self, request: finding.RequestRecollections, deadline: float
     ) -> Sequence[Recollection]:
         with self._service.requests_within(deadline):
             return request()
@@ -184,7 +184,7 @@ class Account:
         found = self._dialectic.supplement(tenant.owner, session, question, ask)
         return [Recollection(found, source="dialectic")] if found else []
 
-    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: Level) -> str:
+    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: ReasoningLevel) -> str:
         holder, about = calls.peers_for(tenant, peer)
         seconds = self._options.dialectic_timeout
         with self._service.requests_within(seconds):
@@ -193,7 +193,7 @@ class Account:
 
     # -- tools ------------------------------------------------------------------------------------
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
             return self._act_in_workspace(ctx, lambda tenant: calls.run_tool(call, tenant, ctx))

@@ -12,11 +12,11 @@ from memorybus_providers.honcho import finding, notes, places, tools
 from memorybus_providers.honcho.tenant import Tenant
 from memorybus_providers.remote.texts import clean_question
 
-Answer = Mapping[str, Any]
+ToolAnswer = Mapping[str, Any]
 
 
 @singledispatch
-def run_tool(call: tools.Call, tenant: Tenant, ctx: HookContext) -> Answer:
+def run_tool(call: tools.HonchoCall, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     """Run a tool in a workspace, which must exist."""
     raise NotImplementedError(f"no tool takes {type(call).__name__}")
 
@@ -27,13 +27,13 @@ def peers_for(tenant: Tenant, peer: str) -> tuple[Peer, Peer]:
 
 
 @run_tool.register
-def _(call: tools.Profile, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.Profile, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     holder, about = peers_for(tenant, call.peer)
     return {"card": finding.fetch_card(holder, about)}
 
 
 @run_tool.register
-def _(call: tools.HonchoSearch, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.HonchoSearch, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     found = finding.search_messages(tenant, clean_question(call.query), call.limit)
     return {
         "results": [
@@ -44,13 +44,13 @@ def _(call: tools.HonchoSearch, tenant: Tenant, ctx: HookContext) -> Answer:
 
 
 @run_tool.register
-def _(call: tools.Context, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.Context, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     base = finding.fetch_base(*peers_for(tenant, call.peer), near=clean_question(call.query))
     return {"card": list(base.card), "representation": list(base.representation)}
 
 
 @run_tool.register
-def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     event = MemoryWritten(
         action="remove" if call.remove else "add",
         store="user" if call.peer == "user" else "memory",
@@ -62,7 +62,7 @@ def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> Answer:
 
 
 @run_tool.register
-def _(call: tools.Card, tenant: Tenant, ctx: HookContext) -> Answer:
+def _(call: tools.Card, tenant: Tenant, ctx: HookContext) -> ToolAnswer:
     tenant.place(places.NOTES)  # makes the peers, too
     holder, about = peers_for(tenant, call.peer)
     return {"card": holder.set_card(list(call.facts), target=about) or []}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from memorybus.errors import ProviderError
 
-from memorybus_providers.honcho.options import HonchoOptions, Level
+from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.owners import Owner
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("memorybus")
 THREAD = "memorybus-dialectic"
 """The name of the threads that ask."""
 
-Ask = Callable[[str, Level], str]
+AskModel = Callable[[str, ReasoningLevel], str]
 """Puts a question to the model: the question, how hard to think; returns the answer or ""."""
 
 
@@ -31,7 +31,7 @@ class Dialectic:
         """Ask nothing yet."""
         self._options, self._questions = options, questions
 
-    def supplement(self, owner: Owner, session: str, prompt: str, ask: Ask) -> str:
+    def supplement(self, owner: Owner, session: str, prompt: str, ask: AskModel) -> str:
         """Return the model's last answer in a session, and ask again if a question is due."""
         options = self._options
         if not options.dialectic_every:
@@ -53,7 +53,7 @@ class Dialectic:
             ).start()
         return turn.answer
 
-    def answer(self, question: str, level: Level, ask: Ask) -> str | None:
+    def answer(self, question: str, level: ReasoningLevel, ask: AskModel) -> str | None:
         """Ask one question now; None if today's questions are spent.
 
         Raises:
@@ -65,7 +65,7 @@ class Dialectic:
         """Erase the answers for an owner."""
         self._questions.forget(owner)
 
-    def _ask(self, owner: Owner, session: str, prompt: str, known: str, ask: Ask) -> None:
+    def _ask(self, owner: Owner, session: str, prompt: str, known: str, ask: AskModel) -> None:
         """Ask, then question each answer in turn, as deep as the options say."""
         found = ""
         try:

@@ -21,7 +21,7 @@ from memorybus_providers.honcho.tenant import Tenant
 
 T = TypeVar("T")
 
-RecallRequest = Callable[[], Sequence[Recollection]]
+RequestRecollections = Callable[[], Sequence[Recollection]]
 """One request of a recall."""
 
 
@@ -51,7 +51,7 @@ def search_messages(tenant: Tenant, question: str, results: int) -> list[Recolle
     return [message_recollection(one, tenant) for one in found if is_recallable(one)]
 
 
-def recall_requests(tenant: Tenant, question: str, results: int) -> list[RecallRequest]:
+def recall_requests(tenant: Tenant, question: str, results: int) -> list[RequestRecollections]:
     """Return the requests of a recall, which may run at the same time."""
     return [
         lambda: _search_conclusions(tenant, "user", "conclusions", question, results),

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from memorybus_providers.remote import credentials, own_options
 
-Level = Literal["minimal", "low", "medium", "high", "max"]
+ReasoningLevel = Literal["minimal", "low", "medium", "high", "max"]
 """How hard Honcho thinks about a question (``reasoning_level``)."""
 
 
@@ -22,7 +22,7 @@ class HonchoOptions(
     observe_agent: bool = False
     agent_observes: bool = True
     dialectic_every: int = 3
-    dialectic_level: Level = "low"
+    dialectic_level: ReasoningLevel = "low"
     dialectic_depth: int = 1
     dialectic_per_day: int = 200
     dialectic_timeout: float = 30.0

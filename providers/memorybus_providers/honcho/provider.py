@@ -111,7 +111,7 @@ class HonchoProvider(RemoteProvider["Account"]):
         """Return the person's card and representation."""
         return self.client.base_text(scope)
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         return self.client.run_tool(call, ctx)
 

@@ -10,7 +10,7 @@ from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 Peer = Annotated[
     Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")
 ]
-Question = Annotated[
+HonchoQuestion = Annotated[
     str, Meta(min_length=1, max_length=4_000, pattern=r"\S", description="What to look for.")
 ]
 
@@ -24,7 +24,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class HonchoSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``honcho_search``."""
 
-    query: Question
+    query: HonchoQuestion
     limit: Annotated[int, Meta(ge=1, le=50, description="How many results at most.")] = 10
 
 
@@ -40,7 +40,7 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Reasoning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``honcho_reasoning``."""
 
-    query: Question
+    query: HonchoQuestion
     reasoning_level: Annotated[
         Literal["minimal", "low", "medium", "high", "max"],
         Meta(description="How hard to think: more takes longer and costs more."),
@@ -76,9 +76,9 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer: Peer = "user"
 
 
-Call = Profile | HonchoSearch | Context | Reasoning | Conclude | Card
+HonchoCall = Profile | HonchoSearch | Context | Reasoning | Conclude | Card
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[HonchoCall]] = ToolSet(
     {
         "honcho_profile": RemoteTool(
             Profile,

@@ -31,7 +31,7 @@ from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
     SHORTEST_PART,
-    Script,
+    WritingSystem,
     folded,
     identifiers,
     is_han,
@@ -337,7 +337,7 @@ def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
     return found
 
 
-def _parts(run: str, kind: Script) -> list[str]:
+def _parts(run: str, kind: WritingSystem) -> list[str]:
     """Return what is searched for of a run of characters without spaces."""
     if kind == "hangul":
         stem = _KOREAN_ENDING.sub("", run) or run

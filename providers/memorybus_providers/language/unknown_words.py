@@ -22,7 +22,7 @@ _SHORTEST = 5
 _ALIKE = 0.6
 """The share of the longer word that words of a family begin with alike."""
 
-Span = tuple[str, str]
+TokenSpan = tuple[str, str]
 """The tokens from the first to below the second."""
 
 
@@ -32,7 +32,7 @@ def may_mean_another(term: Term) -> bool:
     return len(word) >= _SHORTEST and word.isalpha() and script_of(word) == "spaced"
 
 
-def spans_near(token: str) -> list[Span]:
+def spans_near(token: str) -> list[TokenSpan]:
     """Return where the tokens are that may be near a token's word."""
     word = split_token(token)[0]
     alone = (word[1:], word[1] + word[0] + word[2:])

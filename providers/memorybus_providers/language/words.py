@@ -36,7 +36,7 @@ SHORTEST_PART = 4
 _LONGEST_COMPOUND = 40
 """Letters of a word that may be a compound, and of a part of one, at least."""
 
-Script = Literal["spaced", "han", "hangul", "thai"]
+WritingSystem = Literal["spaced", "han", "hangul", "thai"]
 """How a script is cut: by its spaces, or as said above."""
 
 _ASCII = "".join(chr(sign) if chr(sign).isalnum() else " " for sign in range(128)).lower().encode()
@@ -162,7 +162,7 @@ def split_token(token: str) -> tuple[str, str]:
     return plain, written or plain
 
 
-def script_of(run: str) -> Script:
+def script_of(run: str) -> WritingSystem:
     """Return how a run of characters, as `whole_words` returns them, is cut."""
     found = _RUNS.match(run)
     kind = found.lastgroup if found else None

@@ -150,7 +150,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
         found = self._search(query, ctx.scope, self._options.results, ctx.deadline)
         return [memories.to_recollection(row) for row in found]
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.Mem0Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         match call:
             case tools.Mem0Search():

@@ -32,9 +32,9 @@ class Mem0Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-Call = Mem0Search | Mem0Add
+Mem0Call = Mem0Search | Mem0Add
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[Mem0Call]] = ToolSet(
     {
         "mem0_search": RemoteTool(
             Mem0Search, "Search long-term memory for what is known of this person.", reads=True

@@ -167,7 +167,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
         with self._within(ctx.deadline) as store:
             return finding.find_near(store, ctx.scope, query, self._options.results)
 
-    def run_tool(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
+    def run_tool(self, call: tools.MentisCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.MentisSearch):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)

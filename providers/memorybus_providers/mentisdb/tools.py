@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
-Kind = Literal[
+ThoughtType = Literal[
     "PreferenceUpdate",
     "UserTrait",
     "RelationshipUpdate",
@@ -59,7 +59,9 @@ class Append(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="One thought, worded so that it can be understood on its own.",
         ),
     ]
-    thought_type: Annotated[Kind, Meta(description="What sort of thought it is.")] = "FactLearned"
+    thought_type: Annotated[ThoughtType, Meta(description="What sort of thought it is.")] = (
+        "FactLearned"
+    )
     importance: Annotated[float, Meta(ge=0, le=1, description="How much it matters.")] = 0.5
     tags: Annotated[list[Label], Meta(max_length=20, description="Words to find it by.")] = (
         msgspec.field(default_factory=list)
@@ -69,9 +71,9 @@ class Append(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = msgspec.field(default_factory=list)
 
 
-Call = MentisSearch | Append
+MentisCall = MentisSearch | Append
 
-TOOLS: Final[ToolSet[Call]] = ToolSet(
+TOOLS: Final[ToolSet[MentisCall]] = ToolSet(
     {
         "mentisdb_ranked_search": RemoteTool(
             MentisSearch,

@@ -5,9 +5,9 @@ Keys and rows are those of `holographic.digest`: the same events give both store
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from memorybus_providers.digests import key_of, paired
+from memorybus_providers.digests import StateRows, key_of, paired
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import decode_text
 
@@ -44,15 +44,13 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {"memory": "memory", "user-store": "user", "note": "note"}
 )
 
-Rows = Iterator[tuple[Any, ...]]
-
 
 def pairs(db: Connection, after: str = "") -> Iterator[tuple[str, str]]:
     """Yield key and digest of everything above `after`; reads one key at a time."""
     return paired(_keys(db), after)
 
 
-def _keys(db: Connection) -> Iterator[tuple[str, Rows]]:
+def _keys(db: Connection) -> Iterator[tuple[str, StateRows]]:
     for row, *names in db.execute(_SCOPES).fetchall():
         scope = [decode_text(name) for name in names]
         for kind, said in _KINDS.items():
@@ -64,7 +62,7 @@ def _keys(db: Connection) -> Iterator[tuple[str, Rows]]:
             yield key_of(*scope, "said", decode_text(name)), _rows(db, _SAID, row, name)
 
 
-def _rows(db: Connection, query: str, *given: int | str) -> Rows:
+def _rows(db: Connection, query: str, *given: int | str) -> StateRows:
     """Yield the rows of a query, which runs when the first is asked for."""
     for row in db.execute(query, given):
         yield tuple(decode_text(one) if isinstance(one, str) else one for one in row)

@@ -84,7 +84,7 @@ class Related(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Limit = 10
 
 
-class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReasonAbout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``memory_reason``."""
 
     entities: Annotated[
@@ -184,7 +184,7 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 
 
-Reading = Search | Probe | Related | Reason | Contradict | Listing | SessionSearch
+Reading = Search | Probe | Related | ReasonAbout | Contradict | Listing | SessionSearch
 Writing = Add | Correct | Feedback
 Arguments = Reading | Writing
 
@@ -193,7 +193,7 @@ ARGUMENTS: Final[Mapping[str, type[Arguments]]] = MappingProxyType(
         "memory_search": Search,
         "memory_probe": Probe,
         "memory_related": Related,
-        "memory_reason": Reason,
+        "memory_reason": ReasonAbout,
         "memory_contradict": Contradict,
         "memory_list": Listing,
         "session_search": SessionSearch,

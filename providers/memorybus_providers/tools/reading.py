@@ -14,14 +14,14 @@ from memorybus_providers.tools.arguments import (
     Listing,
     Probe,
     Reading,
-    Reason,
+    ReasonAbout,
     Related,
     Search,
     SessionSearch,
     parse_time,
 )
 from memorybus_providers.tools.shown import (
-    Result,
+    ToolResult,
     iso,
     show_entity,
     show_fact,
@@ -47,7 +47,7 @@ class ReadingTools:
         self._standings = Standings(self._source)
         self._connections = Connections(self._source, Entities(self._source))
 
-    def answer(self, call: Reading, ctx: HookContext) -> tuple[Result, Sequence[Fact]]:
+    def answer(self, call: Reading, ctx: HookContext) -> tuple[ToolResult, Sequence[Fact]]:
         """Return the result of a call, and the facts that were looked for and found."""
         whose = RecallScope.own(ctx.scope)
         found: Sequence[Fact] = ()
@@ -55,14 +55,14 @@ class ReadingTools:
             case Search():
                 scored = self._search(call, whose)
                 found = [one.fact for one in scored]
-                result: Result = {"results": show_scored(scored)}
+                result: ToolResult = {"results": show_scored(scored)}
             case Probe():
                 entity, found = self._probe(call, whose)
                 told = show_scored(self._standings.mark(found, whose))
                 result = {"entity": show_entity(entity), "results": told}
             case Related():
                 result = self._related(call, whose)
-            case Reason():
+            case ReasonAbout():
                 result = self._reason(call, whose)
             case Contradict():
                 found = self._standings.rivals(call.statement, whose)[: call.limit]
@@ -95,7 +95,7 @@ class ReadingTools:
         ]
         return found[: call.limit]
 
-    def _related(self, call: Related, whose: RecallScope) -> Result:
+    def _related(self, call: Related, whose: RecallScope) -> ToolResult:
         entity, companions = self._connections.related(call.entity, whose)
         related = [
             {"name": one.name, "facts": len(one.facts), "newest": show_fact(one.facts[0])}
@@ -103,7 +103,7 @@ class ReadingTools:
         ]
         return {"entity": show_entity(entity), "related": related}
 
-    def _reason(self, call: Reason, whose: RecallScope) -> Result:
+    def _reason(self, call: ReasonAbout, whose: RecallScope) -> ToolResult:
         entities, joint, bridges = self._connections.reason(call.entities, whose)
         return {
             "entities": [show_entity(entity) for entity in entities],
@@ -113,7 +113,7 @@ class ReadingTools:
             ],
         }
 
-    def _sessions(self, call: SessionSearch, whose: RecallScope) -> Result:
+    def _sessions(self, call: SessionSearch, whose: RecallScope) -> ToolResult:
         hits: dict[int, Fact] = {}
         for one in self._search_by.answer(call.query, whose, now=self._now, zone=self._zone):
             if one.fact.place is not None:
@@ -122,7 +122,7 @@ class ReadingTools:
         sessions = [self._session(fact, call.around, whose) for fact in best]
         return {"sessions": sessions}
 
-    def _session(self, hit: Fact, reach: int, whose: RecallScope) -> Result:
+    def _session(self, hit: Fact, reach: int, whose: RecallScope) -> ToolResult:
         said = [
             {"speaker": one.speaker, "text": one.content, "at": iso(one.at), "hit": one == hit}
             for one in self._source.utterances_around(hit, reach, whose)

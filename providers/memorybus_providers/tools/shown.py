@@ -7,31 +7,31 @@ from typing import Any
 from memorybus_providers.finding.entities import Entity
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 
-Result = dict[str, Any]
+ToolResult = dict[str, Any]
 
 
-def failure_result(why: str) -> Result:
+def failure_result(why: str) -> ToolResult:
     """Return the result of a call that failed and changed nothing."""
     return {"ok": False, "error": why}
 
 
-def show_facts(found: Iterable[Fact]) -> list[Result]:
+def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
     """Return facts as they are shown."""
     return [show_fact(fact) for fact in found]
 
 
-def show_scored(found: Iterable[Scored]) -> list[Result]:
+def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
     """Return facts as they are shown, with what became of them."""
     return [show_fact(one.fact, one.until, one.before) for one in found]
 
 
-def show_entity(entity: Entity) -> Result:
+def show_entity(entity: Entity) -> ToolResult:
     """Return an entity as it is shown."""
     aliases, roles = list(entity.aliases), list(entity.roles)
     return {"name": entity.name, "kind": entity.kind, "aliases": aliases, "roles": roles}
 
 
-def show_fact(fact: Fact, until: int = 0, before: str = "") -> Result:
+def show_fact(fact: Fact, until: int = 0, before: str = "") -> ToolResult:
     """Return a fact as it is shown."""
     marks = {"until": iso(until)} if until else {}
     marks |= {"before": before} if before else {}

@@ -8,7 +8,7 @@ from memorybus_providers.language.mentions import words
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
-from memorybus_providers.tools.shown import Result, failure_result, show_fact
+from memorybus_providers.tools.shown import ToolResult, failure_result, show_fact
 
 
 class WritingTools:
@@ -19,7 +19,7 @@ class WritingTools:
         self._parts = parts
         self._source = source
 
-    def write(self, call: Writing, ctx: HookContext) -> Result:
+    def write(self, call: Writing, ctx: HookContext) -> ToolResult:
         """Run a tool once per event id; a call that comes again gets its first result."""
         before = self._parts.results.get(ctx.event_id)
         if before is not None:
@@ -28,7 +28,7 @@ class WritingTools:
         self._parts.results.put(ctx.event_id, json.dumps(result))
         return result
 
-    def _run(self, call: Writing, ctx: HookContext) -> Result:
+    def _run(self, call: Writing, ctx: HookContext) -> ToolResult:
         match call:
             case Add():
                 return self._add(call, ctx)
@@ -37,7 +37,7 @@ class WritingTools:
             case Feedback():
                 return self._judge(call, ctx)
 
-    def _correct(self, call: Correct, ctx: HookContext) -> Result:
+    def _correct(self, call: Correct, ctx: HookContext) -> ToolResult:
         if bool(call.fact_id) is bool(call.old_text.strip()):
             return failure_result("memory_correct: give fact_id or old_text, and not both")
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
@@ -52,11 +52,11 @@ class WritingTools:
         replaced = [show_fact(fact) for fact in near if made.corrects(fact)]
         return {"ok": True, "id": name, "replaces": replaced}
 
-    def _add(self, call: Add, ctx: HookContext) -> Result:
+    def _add(self, call: Add, ctx: HookContext) -> ToolResult:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
         return {"ok": True, "id": self._parts.notes.add(note, ctx)}
 
-    def _judge(self, call: Feedback, ctx: HookContext) -> Result:
+    def _judge(self, call: Feedback, ctx: HookContext) -> ToolResult:
         trust = self._parts.judgements.add(call.fact_id, ctx, helpful=call.helpful)
         if trust is None:
             return failure_result(f"no fact {call.fact_id}: give the id that memory_search shows")

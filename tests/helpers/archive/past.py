@@ -24,7 +24,7 @@ from memorybus.wire.codec import Encoder
 PARTITION = 0
 FIRST_MS = 1_700_000_000_000
 
-KINDS = ("turn", "other", "volatile", "resent", "unknown", "damaged", "stray")
+KINDS = ("turn", "other", "volatile", "resent", "unknown", "damaged", "foreign")
 """Two people's turns, what is not archived, what came again, unreadable, and not ours."""
 
 
@@ -67,7 +67,7 @@ class Past:
 
     def _write(self, kind: str, place: int) -> None:
         entry = f"{FIRST_MS + place // 3}-{place % 3 + 1}"
-        if kind == "stray":
+        if kind == "foreign":
             self.redis.xadd(self.keys.log(PARTITION), {"hello": "world"}, id=entry)
             return
         self._n += 1

@@ -18,9 +18,9 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import ProviderConfig
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
-from memorybus_workers.apply.pool import Call, CallResult, Pool, Task
+from memorybus_workers.apply.pool import CallHook, CallResult, Pool, Task
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
@@ -43,7 +43,7 @@ class Killed(BaseException):
 class HandPool(Pool):
     """A pool without threads: its tasks are done when, and in the order in which, somebody says."""
 
-    def __init__(self, clock: FakeClock, call: Call) -> None:
+    def __init__(self, clock: FakeClock, call: CallHook) -> None:
         """Hold no task."""
         super().__init__("by hand", 1, clock, call, lambda: None)
         self.tasks: list[Task] = []
@@ -59,7 +59,7 @@ class HandPool(Pool):
         task = self.tasks.pop(index % len(self.tasks))
         error: BaseException | None = None
         try:
-            self._call(task, Slot(self._clock))
+            self._call(task, ThreadActivity(self._clock))
         except Killed:
             raise
         except BaseException as raised:
@@ -241,9 +241,9 @@ class Process:
     def _open(self) -> LaneSet:
         config = ProviderConfig(name=self._instance, home=Path(), crash=self._pass)
         provider = KINDS[self._kind](config, self._backend)
-        slot = Slot(self._clock)
+        activity = ThreadActivity(self._clock)
         context = InstanceContext(self._worker, self._instance, Role(self._instance), self._pass)
-        instance = OpenInstance(context, provider, slot, self._troubles, self._breaker)
+        instance = OpenInstance(context, provider, activity, self._troubles, self._breaker)
         lanes = LaneSet(instance, self._stop, lambda: None)
         if isinstance(lanes.applier, ParallelApplier):
             lanes.applier.pool = HandPool(self._clock, lanes.applier._run)

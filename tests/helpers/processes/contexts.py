@@ -10,7 +10,7 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
@@ -46,4 +46,4 @@ def open_instance(
     """Return an instance of which no call was made yet; the provider is open."""
     clock, rng = context.worker.clock, context.worker.rng
     troubles = Troubles(clock, rng, attempts)
-    return OpenInstance(context, provider, Slot(clock), troubles, Breaker(rng))
+    return OpenInstance(context, provider, ThreadActivity(clock), troubles, Breaker(rng))

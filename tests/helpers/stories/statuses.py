@@ -11,14 +11,14 @@ from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, S
 from memorybus.health.recalls import JobsStatus
 from memorybus.log.forecast import Memory
 
-STRAYS = Finding("strays", "warning", "p01", "4 entries", "find who")
+FOREIGN_ENTRIES = Finding("foreign_entries", "warning", "p01", "4 entries", "find who")
 
 JOBS = JobsStatus("p", "mb-recall-p", 0, 0, 0, None, 0, 0, paused=False, failed_at=None, error="")
 """Recall jobs of which nothing is wrong."""
 
 
 def status(
-    *providers: ProviderStatus, alarms: Iterable[Finding] = (STRAYS,), **changed: Any
+    *providers: ProviderStatus, alarms: Iterable[Finding] = (FOREIGN_ENTRIES,), **changed: Any
 ) -> Status:
     """Return a status of some providers, without a worker."""
     made = Status(

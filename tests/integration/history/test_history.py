@@ -227,7 +227,7 @@ def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.M
         raise AssertionError("the archive was asked")
 
     with new_past() as past:
-        past.write(["turn", "volatile", "stray", "damaged"] * 3)
+        past.write(["turn", "volatile", "foreign", "damaged"] * 3)
         past.seal(6)
         monkeypatch.setattr("memorybus.history.history.archive_of", refuse)
         history = History.from_settings(past.redis, past.settings)

@@ -85,7 +85,7 @@ def test_entries_of_others_are_no_gap(log: Log) -> None:
     found = log.examine()
     assert found.continuity.gaps == []
     assert {(a.code, a.subject) for a in found.alarms if a.code != "no_append_only_file"} == {
-        ("strays", "p01")
+        ("foreign_entries", "p01")
     }
     fields: list[tuple[bytes, object]] = log.client.xrange(log.key)  # type: ignore[assignment]
     log.client.xdel(log.key, *(entry for entry, _ in fields[3:6]))

@@ -133,7 +133,7 @@ def test_foreign_entries_stop_nothing(
     assert not redis_client.exists(keys.dead(0, "rec"))
     status = read_status(settings)
     assert status.providers[0].backlog == 0
-    (alarm,) = [alarm for alarm in status.alarms if alarm.code == "strays"]
+    (alarm,) = [alarm for alarm in status.alarms if alarm.code == "foreign_entries"]
     assert f"{len(FOREIGN_ENTRIES)} entries" in alarm.text
 
 

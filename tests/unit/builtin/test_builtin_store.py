@@ -94,16 +94,16 @@ def test_nothing_but_the_files_is_left(provider: BuiltinProvider, home: Path) ->
     assert names - {"state.db-wal", "state.db-shm"} == {"state.db", "MEMORY.md", "USER.md"}
 
 
-def test_strays_of_transactions_that_never_committed_go(
+def test_leftovers_of_transactions_that_never_committed_go(
     provider: BuiltinProvider, home: Path
 ) -> None:
     """A token that no committed write owns is removed with the file's next write."""
     feed(provider, add("one"))
-    stray = files.token_of(memory_file(home), 77)
-    stray.touch()
+    token = files.token_of(memory_file(home), 77)
+    token.touch()
     feed(provider, add("two"), first=2)
 
-    assert not stray.exists()
+    assert not token.exists()
     assert memory_file(home).read_text() == "one\n§\ntwo"
 
 

@@ -1,7 +1,8 @@
 """How many calls an instance may make, as its table says."""
 
 import pytest
-from memorybus.config.settings import CallLimits, Settings
+from memorybus.config.call_limits import CallLimits
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 
 

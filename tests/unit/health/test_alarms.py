@@ -70,7 +70,7 @@ def test_numbers_given_twice_and_strangers() -> None:
     assert short(found) == [
         ("numbering", "critical", "p00"),
         ("numbering", "critical", "p01"),
-        ("strays", "warning", "p02"),
+        ("foreign_entries", "warning", "p02"),
     ]
     assert "redis-cli hset ns:{p00}:state n 2" in found[0].remedy
     assert "4 entries" in found[2].text

@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_provider_is_found(
 def test_the_alarms_come_first_then_who_does_not_work() -> None:
     """G10: one list has the alarms of the log and all that the figures say is wrong."""
     assert [f.code for f in findings_of(status(provider()), ("p",), NOW)] == [
-        "strays",
+        "foreign_entries",
         "no_worker",
         "archive",
     ]

@@ -63,7 +63,7 @@ def test_the_worst_finding_is_the_exit_code(one: Status, code: int, said: str) -
 
 def test_what_is_critical_is_said_first() -> None:
     """G10: a line that is cut on a phone still has the worst."""
-    alarms = [Finding("strays", "warning", "p01", "4 entries", "find who")]
+    alarms = [Finding("foreign_entries", "warning", "p01", "4 entries", "find who")]
     found = judge_status(well(provider(dead_letters=1), alarms=alarms), (), NOW)
     assert [one.severity for one in found.findings] == ["critical", "warning"]
 

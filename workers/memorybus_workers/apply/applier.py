@@ -32,7 +32,7 @@ from memorybus_workers.calls.retry import (
     describe_failure,
 )
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
@@ -54,7 +54,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
     Attributes:
         context: the instance, in its worker.
         provider: the provider itself.
-        slot: the call that its own thread is busy with.
+        activity: the call that its own thread is busy with.
         troubles: its failing events.
         breaker: holds its calls back while its backend is down.
         allowance: bounds its calls.
@@ -62,7 +62,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
 
     context: InstanceContext
     provider: MemoryProvider
-    slot: Slot
+    activity: ThreadActivity
     troubles: Troubles
     breaker: Breaker
     allowance: Allowance = Unbounded()
@@ -86,7 +86,7 @@ class Applier:
         self._provider = instance.provider
         self._settings = worker.settings
         self._clock = worker.clock
-        self._slot = instance.slot
+        self._activity = instance.activity
         self._troubles = instance.troubles
         self._breaker = instance.breaker
         self._allowance = instance.allowance
@@ -171,7 +171,7 @@ class Applier:
         except LeaseLost:
             raise
         except BaseException as error:
-            if not self._slot.end_interrupted() and isinstance(error, Transient | OSError):
+            if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
                 raise Unavailable(str(error)) from error
             if isinstance(error, Unavailable):
                 raise
@@ -236,9 +236,9 @@ class Applier:
         if not self._apply.handles(type(event.envelope.event)):
             return
         if self._lookup and self._in_doubt(lane, event):
-            self._slot.begin(event.envelope.id)
+            self._activity.begin(event.envelope.id)
             known = self._provider.knows(event.envelope.id, self._context(event))
-            self._slot.end()
+            self._activity.end()
             if known:
                 return
             lane.check(self._settings.call_timeout)  # the answer may have been long on its way
@@ -265,23 +265,25 @@ class Applier:
         if not self._apply.handles(type(envelope.event)):
             return None
         if type(envelope.event) in self._limits:
-            said = self._call_with_own_limit(lane, event, self._slot)
+            said = self._call_with_own_limit(lane, event, self._activity)
         else:
-            self._slot.begin(envelope.id, self._lane_to_guard(lane))
+            self._activity.begin(envelope.id, self._lane_to_guard(lane))
             said = self._apply(envelope.event, self._context(event))
-        self._slot.end()
+        self._activity.end()
         self._troubles.served += 1
         return said
 
-    def _call_with_own_limit(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
+    def _call_with_own_limit(
+        self, lane: Lane, event: LoggedEvent, activity: ThreadActivity
+    ) -> str | None:
         """Call a hook that has a time limit of its own; see `_call`."""
         context = self._context(event)
         with lane.extended_for(context.deadline):
-            slot.begin_next(event.envelope.id, self._lane_to_guard(lane), context.deadline)
+            activity.begin_next(event.envelope.id, self._lane_to_guard(lane), context.deadline)
             return self._apply(event.envelope.event, context)
 
     def _lane_to_guard(self, lane: Lane) -> str:
-        """Return the lane key for `Slot.begin`; "" if a repeated call would do no harm."""
+        """Return the lane key for `ThreadActivity.begin`; "" if repeating a call does no harm."""
         return lane.lease.key if self._provider.delivery in ("lookup", "blind") else ""
 
     def _context(self, event: LoggedEvent) -> HookContext:

@@ -178,12 +178,14 @@ class BulkApplier(SerialApplier):
 
     def _send(self, lane: Lane, run: Sequence[LoggedEvent]) -> Mapping[str, BaseException]:
         lane.check(self._settings.call_timeout)
-        bind_calls(self._slot, run)
+        bind_calls(self._activity, run)
         for event in run:  # a turn that gets no answer is tried alone the next time
             self._troubles.note_doubt(event.envelope.id)
-        self._slot.begin_several([event.envelope.id for event in run], self._lane_to_guard(lane))
+        self._activity.begin_several(
+            [event.envelope.id for event in run], self._lane_to_guard(lane)
+        )
         failed = send_turns(self._provider, run, self._context)
-        self._slot.end()
+        self._activity.end()
         return failed
 
     def _handle_failed_call(
@@ -192,7 +194,7 @@ class BulkApplier(SerialApplier):
         """Handle a call that raised: after a transient error its turns wait, else each is tried
         alone.
         """
-        self._slot.end_interrupted()
+        self._activity.end_interrupted()
         if isinstance(error, StaleEpoch):
             raise LeaseLost(str(error)) from error
         if isinstance(error, Transient | OSError):

@@ -18,7 +18,7 @@ from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.blame import raise_unless_lane_error
 from memorybus_workers.calls.log_fields import bind_calls, bind_lane
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
@@ -199,34 +199,36 @@ class ParallelApplier(Applier):
 
     # -- in the threads ---------------------------------------------------------------------------
 
-    def _run(self, task: Task, slot: Slot) -> str | None:
+    def _run(self, task: Task, activity: ThreadActivity) -> str | None:
         lane, event = bind_lane(task.lane), task.event
-        bind_calls(slot, task.events)
+        bind_calls(activity, task.events)
         if lane in self._leaving or not (self._breaker.is_closed or task.probes):
             raise Withdrawn
         with self._instance.apply_span(task.events):
             if task.behind:
-                self._run_several(task, slot)
+                self._run_several(task, activity)
                 return None
-            return self._run_one(lane, event, slot)
+            return self._run_one(lane, event, activity)
 
-    def _run_one(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
+    def _run_one(self, lane: Lane, event: LoggedEvent, activity: ThreadActivity) -> str | None:
         event_id, context = event.envelope.id, self._context(event)
         asks = self._lookup and self._in_doubt(lane, event)
         lane.check(self._settings.call_timeout)
-        slot.begin(event_id, "" if asks else self._lane_to_guard(lane))
+        activity.begin(event_id, "" if asks else self._lane_to_guard(lane))
         if asks:
             if self._provider.knows(event_id, context):
                 return None
-            slot.begin_next(event_id, self._lane_to_guard(lane))
+            activity.begin_next(event_id, self._lane_to_guard(lane))
             lane.check(self._settings.call_timeout)
         if type(event.envelope.event) in self._limits:
-            return self._call_with_own_limit(lane, event, slot)
+            return self._call_with_own_limit(lane, event, activity)
         return self._apply(event.envelope.event, context)
 
-    def _run_several(self, task: Task, slot: Slot) -> None:
+    def _run_several(self, task: Task, activity: ThreadActivity) -> None:
         task.lane.check(self._settings.call_timeout)
-        slot.begin_several([one.envelope.id for one in task.events], self._lane_to_guard(task.lane))
+        activity.begin_several(
+            [one.envelope.id for one in task.events], self._lane_to_guard(task.lane)
+        )
         failed = send_turns(self._provider, task.events, self._context)
         if failed:
             raise PartlyFailed(failed)

@@ -16,7 +16,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ProviderHung
 from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import Lane
 
 
@@ -58,11 +58,11 @@ class CallResult(msgspec.Struct, frozen=True):
     task: Task
     error: BaseException | None
     reply: str | None = None
-    given_up: Slot | None = None
+    given_up: ThreadActivity | None = None
     took: float = 0.0
 
 
-Call = Callable[[Task, Slot], str | None]
+CallHook = Callable[[Task, ThreadActivity], str | None]
 
 
 class PoolThread:
@@ -70,7 +70,7 @@ class PoolThread:
 
     def __init__(self, clock: Clock, run: Callable[["PoolThread"], None], name: str) -> None:
         """Start it."""
-        self.slot = Slot(clock)
+        self.activity = ThreadActivity(clock)
         self.task: Task | None = None
         self._thread = threading.Thread(
             target=copy_context().run, args=(run, self), name=name, daemon=True
@@ -90,7 +90,7 @@ class Pool:
         name: the provider instance's.
         size: threads at once, hung ones apart.
         clock: time.
-        call: what each thread does with a task; begins and ends the slot.
+        call: what each thread does with a task; begins and ends its activity.
         wake: called when a task is done.
 
     Attributes:
@@ -98,7 +98,7 @@ class Pool:
     """
 
     def __init__(
-        self, name: str, size: int, clock: Clock, call: Call, wake: Callable[[], None]
+        self, name: str, size: int, clock: Clock, call: CallHook, wake: Callable[[], None]
     ) -> None:
         """Start no thread yet."""
         self._name = name
@@ -133,7 +133,7 @@ class Pool:
         late = [
             (thread, thread.task)
             for thread in list(self._threads)
-            if thread.slot.hanging_call(timeout)
+            if thread.activity.hanging_call(timeout)
         ]
         return [
             task.event.envelope.id
@@ -141,9 +141,9 @@ class Pool:
             if task and self._abandon(thread, task, timeout)
         ]
 
-    def slots(self) -> list[Slot]:
+    def activities(self) -> list[ThreadActivity]:
         """Return what its threads are busy with."""
-        return [thread.slot for thread in list(self._threads)]
+        return [thread.activity for thread in list(self._threads)]
 
     def take_hung(self) -> list["PoolThread"]:
         """Return the threads that were abandoned since the last call."""
@@ -170,14 +170,14 @@ class Pool:
 
     def _abandon(self, thread: PoolThread, task: Task, timeout: float) -> bool:
         with self._lock:
-            if thread.task is not task or not thread.slot.abandon(timeout):
+            if thread.task is not task or not thread.activity.abandon(timeout):
                 return False  # it has returned meanwhile
             self._threads.remove(thread)
             self._hung.append(thread)
             self._start()
         event_id = task.event.envelope.id
         error = ProviderHung(f"a call for event {event_id} was abandoned")
-        self._finish(CallResult(task, error, given_up=thread.slot))
+        self._finish(CallResult(task, error, given_up=thread.activity))
         return True
 
     def _finish(self, done: CallResult) -> None:
@@ -190,10 +190,10 @@ class Pool:
             said: str | None = None
             begun = self._clock.monotonic()
             try:
-                said = self._call(task, thread.slot)
+                said = self._call(task, thread.activity)
             except BaseException as raised:  # whatever a provider raises is about its event
                 error = raised
-            thread.slot.end()
+            thread.activity.end()
             if not self._leave(thread):
                 return
             took = self._clock.monotonic() - begun
@@ -213,7 +213,7 @@ class Pool:
         with self._lock:
             self._calling -= 1
             close = None if self._calling else self._close
-            wanted = not thread.slot.abandoned
+            wanted = not thread.activity.abandoned
             if wanted:
                 thread.task = None
         if close:

@@ -10,7 +10,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext
 
 from memorybus_workers.apply.applier import Applier, OpenInstance
-from memorybus_workers.apply.verdict import DONE, PARKED, Verdict
+from memorybus_workers.apply.verdict import DONE, PARKED, TryVerdict
 from memorybus_workers.calls.log_fields import bind_calls, bind_event
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
@@ -38,7 +38,7 @@ class ChunkOutcome(msgspec.Struct):
     delays: dict[str, float]
     taken: bool = True
 
-    def note(self, event: LoggedEvent, verdict: Verdict) -> None:
+    def note(self, event: LoggedEvent, verdict: TryVerdict) -> None:
         """Note what became of an event: it stays open if it is to be tried again."""
         if isinstance(verdict, RetryAt):
             self.left.add(event.position.n)
@@ -236,10 +236,10 @@ class SerialApplier(Applier):
         Raises:
             LeaseLost: the lane has another owner.
         """
-        bind_calls(self._slot, events)
+        bind_calls(self._activity, events)
         begin, end, lease, sends = (
-            self._slot.begin,
-            self._slot.end,
+            self._activity.begin,
+            self._activity.end,
             lane.lease,
             self._lane_to_guard(lane),
         )
@@ -284,7 +284,7 @@ class SerialApplier(Applier):
     # -- one event --------------------------------------------------------------------------------
 
     @bind_event
-    def _try(self, lane: Lane, event: LoggedEvent) -> Verdict:
+    def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:
         """Try one event; return what became of it.
 
         Raises:
@@ -312,7 +312,7 @@ class SerialApplier(Applier):
             self._breaker.note_success()
         return DONE
 
-    def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> Verdict | None:
+    def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> TryVerdict | None:
         """Return what is decided before any call, None if the event is to be tried."""
         if self._park_if_hung_too_often(lane, event):
             return PARKED
@@ -325,9 +325,11 @@ class SerialApplier(Applier):
         self._stopped = self._stopped or isinstance(verdict, RetryAt)
         return verdict
 
-    def _handle_failed_try(self, lane: Lane, event: LoggedEvent, error: BaseException) -> Verdict:
+    def _handle_failed_try(
+        self, lane: Lane, event: LoggedEvent, error: BaseException
+    ) -> TryVerdict:
         """Decide what becomes of an event whose try has failed; see `_try`."""
-        if not self._slot.end_interrupted() and isinstance(error, Transient | OSError):
+        if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
             error = Unavailable(str(error))  # it came of opening or committing, not of this event
         self._note_survival(lane, event)
         return self._handle_failure(lane, event, error)

@@ -38,13 +38,13 @@ class TransactionalApplier(SerialApplier):
         return known.epoch if known else 0
 
     def _read_progress(self, partition: int) -> Progress | None:
-        self._slot.enter("progress")
+        self._activity.enter("progress")
         try:
             return self._store.progress(lane_name(partition))
         except Exception as error:
             raise _as_provider_error(error) from error
         finally:
-            self._slot.end()
+            self._activity.end()
 
     def begin(self, lane: Lane) -> StartPoint:
         """Return the provider's own checkpoint, and write our epoch beside it at once (G5)."""
@@ -63,21 +63,21 @@ class TransactionalApplier(SerialApplier):
             with self._transaction(lane) as transaction:
                 transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             raise WriteFenced(str(error)) from error
         except Exception as error:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             raise _as_provider_error(error) from error
 
     @contextmanager
     def _transaction(self, lane: Lane) -> Iterator[Transaction]:
         """Open a transaction whose every step is watched."""
-        self._slot.enter("a transaction's begin")
+        self._activity.enter("a transaction's begin")
         with self._store.transaction(Fence(lane_name(lane.partition), lane.epoch)) as transaction:
-            self._slot.end()
+            self._activity.end()
             yield transaction
-            self._slot.enter("a transaction's commit")
-        self._slot.end()
+            self._activity.enter("a transaction's commit")
+        self._activity.end()
 
     def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
         """Apply a chunk in one transaction; if it fails, one by one."""
@@ -97,18 +97,18 @@ class TransactionalApplier(SerialApplier):
             if self._breaker.has_failures and self._troubles.served != served:
                 self._breaker.note_success()
         except StaleEpoch as error:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             raise WriteFenced(str(error)) from error
         except LeaseLost:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             raise
         except Unavailable as error:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             self._instance.worker.tracing.failed(error)
             self._note_backend_down(error, self._clock.monotonic())
             outcome.taken = False
         except BaseException:
-            self._slot.end_interrupted()
+            self._activity.end_interrupted()
             return self._try_one_by_one(lane, mine, outcome)
         return outcome
 
@@ -126,7 +126,7 @@ class TransactionalApplier(SerialApplier):
         """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
         said: list[tuple[LoggedEvent, str]] = []
-        bind_calls(self._slot, events)
+        bind_calls(self._activity, events)
         for event in events:
             if event.envelope.id not in done:
                 text = self._call(lane, event)

@@ -15,7 +15,7 @@ class Parked(msgspec.Struct, frozen=True):
     """The event waits in the lane's dead letters: it counts as done for the checkpoint."""
 
 
-Verdict = Done | Parked | RetryAt
+TryVerdict = Done | Parked | RetryAt
 
 DONE: Final = Done()
 PARKED: Final = Parked()

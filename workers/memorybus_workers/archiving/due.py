@@ -26,9 +26,6 @@ This is a goal; the format's own bound is `memorybus.archive.format.parquet.SEGM
 _SLACK = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""
 
-Entry = tuple[str, Sequence[bytes]]
-"""An entry of a stream: its id, and the names and values of its fields in turn."""
-
 
 class DueArchiving(msgspec.Struct, frozen=True):
     """What there is to be done about a partition.
@@ -115,11 +112,11 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
     return max(1, min(PAGE, events, (FULL_SEGMENT_BYTES - size) // average))
 
 
-def number_entries(entries: Iterable[Entry], after: int) -> list[RawEntry]:
+def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -> list[RawEntry]:
     """Return a page's entries with their numbers; foreign entries are dropped.
 
     Args:
-        entries: in order.
+        entries: their ids, and the names and values of their fields in turn; in order.
         after: the number before the first of them.
 
     Raises:

@@ -8,7 +8,7 @@ the thread has returned, and its lane goes to no other worker meanwhile. The wai
 from memorybus.clock import Clock
 
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import PendingCall, Slot
+from memorybus_workers.calls.thread_activity import PendingCall, ThreadActivity
 
 LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""
@@ -24,14 +24,14 @@ class AbandonedCalls:
         """Know of none."""
         self._clock = clock
         self._call_timeout = call_timeout
-        self._calls: dict[tuple[str, str], tuple[Slot, PendingCall]] = {}
+        self._calls: dict[tuple[str, str], tuple[ThreadActivity, PendingCall]] = {}
 
-    def note(self, slot: Slot) -> None:
-        """Note the call that an abandoned slot is sending; a second time changes nothing."""
-        sending = slot.pending_call()
+    def note(self, activity: ThreadActivity) -> None:
+        """Note the call that a given-up thread is sending; a second time changes nothing."""
+        sending = activity.pending_call()
         if sending is not None:
             for event_id in (sending.event_id, *sending.other_event_ids):
-                self._calls[sending.lane, event_id] = (slot, sending)
+                self._calls[sending.lane, event_id] = (activity, sending)
 
     def retry_at(self, lane: str, event_id: str) -> RetryAt | None:
         """Return when to look again whether an event may be sent, None if it may be sent now.
@@ -54,10 +54,10 @@ class AbandonedCalls:
         known = self._calls.get(key)
         if known is None:
             return False
-        slot, sending = known
+        activity, sending = known
         longest = LONGEST * (sending.limit or self._call_timeout)
         late = self._clock.monotonic() >= sending.since + longest
-        if late or slot.pending_call() != sending:
+        if late or activity.pending_call() != sending:
             self._calls.pop(key, None)
             return False
         return True

@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from memorybus.log.entry import LoggedEvent
 from memorybus.logs import UNDER_WAY, bind
 
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,11 +44,11 @@ def unbind_lane() -> None:
     UNDER_WAY.set(None)
 
 
-def bind_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
+def bind_calls(activity: ThreadActivity, events: Sequence[LoggedEvent]) -> None:
     """Let later log lines of this thread name the event, of these, whose call is under way."""
 
     def find_event() -> LoggedEvent | None:
-        now = slot.current_call
+        now = activity.current_call
         return next((event for event in events if event.envelope.id == now), None)
 
     UNDER_WAY.set(find_event)

@@ -98,7 +98,7 @@ class ProviderHost:
         self._hung = [one for one in self._hung if one.alive]
         if len(self._hung) >= MOST_HUNG + (self._context.concurrency if pool else 0):
             raise self._too_many_hang(len(self._hung))
-        what = self._runner.slot.hanging_call(timeout)
+        what = self._runner.activity.hanging_call(timeout)
         if what:
             self._replace(what, redis)
 
@@ -122,10 +122,10 @@ class ProviderHost:
         hanging = self._runner
         self._hung.append(hanging)
         self._log_hung(what)
-        if hanging.slot.in_hook:
+        if hanging.activity.in_hook:
             hanging.troubles.note_hang(what, backend_up=backend_up)
-        slots = [*hanging.slots(), *(one.slot for one in self._hung)]
-        free = self._leases.give_up(hanging.abandon(), slots)
+        activities = [*hanging.activities(), *(one.activity for one in self._hung)]
+        free = self._leases.give_up(hanging.abandon(), activities)
         troubles = hanging.troubles.copy()
         self._runner = Runner(self._context, troubles, self._breaker)
         self._runner.assign_lanes(hanging.wanted)

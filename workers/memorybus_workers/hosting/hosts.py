@@ -4,9 +4,9 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
+from memorybus.config.call_limits import describe_limits
 from memorybus.errors import ProviderHung
 from memorybus.testing import crash_points
-from memorybus.text.display import describe_limits
 from redis import Redis
 
 from memorybus_workers.hosting.host import ProviderHost

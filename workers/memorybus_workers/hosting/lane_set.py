@@ -344,7 +344,7 @@ class LaneSet:
         finally:
             mine = [lease for lease in self.leases() if not lease.lost]
             pool = self.applier.pool
-            self._all_leases.give_up(mine, pool.slots() if pool else ())
+            self._all_leases.give_up(mine, pool.activities() if pool else ())
             self.applier.stop()
             self._shared.history.close()
             self._redis.close()

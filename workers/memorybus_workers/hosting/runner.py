@@ -21,7 +21,7 @@ from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import describe_failure
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
@@ -36,7 +36,7 @@ class Runner:
     """One instance of a provider on one thread. It ends by itself after `stop` or `abandon`.
 
     Attributes:
-        slot: the call its thread is busy with.
+        activity: the call its thread is busy with.
         troubles: what is known of failing events.
         ready: set once the lanes have been tried for, or at the first failure.
         wanted: the lanes it is to have.
@@ -45,7 +45,7 @@ class Runner:
 
     def __init__(self, context: InstanceContext, troubles: Troubles, breaker: Breaker) -> None:
         """Prepare; `start` begins."""
-        self.slot = Slot(context.worker.clock)
+        self.activity = ThreadActivity(context.worker.clock)
         self.troubles = troubles
         self.ready = threading.Event()
         self.opened = threading.Event()
@@ -120,9 +120,9 @@ class Runner:
         """The threads of a provider that allows several calls at once."""
         return self._lanes.applier.pool if self._lanes else None
 
-    def slots(self) -> list[Slot]:
+    def activities(self) -> list[ThreadActivity]:
         """Return what its threads are busy with."""
-        return [self.slot, *(self.pool.slots() if self.pool else ())]
+        return [self.activity, *(self.pool.activities() if self.pool else ())]
 
     def abandon(self) -> list[Lease]:
         """Give the thread up; return the leases it held, for the caller to release."""
@@ -157,7 +157,7 @@ class Runner:
         try:
             self._call_watched("open", provider.open)
             self._provider = provider
-            instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
+            instance = OpenInstance(context, provider, self.activity, self.troubles, self._breaker)
             lanes = LaneSet(instance, self._stop, self._inbox.put)
             pool = lanes.applier.pool
             self._run_lanes(lanes)
@@ -183,11 +183,11 @@ class Runner:
         return closing(StoreUse(provider.config.home, self._settings.log_name))
 
     def _call_watched(self, what: str, call: Callable[[], None]) -> None:
-        self.slot.enter(what)
+        self.activity.enter(what)
         try:
             call()
         finally:
-            self.slot.end()
+            self.activity.end()
 
     def _run_lanes(self, lanes: LaneSet) -> None:
         """Work on the lanes until told to stop; leave them in good order."""
@@ -235,7 +235,7 @@ class Runner:
             )
 
     def _pause(self, error: BaseException) -> None:
-        self.slot.end()
+        self.activity.end()
         if self._abandoned:
             return
         unbind_lane()

@@ -57,7 +57,7 @@ _TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kin
 
 _T = TypeVar("_T")
 
-Answer = (
+InspectionAnswer = (
     DigestPage | KnownEvents | KeptPage | OwnersPage | EraseReport | InstanceHealth | RecalledItems
 )
 
@@ -99,9 +99,9 @@ class InspectionRunner:
 
         answer_request(self._redis, self._settings, PARTITION, asked, answer)
 
-    def _answer(self, inspection: Inspection) -> Answer:
+    def _answer(self, inspection: Inspection) -> InspectionAnswer:
         until = self._clock.monotonic() + self._deadline
-        answer: Answer
+        answer: InspectionAnswer
         with self._visited(inspection.instance) as provider:
             match inspection.question:
                 case ReadDigest() as asked:

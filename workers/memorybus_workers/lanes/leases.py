@@ -19,7 +19,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.abandoned import AbandonedCalls
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 
 _log = logging.getLogger("memorybus")
 
@@ -173,12 +173,14 @@ class Leases:
                 if held.get(lease.key) is lease:
                     del held[lease.key]
 
-    def give_up(self, leases: Iterable[Lease], slots: Iterable[Slot] = ()) -> list[Lease]:
+    def give_up(
+        self, leases: Iterable[Lease], activities: Iterable[ThreadActivity] = ()
+    ) -> list[Lease]:
         """Stop the work on lanes without waiting for it.
 
         Args:
             leases: of these lanes.
-            slots: of threads that are given up with them, and the calls that are under way there.
+            activities: of the threads that are given up with them, with their calls under way.
 
         Returns:
             The leases without an abandoned call, for the caller to release.
@@ -186,9 +188,9 @@ class Leases:
         leases = list(leases)
         for lease in leases:
             self.drop(lease)
-        for slot in slots:
-            slot.abandoned = True
-            self.abandoned_calls.note(slot)
+        for activity in activities:
+            activity.abandoned = True
+            self.abandoned_calls.note(activity)
         late = {lease.key: lease for lease in leases if self.abandoned_calls.has_pending(lease.key)}
         with self._lock:
             self._left.update(late)

@@ -31,7 +31,7 @@ class StartPoint(msgspec.Struct, frozen=True):
     done: int = 0
 
 
-Place = tuple[str, int]
+WindowPlace = tuple[str, int]
 """An entry and its dense number."""
 
 
@@ -39,7 +39,7 @@ class Skipped(msgspec.Struct, frozen=True):
     """Where a key's events begin that are not held: at `n` or later, after the place `before`."""
 
     n: int
-    before: Place
+    before: WindowPlace
 
 
 class LaneWindow:
@@ -62,7 +62,7 @@ class LaneWindow:
         self.most = max(1, size // _SHARE)
         self._size = size
         self._done = point.done
-        self._before: dict[int, Place] = {}
+        self._before: dict[int, WindowPlace] = {}
         self._lows: list[int] = []
         self._queues: dict[str, deque[LoggedEvent]] = {}
         self._skipped: dict[str, Skipped] = {}
@@ -137,7 +137,7 @@ class LaneWindow:
                 self._skipped[key] = Skipped(n, before)
         self.read_entry, self.read_n = event.position.entry, n
 
-    def _keep_open(self, n: int, before: Place) -> None:
+    def _keep_open(self, n: int, before: WindowPlace) -> None:
         self._before[n] = before
         heapq.heappush(self._lows, n)
 
@@ -152,7 +152,7 @@ class LaneWindow:
 
     # -- what was skipped -------------------------------------------------------------------------
 
-    def key_to_read_again(self) -> tuple[str, Place] | None:
+    def key_to_read_again(self) -> tuple[str, WindowPlace] | None:
         """Return a key whose held events are done, and after which place its skipped ones are."""
         if not self._to_read_again:
             return None
@@ -179,7 +179,7 @@ class LaneWindow:
         self._note_rest(key, place, over=not events or events[0].position.n > self.read_n)
         self._advance()
 
-    def _take_in_skipped_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
+    def _take_in_skipped_one(self, event: LoggedEvent, before: WindowPlace, *, keep: bool) -> None:
         n = event.position.n
         if keep:
             self._keep_open(n, before)
@@ -188,7 +188,7 @@ class LaneWindow:
         else:
             self._done |= 1 << (n - self.n - 1)
 
-    def _note_rest(self, key: str, place: Place, *, over: bool) -> None:
+    def _note_rest(self, key: str, place: WindowPlace, *, over: bool) -> None:
         """Note what is still skipped of a key, and whether it has events to go on with."""
         if place[1] < self.read_n and not over:
             self._skipped[key] = Skipped(place[1] + 1, place)

@@ -21,7 +21,7 @@ from memorybus.archive.format.parquet import (
 )
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.entry import parse_entry_id
+from memorybus.log.entry import EntryMoment, parse_entry_id
 from memorybus.msgspec_types import prepared
 
 CONTENT = ("kind", "omitted", "envelope")
@@ -166,11 +166,11 @@ class SegmentReader:
         """The number of groups."""
         return len(self._starts)
 
-    def group_after(self, after: tuple[int, int]) -> int:
+    def group_after(self, after: EntryMoment) -> int:
         """Return the number of the group that holds the first row after a moment."""
         return max(0, bisect_right(self._starts, after) - 1)
 
-    def group_before(self, before: tuple[int, int]) -> int:
+    def group_before(self, before: EntryMoment) -> int:
         """Return the number of the group that holds the last row before a moment."""
         return max(0, bisect_left(self._starts, before) - 1)
 

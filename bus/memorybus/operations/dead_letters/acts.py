@@ -14,10 +14,10 @@ from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import NewId
 from memorybus.operations.dead_letters import selection, waiting
 from memorybus.operations.dead_letters.selection import (
-    Action,
     ActionResult,
     KeyPlan,
     LetterSelection,
+    OperatorAction,
     OperatorDecision,
 )
 from memorybus.operations.dead_letters.waiting import WaitResult
@@ -34,7 +34,7 @@ class LetterPlan(msgspec.Struct, frozen=True):
         steps: what the action does under each of their keys.
     """
 
-    action: Action
+    action: OperatorAction
     wanted: LetterSelection
     letters: list[LocatedLetter]
     chosen: list[LocatedLetter]
@@ -88,7 +88,7 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     return desk.letters(known if provider is None else [provider])
 
 
-def plan_action(desk: DeadLetters, action: Action, wanted: LetterSelection) -> LetterPlan:
+def plan_action(desk: DeadLetters, action: OperatorAction, wanted: LetterSelection) -> LetterPlan:
     """Return what an action would do; nothing is changed.
 
     Raises:

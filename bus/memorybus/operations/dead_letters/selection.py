@@ -12,7 +12,7 @@ from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.requests import LetterRequest, split_items
 from memorybus.errors import ConfigError, MemoryBusError
 
-Action = Literal["retry", "discard", "edit"]
+OperatorAction = Literal["retry", "discard", "edit"]
 
 
 class NoSuchLetter(MemoryBusError):
@@ -68,7 +68,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
         event: the fields of the edited event.
     """
 
-    action: Action
+    action: OperatorAction
     reason: str
     operator: str
     at: int
@@ -135,7 +135,7 @@ def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
 
 
 def plan_keys(
-    action: Action, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
+    action: OperatorAction, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
 ) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
 
@@ -154,7 +154,9 @@ def plan_keys(
     return [_plan_key(action, under, marks) for under, marks in by_key.items()]
 
 
-def _plan_key(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
+def _plan_key(
+    action: OperatorAction, under: tuple[str, int, str], marks: Sequence[bool]
+) -> KeyPlan:
     if action == "retry":
         return KeyPlan(*under, len(marks), 0, 0)
     others = len(marks) - sum(marks)

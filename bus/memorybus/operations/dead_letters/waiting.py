@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.dead_letters.queue import DeadLetters, Lane
+from memorybus.dead_letters.queue import DeadLetters, LaneId
 from memorybus.dead_letters.requests import LetterRequest
 
 POLL = 0.2
@@ -60,7 +60,7 @@ def await_requests(
     return WaitResult(0, unowned=False)
 
 
-def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[Lane]:
+def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[LaneId]:
     """Return the lane of each request that is not carried out."""
     return [
         (provider, request.partition)
@@ -76,6 +76,6 @@ def _pending_requests(
     return [request for request in requests if request.field in fields]
 
 
-def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[Lane]:
+def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneId]:
     """Return the lanes that requests are about."""
     return {(name, request.partition) for name, requests in asked.items() for request in requests}

@@ -17,7 +17,7 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
-    "continuity": ("data_loss", "numbering", "strays"),
+    "continuity": ("data_loss", "numbering", "foreign_entries"),
     "persistence": ("persistence",),
     "memory": ("memory",),
     "archive": ("archive", "archive_ahead"),

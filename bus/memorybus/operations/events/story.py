@@ -29,7 +29,7 @@ DECISIONS = 5_000
 
 _BEHIND = "never tried: it waits behind a refused event of its key"
 
-Outcome = Literal["applied", "waiting", "parked", "discarded", "left out"]
+ApplyOutcome = Literal["applied", "waiting", "parked", "discarded", "left out"]
 
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str
     role: str = ""
-    outcome: Outcome
+    outcome: ApplyOutcome
     before: int = 0
     why: str = ""
     tries: int = 0

@@ -54,7 +54,7 @@ from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import DeclaredTools
 from memorybus.text.cleaning import clean_text
 
-Action = Literal["correct", "delete"]
+MemoryAction = Literal["correct", "delete"]
 
 TOOL: Final = "memory_correct"
 """The tool that corrects a fact, as the providers of facts call it."""
@@ -111,7 +111,7 @@ class MemoryAmendment(msgspec.Struct, frozen=True):
         stays: what they do not reach, in words.
     """
 
-    action: Action
+    action: MemoryAction
     memory: KeptMemory
     content: str
     brought: Envelope | None
@@ -169,7 +169,7 @@ def find_memory(
 
 
 def find_memory_of_event(
-    settings: Settings, provider: str, action: Action, event: str, text: str = ""
+    settings: Settings, provider: str, action: MemoryAction, event: str, text: str = ""
 ) -> KeptMemory:
     """Return the memory that an event brought to a provider; of several, the one with a text.
 
@@ -249,7 +249,7 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
 
 
 def plan_amendment(
-    settings: Settings, action: Action, memory: KeptMemory, content: str = ""
+    settings: Settings, action: MemoryAction, memory: KeptMemory, content: str = ""
 ) -> MemoryAmendment:
     """Return what would be done to a memory; nothing is changed.
 
@@ -287,7 +287,7 @@ def has_correction_tool(declared: DeclaredTools) -> bool:
 
 
 def draft_events(
-    action: Action,
+    action: MemoryAction,
     memory: KeptMemory,
     content: str,
     brought: Envelope | None,
@@ -328,7 +328,7 @@ def draft_events(
     return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
 
 
-def _check_amendable(action: Action, memory: KeptMemory, content: str) -> None:
+def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
         raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
     if memory.former:
@@ -346,7 +346,7 @@ def _store_of_entry(memory: KeptMemory, brought: Envelope | None) -> StoreName |
 
 
 def _draft_write(
-    action: Action,
+    action: MemoryAction,
     memory: KeptMemory,
     right: str,
     store: StoreName,
@@ -384,7 +384,7 @@ def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalle
 
 
 def _describe_effect(
-    action: Action, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
+    action: MemoryAction, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
 ) -> str:
     """Return, in words, what a provider does with the events."""
     if is_entry:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memorybus.config.settings import CallLimits
+from memorybus.config.call_limits import CallLimits
 from memorybus.processes.reports import KindOffer, OptionField
 
 FIELDS = (

@@ -4,11 +4,11 @@
 --
 -- ARGV: the id after which to begin, the number there, how many entries to read.
 --
--- Returns {id, n, read, strays, breaks}: where the page ends, the number there, how many entries
+-- Returns {id, n, read, foreign, breaks}: where the page ends, the number there, how many entries
 -- it had, how many of them are not ours, and two numbers for each place where the next one is
 -- not the one after.
 local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[3])
-local n, strays, breaks = tonumber(ARGV[2]), 0, {}
+local n, foreign, breaks = tonumber(ARGV[2]), 0, {}
 
 -- Of our form: `n`, a number, `e` or `r`, a body (`memorybus.log.entry.number_of`).
 local function number(fields)
@@ -21,7 +21,7 @@ end
 for _, entry in ipairs(entries) do
   local found = number(entry[2])
   if not found then
-    strays = strays + 1
+    foreign = foreign + 1
   else
     if found ~= n + 1 then
       breaks[#breaks + 1] = n
@@ -31,4 +31,4 @@ for _, entry in ipairs(entries) do
   end
 end
 local last = entries[#entries]
-return {last and last[1] or ARGV[1], n, #entries, strays, breaks}
+return {last and last[1] or ARGV[1], n, #entries, foreign, breaks}

@@ -19,24 +19,24 @@ from memorybus.surfaces.views.output import Output
 if TYPE_CHECKING:
     from memorybus.operations import up
 
-Providers = Annotated[
+ServedProvidersOption = Annotated[
     str | None,
     Parameter(
         help="Provider instances, comma-separated; by default those of the settings.",
         validator=check_names,
     ),
 ]
-Jobs = Annotated[
+RecallJobsOption = Annotated[
     int | None,
     Parameter(
         help="Processes for each provider that answer recalls; 0 for none.",
         validator=not_negative,
     ),
 ]
-Processes = Annotated[
+ProcessesOption = Annotated[
     int, Parameter(help="Worker processes that share the lanes.", validator=positive)
 ]
-Metrics = Annotated[
+MetricsOption = Annotated[
     str | None,
     Parameter(help="Serve metrics for Prometheus at HOST:PORT; PORT alone means 127.0.0.1."),
 ]
@@ -100,10 +100,10 @@ def run_demo(
 
 def run_up(
     *,
-    providers: Providers = None,
-    processes: Processes = 1,
-    jobs: Jobs = None,
-    metrics: Metrics = None,
+    providers: ServedProvidersOption = None,
+    processes: ProcessesOption = 1,
+    jobs: RecallJobsOption = None,
+    metrics: MetricsOption = None,
     common: WorkerOptions = DEFAULT_WORKER,
 ) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
@@ -145,10 +145,10 @@ def _report_stop(output: Output, end: BaseException) -> int:
 
 def run_worker(
     *,
-    providers: Providers = None,
-    processes: Processes = 1,
-    jobs: Jobs = None,
-    metrics: Metrics = None,
+    providers: ServedProvidersOption = None,
+    processes: ProcessesOption = 1,
+    jobs: RecallJobsOption = None,
+    metrics: MetricsOption = None,
     common: WorkerOptions = DEFAULT_WORKER,
 ) -> int:
     """Run a worker against a Redis that runs already; wait for Redis if it does not answer.
@@ -177,7 +177,7 @@ def run_worker(
     commands.become(command, common.settings())
 
 
-def _show_news(output: Output, news: "up.News") -> None:
+def _show_news(output: Output, news: "up.ProcessNews") -> None:
     from memorybus.operations import up
 
     if isinstance(news, up.Ready):

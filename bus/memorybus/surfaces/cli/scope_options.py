@@ -10,12 +10,13 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.events import Scope
 from memorybus.query.query import Query
+from memorybus.surfaces.cli.options import FlagOption
 
 WIDER_OPTIONS = "--all-users, --all-agents, --all-workspaces"
 
-User = Annotated[str | None, Parameter(help="The person.")]
-Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
-_All = Annotated[bool, Parameter(negative="")]
+UserOption = Annotated[str | None, Parameter(help="The person.")]
+AgentOption = Annotated[str | None, Parameter(help="The agent's identity.")]
+WorkspaceOption = Annotated[str | None, Parameter(help="The workspace; '' for none.")]
 
 
 class UnknownSession(MemoryBusError):
@@ -42,12 +43,12 @@ class ScopeFilter(msgspec.Struct, frozen=True):
 class ScopeOptions:
     """Options that say whose memories; the settings decide what is not given."""
 
-    user: User = None
-    agent: Agent = None
-    workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None
-    all_users: Annotated[_All, Parameter(help="Memories of every person.")] = False
-    all_agents: Annotated[_All, Parameter(help="Memories of every agent.")] = False
-    all_workspaces: Annotated[_All, Parameter(help="Memories of every workspace.")] = False
+    user: UserOption = None
+    agent: AgentOption = None
+    workspace: WorkspaceOption = None
+    all_users: Annotated[FlagOption, Parameter(help="Memories of every person.")] = False
+    all_agents: Annotated[FlagOption, Parameter(help="Memories of every agent.")] = False
+    all_workspaces: Annotated[FlagOption, Parameter(help="Memories of every workspace.")] = False
 
     def filter_for(self, own: Scope) -> ScopeFilter:
         """Return whose memories to ask for; `own` decides where no option is given.

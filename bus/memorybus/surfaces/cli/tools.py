@@ -11,7 +11,7 @@ from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
 from memorybus.registry import tools
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, positive
-from memorybus.surfaces.cli.scope_options import Agent, User
+from memorybus.surfaces.cli.scope_options import AgentOption, UserOption, WorkspaceOption
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid, line
 from memorybus.surfaces.views.safe import json_text
@@ -38,17 +38,18 @@ def check_object(_: Any, text: str) -> None:
         raise ValueError(f"It is no JSON object: {error}") from error
 
 
-Pairs = Annotated[
+ArgumentsOption = Annotated[
     tuple[str, ...],
     Parameter(
         help="An argument as key=value; may be repeated.", negative="", validator=check_pairs
     ),
 ]
-Arguments = Annotated[
+JsonArgumentsOption = Annotated[
     str, Parameter(help="All arguments as one JSON object.", validator=check_object)
 ]
-Workspace = Annotated[str | None, Parameter(help="The workspace; '' for none.")]
-Timeout = Annotated[float, Parameter(help="Seconds to wait for the result.", validator=positive)]
+ResultTimeoutOption = Annotated[
+    float, Parameter(help="Seconds to wait for the result.", validator=positive)
+]
 
 
 def register(app: App) -> None:
@@ -104,13 +105,13 @@ def run_call(
     name: str,
     /,
     *,
-    arg: Pairs = (),
-    json_args: Arguments = "",
-    user: User = None,
-    agent: Agent = None,
-    workspace: Workspace = None,
+    arg: ArgumentsOption = (),
+    json_args: JsonArgumentsOption = "",
+    user: UserOption = None,
+    agent: AgentOption = None,
+    workspace: WorkspaceOption = None,
     session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
-    timeout: Timeout = _TIMEOUT,
+    timeout: ResultTimeoutOption = _TIMEOUT,
     common: Common = DEFAULT,
 ) -> int:
     """Call a tool as a model would; a tool that writes leaves an event in the log.

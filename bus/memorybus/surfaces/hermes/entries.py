@@ -16,7 +16,7 @@ _DELIMITER = "\n§\n"
 IMPORTED = {"origin": "import"}
 """Provenance of an entry that existed before the bus."""
 
-Entries = tuple[str, ...]
+FileEntries = tuple[str, ...]
 
 
 class FileWrite(msgspec.Struct, frozen=True):
@@ -38,13 +38,13 @@ def import_id(key: str, content: str) -> str:
     return derived_id("reconcile", key, text_digest(content))
 
 
-def parse_entries(text: str) -> Entries:
+def parse_entries(text: str) -> FileEntries:
     """Return the entries of a file, each once, in order."""
     found = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
-def apply_write(entries: Entries, write: FileWrite) -> Entries:
+def apply_write(entries: FileEntries, write: FileWrite) -> FileEntries:
     """Return the entries after a write; a write whose old text is not found changes nothing."""
     content = write.content.strip()
     if write.action == "add":
@@ -56,7 +56,7 @@ def apply_write(entries: Entries, write: FileWrite) -> Entries:
     return tuple(dict.fromkeys((*entries[:at], *new, *entries[at + 1 :])))
 
 
-def find_changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
+def find_changes(before: FileEntries, now: FileEntries, store: StoreName) -> list[FileWrite]:
     """Return the writes that turn some entries into others; a new order alone is no write.
 
     If another entry stands in the place of an old one, the old one counts as replaced. All other

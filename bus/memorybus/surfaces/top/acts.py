@@ -11,8 +11,8 @@ from memorybus.errors import MemoryBusError
 from memorybus.ids import new_id
 from memorybus.operations.dead_letters.acts import LetterActs, open_dead_letters, plan_action
 from memorybus.operations.dead_letters.selection import (
-    Action,
     LetterSelection,
+    OperatorAction,
     OperatorDecision,
 )
 from memorybus.operations.providers import lifecycle
@@ -34,11 +34,11 @@ class PauseAct(msgspec.Struct, frozen=True):
 class LettersAct(msgspec.Struct, frozen=True):
     """Retry or discard the dead letters of a row."""
 
-    action: Action
+    action: OperatorAction
     wanted: LetterSelection
 
 
-Act = PauseAct | LettersAct
+TopAct = PauseAct | LettersAct
 
 
 class ActQuestion(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class ActQuestion(msgspec.Struct, frozen=True):
         why: whether a reason is recorded, and so has to be given.
     """
 
-    act: Act
+    act: TopAct
     title: str
     plan: str
     why: bool = True
@@ -72,7 +72,7 @@ class Acts:
         self._operator = operator
         self._clock = clock
 
-    def question(self, act: Act) -> ActQuestion:
+    def question(self, act: TopAct) -> ActQuestion:
         """Return what to ask before an action; change nothing.
 
         Raises:
@@ -89,7 +89,7 @@ class Acts:
             case LettersAct():
                 return self._letters_question(act)
 
-    def carry_out(self, act: Act, reason: str) -> str:
+    def carry_out(self, act: TopAct, reason: str) -> str:
         """Carry an action out; return what was done.
 
         Raises:

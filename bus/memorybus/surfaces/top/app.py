@@ -15,18 +15,18 @@ from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.operations.dead_letters.selection import Action, LetterSelection
+from memorybus.operations.dead_letters.selection import LetterSelection, OperatorAction
 from memorybus.surfaces.top import rows
-from memorybus.surfaces.top.acts import Act, ActQuestion, Acts, LettersAct, PauseAct
+from memorybus.surfaces.top.acts import ActQuestion, Acts, LettersAct, PauseAct, TopAct
 from memorybus.surfaces.top.dialogs import HelpDialog, ReasonDialog
 from memorybus.surfaces.top.grid import LiveTable
 from memorybus.surfaces.top.head import head_line
-from memorybus.surfaces.top.reader import Reader, Snapshot, View
+from memorybus.surfaces.top.reader import Reader, Snapshot, TopView
 from memorybus.surfaces.views.safe import one_line
 from memorybus.surfaces.views.status import finding_line
 from memorybus.text.redact import masked
 
-VIEWS: Final[tuple[View, ...]] = ("overview", "lanes", "letters", "tail")
+VIEWS: Final[tuple[TopView, ...]] = ("overview", "lanes", "letters", "tail")
 _TITLES: Final = ("1 Overview", "2 Lanes", "3 Dead letters", "4 Tail")
 _MESSAGE_WIDTH: Final = 300
 """Characters of a message that is shown for a moment."""
@@ -162,7 +162,7 @@ class TopApp(App[None]):
     # -- what is shown -----------------------------------------------------------------------------
 
     @property
-    def view(self) -> View:
+    def view(self) -> TopView:
         """The view that is shown."""
         return self._reader.view
 
@@ -265,7 +265,7 @@ class TopApp(App[None]):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def action_show(self, view: View) -> None:
+    def action_show(self, view: TopView) -> None:
         """Show a view."""
         self.query_one(ContentSwitcher).current = view
         if view != "lanes":
@@ -339,7 +339,7 @@ class TopApp(App[None]):
         if found:
             self._ask_about(PauseAct(row.provider, paused=not found[0].paused))
 
-    def action_settle(self, action: Action) -> None:
+    def action_settle(self, action: OperatorAction) -> None:
         """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
         if self.view != "letters" or row is None:
@@ -349,7 +349,7 @@ class TopApp(App[None]):
             LettersAct(action, LetterSelection(key=key, error=error, provider=row.provider))
         )
 
-    def _ask_about(self, act: Act) -> None:
+    def _ask_about(self, act: TopAct) -> None:
         self._run_on_thread(lambda: self.ActPlanned(self._acts.question(act)))
 
     def on_top_app_act_planned(self, planned: ActPlanned) -> None:

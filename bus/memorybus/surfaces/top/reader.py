@@ -16,7 +16,7 @@ from memorybus.health.bus_state import BusState, BusStateCache
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations import journal
 
-View = Literal["overview", "lanes", "letters", "tail"]
+TopView = Literal["overview", "lanes", "letters", "tail"]
 
 READ_INTERVAL: Final = 1.0
 """Seconds between readings."""
@@ -62,7 +62,7 @@ class Reader:
         self, settings: Settings, tell: Callable[[Snapshot], None], clock: Clock = SYSTEM
     ) -> None:
         """Read nothing yet."""
-        self.view: View = "overview"
+        self.view: TopView = "overview"
         self._settings = settings
         self._tell = tell
         self._bus_state = BusStateCache(settings, clock)
@@ -76,7 +76,7 @@ class Reader:
         """Stop reading."""
         self._stop.set()
 
-    def look_now(self, view: View) -> None:
+    def look_now(self, view: TopView) -> None:
         """Take a snapshot at once, because another view is shown or something was changed."""
         self.view = view
         self._bus_state.forget()

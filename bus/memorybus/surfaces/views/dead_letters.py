@@ -9,13 +9,18 @@ from rich.text import Text
 from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
-from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, count_by_key
+from memorybus.operations.dead_letters.selection import (
+    ActionResult,
+    KeyPlan,
+    OperatorAction,
+    count_by_key,
+)
 from memorybus.operations.dead_letters.waiting import WaitResult
 from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
 
-Group = Literal["error", "key", "provider"]
+LetterGrouping = Literal["error", "key", "provider"]
 
 REASON_WIDTH = 80
 _COLUMNS = {
@@ -30,10 +35,10 @@ _HEADS = {
     "event": "first event",
     "events": "waiting",
 }
-_DONE: dict[Action, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
+_DONE: dict[OperatorAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
-def group_rows(group: Group, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
+def group_rows(group: LetterGrouping, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
     """Return dead letters grouped as ``memorybus dlq ls --json`` shows them."""
     make = {"key": _rows_by_key, "error": _rows_by_error, "provider": _rows_by_provider}
     return make[group](letters)
@@ -107,7 +112,7 @@ def _provider_row(name: str, letters: Sequence[LocatedLetter]) -> dict[str, Any]
     }
 
 
-def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
+def table(group: LetterGrouping, found: Iterable[Mapping[str, Any]]) -> Table:
     """Return rows as a table."""
     columns = _COLUMNS[group]
     made = grid(*(_HEADS.get(name, name) for name in columns), texts=("reason",))
@@ -178,7 +183,7 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan_table(action: Action, steps: Iterable[KeyPlan]) -> Table:
+def plan_table(action: OperatorAction, steps: Iterable[KeyPlan]) -> Table:
     """Return what an action would do, as a table with a line for each key."""
     more = () if action == "retry" else ("then tried", "go on waiting")
     made = grid("provider", "key", _DONE[action], *more)
@@ -188,7 +193,7 @@ def plan_table(action: Action, steps: Iterable[KeyPlan]) -> Table:
     return made
 
 
-def describe_outcome(action: Action, result: ActionResult, discarded: int) -> str:
+def describe_outcome(action: OperatorAction, result: ActionResult, discarded: int) -> str:
     """Return in words what an action has done, and how many events of its keys still wait.
 
     Args:
@@ -212,7 +217,7 @@ def describe_unfinished(waited: WaitResult) -> str:
     return f"{what}; to see what still waits: memorybus dlq ls"
 
 
-def untried_warning(action: Action, chosen: Iterable[LocatedLetter]) -> str:
+def untried_warning(action: OperatorAction, chosen: Iterable[LocatedLetter]) -> str:
     """Return a warning if a discard includes events that were never refused; "" otherwise."""
     innocent = sum(not dead.stored.letter.refused for dead in chosen)
     if action != "discard" or not innocent:

@@ -7,6 +7,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from memorybus.config.call_limits import describe_limits
 from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
@@ -25,7 +26,6 @@ from memorybus.surfaces.views.render import (
     settings_source,
 )
 from memorybus.surfaces.views.safe import one_line, visible
-from memorybus.text.display import describe_limits
 from memorybus.text.times import parse_timestamp
 
 _QUOTED = 1_000

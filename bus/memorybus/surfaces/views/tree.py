@@ -9,11 +9,11 @@ from memorybus.lineage.graph import Lineage, Node
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import iso
 
-Row = tuple[int, Node]
+TreeRow = tuple[int, Node]
 """A session and its depth in the tree."""
 
 
-def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
+def rows(lineage: Lineage, session: str | None = None) -> list[TreeRow]:
     """Return the sessions, each before those that came from it.
 
     Args:
@@ -26,8 +26,8 @@ def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
     return [row for tree in trees for row in tree]
 
 
-def _trees(lineage: Lineage) -> Iterator[list[Row]]:
-    tree: list[Row] = []
+def _trees(lineage: Lineage) -> Iterator[list[TreeRow]]:
+    tree: list[TreeRow] = []
     for depth, node in lineage.walk():
         if depth == 0 and tree:
             yield tree
@@ -37,7 +37,7 @@ def _trees(lineage: Lineage) -> Iterator[list[Row]]:
         yield tree
 
 
-def session_json(row: Row) -> dict[str, Any]:
+def session_json(row: TreeRow) -> dict[str, Any]:
     """Return a session as ``--json`` shows it; times are ISO 8601 in UTC, null if unknown."""
     depth, node = row
     return {
@@ -59,7 +59,7 @@ def session_json(row: Row) -> dict[str, Any]:
     }
 
 
-def tree_line(row: Row) -> Text:
+def tree_line(row: TreeRow) -> Text:
     """Return a session as a line, indented below its parent; a root also names its owner."""
     depth, node = row
     began = (iso(node.started_at) or "-")[:16].replace("T", " ")

@@ -21,7 +21,7 @@ from memorybus_providers.holographic.schema import ANCHOR_EVERY, scope_prefix
 from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.times import DAY_MS, Period
-from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -178,7 +178,7 @@ class SqliteFacts:
         return frozenset(row[0] for row in rows)
 
     def tokens(
-        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+        self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
         """Return the tokens of the index within spans."""
         given = {"scopes": json.dumps(scopes), "ranges": json.dumps(spans), "most": most}

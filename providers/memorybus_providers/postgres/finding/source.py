@@ -8,7 +8,7 @@ from memorybus_providers.finding import source
 from memorybus_providers.finding.source import LATEST, MOST, Extent, View, newest_of_each
 from memorybus_providers.language.query import phrase_tokens
 from memorybus_providers.language.times import Period
-from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.language.words import MARK
 from memorybus_providers.postgres.finding.rows import FACT, facts_of
 from memorybus_providers.postgres.link import Connection
@@ -190,7 +190,7 @@ class PostgresFacts:
         )
 
     def tokens(
-        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+        self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
         """Return the tokens within spans."""
         low, high = ([_token(one[side]) for one in spans] for side in (0, 1))

@@ -23,7 +23,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.leases import Lease, Leases
 
@@ -103,15 +103,15 @@ def test_who_was_abandoned_does_not_go_on() -> None:
             return self.now
 
     time: Any = Time()
-    slot = Slot(time)
-    slot.begin("e")
-    assert not slot.abandon(1.0)
-    slot.begin_next("e")
+    activity = ThreadActivity(time)
+    activity.begin("e")
+    assert not activity.abandon(1.0)
+    activity.begin_next("e")
     time.now = 2.0
-    assert slot.hanging_call(1.0) == "e"
-    slot.begin_next("e")  # it returned before the watch came by: its time begins anew
-    assert not slot.abandon(1.0)
+    assert activity.hanging_call(1.0) == "e"
+    activity.begin_next("e")  # it returned before the watch came by: its time begins anew
+    assert not activity.abandon(1.0)
     time.now = 4.0
-    assert slot.abandon(1.0)
+    assert activity.abandon(1.0)
     with pytest.raises(LeaseLost, match="abandoned"):
-        slot.begin_next("e")
+        activity.begin_next("e")

@@ -47,7 +47,7 @@ def test_a_retry_that_hangs_repeats_no_other_call(
         host: Any = running._hosts.all[0]
         hanging = host._runner
         wait_until(lambda: f"!hang={stuck} x" in calls(home(settings)), "the retry hangs")
-        host._replace(hanging.slot.hanging_call(0.0), redis_client)
+        host._replace(hanging.activity.hanging_call(0.0), redis_client)
         assert redis_client.exists(keys.lease(0, NAME)), "nobody may take the lane yet"
         (tmp_path / "slow").unlink()
         wait_until(lambda: slow in texts(home(settings)), "the call has ended")

@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.leases import Lease, Leases
 
 
@@ -106,9 +106,9 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(
 ) -> None:
     """G4: a lane that is given up is free once no call of it may land, here it may be at once."""
     lease, other = take(leases, redis_client), take(leases, redis_client, 1)
-    slot = Slot(SYSTEM)
-    slot.begin("event", lease.key)
-    assert leases.give_up([lease, other], [slot]) == [other]
+    activity = ThreadActivity(SYSTEM)
+    activity.begin("event", lease.key)
+    assert leases.give_up([lease, other], [activity]) == [other]
     assert lease.lost
     assert leases.holds("p", 0)
     renewed = lease.until
@@ -117,7 +117,7 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(
     assert again.epoch == lease.epoch + 1
     assert redis_client.get(lease.key) == again.token.encode()
     assert leases.give_up([again]) == []
-    slot.end()
+    activity.end()
     wait_until(lambda: not redis_client.exists(lease.key), "it is released")
     assert not leases.holds("p", 0)
     assert redis_client.hget(lease.lane, "owner") is None, "in good order"

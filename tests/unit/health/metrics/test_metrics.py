@@ -54,9 +54,9 @@ def test_a_histogram_is_cumulative() -> None:
 
 def test_findings_are_counted_by_code_and_those_that_are_not_are_zero() -> None:
     """G10: an alert on a kind of finding ends when it is mended: its series does not vanish."""
-    alarms = [Finding("strays", "warning", name, "x", "y") for name in ("p01", "p02")]
+    alarms = [Finding("foreign_entries", "warning", name, "x", "y") for name in ("p01", "p02")]
     found = samples(status(provider(), alarms=alarms))
-    assert found["memorybus_findings strays warning"] == 2
+    assert found["memorybus_findings foreign_entries warning"] == 2
     assert found["memorybus_findings no_worker critical"] == 1
     assert found["memorybus_findings data_loss critical"] == 0
 

@@ -8,11 +8,11 @@ from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.pool import Pool, Task
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import Lane
 
 
-def said(task: Task, _: Slot) -> str:
+def said(task: Task, _: ThreadActivity) -> str:
     """Do a task."""
     return str(task.served)
 
@@ -43,7 +43,7 @@ def test_the_last_call_to_return_closes_the_instance() -> None:
     begun, goes_on, closed = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
     closings: list[str] = []
 
-    def wait(task: Task, _: Slot) -> str:
+    def wait(task: Task, _: ThreadActivity) -> str:
         begun.release()
         assert goes_on.acquire(timeout=10)
         return str(task.served)

@@ -7,7 +7,7 @@ from memorybus.errors import LeaseLost
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.serial import ChunkOutcome
 from memorybus_workers.apply.transactional import TransactionalApplier
-from memorybus_workers.apply.verdict import Verdict
+from memorybus_workers.apply.verdict import TryVerdict
 from memorybus_workers.lanes.lane import Lane
 
 
@@ -18,7 +18,7 @@ class Losing(TransactionalApplier):
         """Serve nothing."""
         self._whole = False
 
-    def _try(self, lane: Lane, event: LoggedEvent) -> Verdict:
+    def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:
         assert self._whole
         raise LeaseLost("another has it")
 

@@ -92,7 +92,7 @@ def fields(n: int | None) -> list[bytes]:
     return [b"hello", b"world"] if n is None else [b"n", b"%d" % n, b"e", b"body"]
 
 
-def entries(numbers: Sequence[int | None]) -> list[due.Entry]:
+def entries(numbers: Sequence[int | None]) -> list[tuple[str, Sequence[bytes]]]:
     """Return a page of a stream."""
     return [(f"{100 + index}-0", fields(n)) for index, n in enumerate(numbers)]
 

@@ -5,44 +5,44 @@ from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
 from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.slot import Slot
+from memorybus_workers.calls.thread_activity import ThreadActivity
 
 LANE = "ns:{p00}:lease:p"
 
 
 def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     """G4: an event may be sent again once its abandoned call has returned."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.begin("e", LANE)
-    abandoned_calls.note(slot)
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.begin("e", LANE)
+    abandoned_calls.note(activity)
     assert abandoned_calls.retry_at(LANE, "e") == RetryAt(fake_clock.monotonic() + AGAIN)
     assert abandoned_calls.has_pending(LANE)
     assert not abandoned_calls.has_pending("another")
     assert abandoned_calls.retry_at(LANE, "another") is None
-    slot.end()
+    activity.end()
     assert abandoned_calls.retry_at(LANE, "e") is None
     assert not abandoned_calls.has_pending(LANE)
 
 
 def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
     """G4: of a call about several events none is sent again before it has returned."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.begin_several(["e", "f"], LANE)
-    abandoned_calls.note(slot)
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.begin_several(["e", "f"], LANE)
+    abandoned_calls.note(activity)
     assert abandoned_calls.retry_at(LANE, "f") is not None
-    slot.begin("g", LANE)
+    activity.begin("g", LANE)
     assert abandoned_calls.retry_at(LANE, "f") is None
-    abandoned_calls.note(slot)
+    abandoned_calls.note(activity)
     assert abandoned_calls.retry_at(LANE, "f") is None
 
 
 def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     """G10: `LONGEST` call time-outs after it began it is waited for no more."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.begin("e", LANE)
-    abandoned_calls.note(slot)
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.begin("e", LANE)
+    abandoned_calls.note(activity)
     fake_clock.advance(LONGEST * 2.0 - 0.1)
-    abandoned_calls.note(slot)  # again makes it no younger
+    abandoned_calls.note(activity)  # again makes it no younger
     assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
     assert not abandoned_calls.has_pending(LANE)
@@ -50,9 +50,9 @@ def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
 
 def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: FakeClock) -> None:
     """G10: the wait goes by what the call itself might take, which may be more than its waiting."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.begin("e", LANE, 30.0)
-    abandoned_calls.note(slot)
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.begin("e", LANE, 30.0)
+    abandoned_calls.note(activity)
     fake_clock.advance(LONGEST * 30.0 - 0.1)
     assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
@@ -62,23 +62,23 @@ def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: Fake
 @pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
 def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) -> None:
     """G6: a question, an opening, a call that may be repeated: nobody waits for these."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.begin("before", LANE)
-    slot.end()
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.begin("before", LANE)
+    activity.end()
     if what == "opens":
-        slot.enter("open")
+        activity.enter("open")
     elif what != "idle":
-        slot.begin("e")
-    abandoned_calls.note(slot)
+        activity.begin("e")
+    abandoned_calls.note(activity)
     assert not abandoned_calls.has_pending(LANE)
 
 
 def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
     """G4: what was not under way when its thread was given up is never sent by it."""
-    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
-    slot.abandoned = True
+    activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
+    activity.abandoned = True
     with pytest.raises(LeaseLost, match="given up"):
-        slot.begin("e", LANE)
-    abandoned_calls.note(slot)
+        activity.begin("e", LANE)
+    abandoned_calls.note(activity)
     assert not abandoned_calls.has_pending(LANE)
-    assert slot.hanging_call(-1.0) == ""
+    assert activity.hanging_call(-1.0) == ""

@@ -18,11 +18,11 @@ from memorybus.jobs.inspect import (
     Erase,
     EraseReport,
     Inspection,
+    InspectionQuestion,
     InstanceHealth,
     KeptPage,
     KnownEvents,
     OwnersPage,
-    Question,
     ReadDigest,
     ReadKept,
     ReadOwners,
@@ -46,7 +46,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_workers.jobs.inspect import MOST, Answer, InspectionRunner
+from memorybus_workers.jobs.inspect import MOST, InspectionAnswer, InspectionRunner
 
 
 class Keeping(MemoryProvider):
@@ -162,7 +162,7 @@ def test_a_provider_that_cannot_say_is_told_apart(tmp_path: Path) -> None:
     assert pages(Silent(config), tmp_path) == [KeptPage(given=False)]
 
 
-ANSWERS: list[tuple[Question, Answer]] = [
+ANSWERS: list[tuple[InspectionQuestion, InspectionAnswer]] = [
     (ReadDigest(), DigestPage(pairs=(("turn 1", "d1"), ("turn 2", "d2")))),
     (
         TryRecall(RecallRequest(query="tea")),
@@ -181,7 +181,7 @@ ANSWERS: list[tuple[Question, Answer]] = [
     (CheckHealth(), InstanceHealth("its disk is full")),
 ]
 
-NO_ANSWERS: list[tuple[Question, Answer]] = [
+NO_ANSWERS: list[tuple[InspectionQuestion, InspectionAnswer]] = [
     (ReadDigest(), DigestPage(given=False)),
     (TryRecall(RecallRequest(query="tea")), RecalledItems()),
     (CheckEvents(()), KnownEvents(given=False)),
@@ -192,7 +192,7 @@ NO_ANSWERS: list[tuple[Question, Answer]] = [
 ]
 
 
-def ask(kind: type[MemoryProvider], question: Question, home: Path) -> Reply:
+def ask(kind: type[MemoryProvider], question: InspectionQuestion, home: Path) -> Reply:
     """Send a question to an instance of a provider through Redis; return the reply."""
     redis = fakeredis.FakeRedis()
     asked = Inspection(id="0" * 32, provider="p", instance="p", question=question)
@@ -203,7 +203,7 @@ def ask(kind: type[MemoryProvider], question: Question, home: Path) -> Reply:
 
 @pytest.mark.parametrize(("question", "answer"), ANSWERS, ids=lambda one: type(one).__name__)
 def test_each_question_gets_its_own_answer(
-    question: Question, answer: Answer, tmp_path: Path
+    question: InspectionQuestion, answer: InspectionAnswer, tmp_path: Path
 ) -> None:
     """A question keeps its type and content on its way through Redis, and so does the reply."""
     reply = ask(Reported, question, tmp_path)
@@ -214,7 +214,7 @@ def test_each_question_gets_its_own_answer(
 
 @pytest.mark.parametrize(("question", "answer"), NO_ANSWERS, ids=lambda one: type(one).__name__)
 def test_what_a_provider_cannot_say_is_no_error(
-    question: Question, answer: Answer, tmp_path: Path
+    question: InspectionQuestion, answer: InspectionAnswer, tmp_path: Path
 ) -> None:
     """A provider that can say nothing replies so to every question."""
     reply = ask(Silent, question, tmp_path)

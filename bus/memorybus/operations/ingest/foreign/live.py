@@ -30,7 +30,7 @@ _MEM0_IDS = ("user_id", "agent_id", "run_id")
 _MEM0_DEFAULT_LIMIT = 20
 """How many memories a Mem0 server returns that does not know ``top_k``."""
 
-Page: TypeAlias = dict[str, Any]
+SourcePage: TypeAlias = dict[str, Any]
 
 
 class LiveSource(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class LiveSource(msgspec.Struct, frozen=True):
         prefix: the text before the key in that header.
     """
 
-    pages: Callable[[Fetch], Iterator[Page]]
+    pages: Callable[[Fetch], Iterator[SourcePage]]
     key: str = ""
     header: str = "Authorization"
     prefix: str = "Bearer "
@@ -53,7 +53,7 @@ class LiveSource(msgspec.Struct, frozen=True):
         return {self.header: f"{self.prefix}{key}"} if key else {}
 
 
-def _hindsight_pages(fetch: Fetch) -> Iterator[Page]:
+def _hindsight_pages(fetch: Fetch) -> Iterator[SourcePage]:
     offset = 0
     while True:
         page = fetch(f"/memories/list?limit={PAGE_SIZE}&offset={offset}")
@@ -63,14 +63,14 @@ def _hindsight_pages(fetch: Fetch) -> Iterator[Page]:
             return
 
 
-def _honcho_pages(fetch: Fetch) -> Iterator[Page]:
+def _honcho_pages(fetch: Fetch) -> Iterator[SourcePage]:
     for sessions in _honcho_list(fetch, "/sessions/list"):
         for session in _items_of(sessions):
             yield from _honcho_list(fetch, f"/sessions/{_session_path(session)}/messages/list")
     yield from _honcho_list(fetch, "/conclusions/list")
 
 
-def _mem0_pages(fetch: Fetch) -> Iterator[Page]:
+def _mem0_pages(fetch: Fetch) -> Iterator[SourcePage]:
     ids = {name: fetch.address_query[name] for name in _MEM0_IDS if name in fetch.address_query}
     if not ids:
         raise ForeignError(f"say whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
@@ -84,7 +84,7 @@ def _mem0_pages(fetch: Fetch) -> Iterator[Page]:
     yield page
 
 
-def _mentisdb_pages(fetch: Fetch) -> Iterator[Page]:
+def _mentisdb_pages(fetch: Fetch) -> Iterator[SourcePage]:
     chain = fetch.address_query.get("chain_key")
     if not chain:
         raise ForeignError("say which chain: …?chain_key=NAME")
@@ -101,7 +101,7 @@ def _mentisdb_pages(fetch: Fetch) -> Iterator[Page]:
         more = bool(thoughts) and page.get("has_more") is True
 
 
-def _honcho_list(fetch: Fetch, path: str) -> Iterator[Page]:
+def _honcho_list(fetch: Fetch, path: str) -> Iterator[SourcePage]:
     """Yield the pages of one of Honcho's lists, in the order in which its items were made."""
     number, more = 0, True
     while more:
@@ -111,7 +111,7 @@ def _honcho_list(fetch: Fetch, path: str) -> Iterator[Page]:
         more = bool(_items_of(page)) and number < page.get("pages", 0)
 
 
-def _items_of(page: Page) -> list[Any]:
+def _items_of(page: SourcePage) -> list[Any]:
     items = page.get("items")
     if not isinstance(items, list):
         raise ForeignError("a page without 'items'")

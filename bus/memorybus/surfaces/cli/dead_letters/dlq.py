@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from memorybus.errors import InvalidEvent
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption, positive
 from memorybus.surfaces.views.events import event_json
 from memorybus.surfaces.views.safe import visible
 
@@ -28,19 +28,19 @@ def check_text(_: Any, text: str | None) -> None:
         raise ValueError("It must not be empty.")
 
 
-Provider = Annotated[str | None, Parameter(help="Only dead letters of this provider instance.")]
-Event = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
-Key = Annotated[
+LetterProviderOption = Annotated[
+    str | None, Parameter(help="Only dead letters of this provider instance.")
+]
+LetterOption = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
+LetterKeyOption = Annotated[
     str | None, Parameter(help="All that wait with this order key, as `dlq ls` prints it.")
 ]
-Error = Annotated[str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")]
-Everything = Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")]
-Reason = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
-OptionalReason = Annotated[str | None, Parameter(help="Why.", validator=check_text)]
-Execute = Annotated[
-    bool, Parameter(negative="", help="Do it; without this, only say what would be done.")
+ErrorGroupOption = Annotated[
+    str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")
 ]
-Wait = Annotated[
+AllLettersOption = Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")]
+LetterReasonOption = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
+LaneWaitOption = Annotated[
     float, Parameter(help="Seconds to wait for the lanes' owners.", validator=positive)
 ]
 
@@ -58,7 +58,7 @@ def register(app: App) -> None:
 
 def run_dlq_ls(
     *,
-    provider: Provider = None,
+    provider: LetterProviderOption = None,
     group: Annotated[
         Literal["error", "key", "provider"], Parameter(help="One line for each of these.")
     ] = "key",
@@ -94,7 +94,7 @@ def run_dlq_show(
     event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
     /,
     *,
-    provider: Provider = None,
+    provider: LetterProviderOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Show one dead letter: why it was refused, the traceback, and the event itself.
@@ -128,16 +128,16 @@ def run_dlq_show(
 
 
 def run_dlq_retry(
-    event: Event = None,
+    event: LetterOption = None,
     /,
     *,
-    key: Key = None,
-    error: Error = None,
-    everything: Everything = False,
-    provider: Provider = None,
-    reason: OptionalReason = None,
-    execute: Execute = False,
-    wait: Wait = WAIT,
+    key: LetterKeyOption = None,
+    error: ErrorGroupOption = None,
+    everything: AllLettersOption = False,
+    provider: LetterProviderOption = None,
+    reason: Annotated[str | None, Parameter(help="Why.", validator=check_text)] = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT,
     common: Common = DEFAULT,
 ) -> int:
     """Apply dead letters again, one key at a time and in order, until one is refused again.
@@ -158,16 +158,16 @@ def run_dlq_retry(
 
 
 def run_dlq_discard(
-    event: Event = None,
+    event: LetterOption = None,
     /,
     *,
-    reason: Reason,
-    key: Key = None,
-    error: Error = None,
-    everything: Everything = False,
-    provider: Provider = None,
-    execute: Execute = False,
-    wait: Wait = WAIT,
+    reason: LetterReasonOption,
+    key: LetterKeyOption = None,
+    error: ErrorGroupOption = None,
+    everything: AllLettersOption = False,
+    provider: LetterProviderOption = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT,
     common: Common = DEFAULT,
 ) -> int:
     """Give up events for a provider; the events that wait behind them are applied.
@@ -191,10 +191,10 @@ def run_dlq_edit(
     /,
     *,
     file: Annotated[Path, Parameter(help="JSON fields of the event to apply instead; - is stdin.")],
-    reason: Reason,
-    provider: Provider = None,
-    execute: Execute = False,
-    wait: Wait = WAIT,
+    reason: LetterReasonOption,
+    provider: LetterProviderOption = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT,
     common: Common = DEFAULT,
 ) -> int:
     """Replace an event for the provider that refused it, and retry its key.

@@ -21,9 +21,9 @@ from memorybus.operations.dead_letters.acts import (
     plan_action,
 )
 from memorybus.operations.dead_letters.selection import (
-    Action,
     KeyPlan,
     LetterSelection,
+    OperatorAction,
     OperatorDecision,
 )
 from memorybus.surfaces.cli.options import Common, operator
@@ -54,7 +54,7 @@ class DeadLetterAct:
 
     def run(
         self,
-        action: Action,
+        action: OperatorAction,
         wanted: LetterSelection,
         reason: str,
         event: dict[str, Any] | None = None,
@@ -134,7 +134,9 @@ class DeadLetterAct:
             self._output.note(dead_letters.describe_unfinished(came.waited), "red")
 
 
-def _plan_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:
+def _plan_json(
+    action: OperatorAction, steps: Sequence[KeyPlan], *, executed: bool
+) -> dict[str, Any]:
     return {
         "action": action,
         "executed": executed,

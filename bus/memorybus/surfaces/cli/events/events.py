@@ -48,15 +48,15 @@ def check_event_id(_: Any, given: str) -> None:
         raise ValueError("An event's id is 32 hexadecimal digits, as `events ls --json` shows it.")
 
 
-Session = Annotated[
+EventSessionOption = Annotated[
     str | None,
     Parameter(help="Only this session id, or all with this lineage root; of every user."),
 ]
-Type = Annotated[
+EventTypeOption = Annotated[
     str | None,
     Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=check_event_type),
 ]
-Since = Annotated[
+EventsSinceOption = Annotated[
     str | None,
     Parameter(
         help="Only what happened since then: ISO 8601, or 2h, 7d.",
@@ -64,7 +64,7 @@ Since = Annotated[
         converter=to_absolute_time,
     ),
 ]
-Until = Annotated[
+EventsUntilOption = Annotated[
     str | None,
     Parameter(
         help="Only what happened before: ISO 8601, or 2h, 7d.",
@@ -72,7 +72,7 @@ Until = Annotated[
         converter=to_absolute_time,
     ),
 ]
-All = Annotated[
+AllEventsOption = Annotated[
     bool, Parameter(name="--all", negative="", help="Show what `doctor` published, too.")
 ]
 
@@ -89,12 +89,12 @@ def register(app: App) -> None:
 
 def run_events_ls(
     *,
-    session: Session = None,
-    type: Type = None,  # noqa: A002  the option's name
+    session: EventSessionOption = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
     limit: Annotated[
         int, Parameter(help="At most this many, the newest.", validator=positive)
     ] = 50,
-    show_all: All = False,
+    show_all: AllEventsOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """List the newest events, newest last; exit code 1 if a part of the past cannot be read.
@@ -124,12 +124,12 @@ def run_events_ls(
 
 def run_events_tail(
     *,
-    session: Session = None,
-    type: Type = None,  # noqa: A002  the option's name
+    session: EventSessionOption = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
     limit: Annotated[
         int, Parameter(help="Begin with this many, the newest; 0 for none.", validator=not_negative)
     ] = 10,
-    show_all: All = False,
+    show_all: AllEventsOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Show the newest events and follow the log until Ctrl-C; --json prints one line each.
@@ -202,15 +202,15 @@ def run_events_search(
         str | None, Parameter(help="Only sessions of this id, of every user.")
     ] = None,
     user: Annotated[str | None, Parameter(help="Only this person's.")] = None,
-    type: Type = None,  # noqa: A002  the option's name
-    since: Since = None,
-    until: Until = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
+    since: EventsSinceOption = None,
+    until: EventsUntilOption = None,
     limit: Annotated[int, Parameter(help="At most this many on a page.", validator=positive)] = 20,
     before: Annotated[
         str | None,
         Parameter(help="Go on where an earlier search stopped, with the text that it printed."),
     ] = None,
-    show_all: All = False,
+    show_all: AllEventsOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Search events, the newest first: an event is found if its text has all the words.

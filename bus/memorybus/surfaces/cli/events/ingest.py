@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common
 from memorybus.surfaces.cli.progress import note_on_interrupt, show_stage
-from memorybus.surfaces.cli.scope_options import Agent, User
+from memorybus.surfaces.cli.scope_options import AgentOption, UserOption
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memorybus.operations.ingest.stages import OnStage
 
 SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
-Source = Annotated[
+SourceOption = Annotated[
     SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
 ]
 
@@ -32,9 +32,9 @@ def register(app: App) -> None:
 
 def run_ingest(
     *files: str,
-    user: User = None,
-    agent: Agent = None,
-    source: Source = None,
+    user: UserOption = None,
+    agent: AgentOption = None,
+    source: SourceOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from memorybus.surfaces.hermes.install.install import PythonCheck
     from memorybus.surfaces.hermes.install.previous import PreviousProvider
 
-Home = Annotated[
+HermesHomeOption = Annotated[
     Path | None, Parameter(help="The Hermes home; by default HERMES_HOME, else ~/.hermes.")
 ]
-Python = Annotated[
+HermesPythonOption = Annotated[
     str | None,
     Parameter(help="The Python that runs Hermes; by default that of `hermes`, else this one."),
 ]
 
-Apply = Annotated[
+PublishOption = Annotated[
     bool, Parameter(negative="", help="Publish what is missing; without, only show it.")
 ]
-Since = Annotated[
+TurnsSinceOption = Annotated[
     str | None,
     Parameter(
         help="Only turns from then on: 2026-11-01, or with a time (UTC); or how long ago: 2h, 7d.",
         converter=to_absolute_time,
     ),
 ]
-Settle = Annotated[
+SettleOption = Annotated[
     float,
     Parameter(
         help="Seconds after a turn in which the plugin may still publish it. Give less only if no "
@@ -59,8 +59,8 @@ def register(app: App) -> None:
 
 def run_install(
     *,
-    home: Home = None,
-    python: Python = None,
+    home: HermesHomeOption = None,
+    python: HermesPythonOption = None,
     activate: Annotated[
         bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
     ] = False,
@@ -133,7 +133,7 @@ def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
     output.show("    memorybus hermes reconcile   (what history can be imported)")
 
 
-def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
+def run_uninstall(*, home: HermesHomeOption = None, common: Common = DEFAULT) -> int:
     """Remove the plugin's files from a Hermes home; memories and spooled events stay.
 
     For example:
@@ -155,7 +155,9 @@ def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
     return 0
 
 
-def run_status(*, home: Home = None, python: Python = None, common: Common = DEFAULT) -> int:
+def run_status(
+    *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
+) -> int:
     """Show whether memory works in a Hermes home: plugin, provider, spool, lag, last error.
 
     Exit code 1 if something is wrong; each finding names its remedy.
@@ -185,11 +187,11 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
 
 def run_reconcile(
     *,
-    home: Home = None,
-    apply: Apply = False,
-    since: Since = None,
+    home: HermesHomeOption = None,
+    apply: PublishOption = False,
+    since: TurnsSinceOption = None,
     session: Annotated[str, Parameter(help="Only this session.")] = "",
-    settle: Settle = 30.0,
+    settle: SettleOption = 30.0,
     common: Common = DEFAULT,
 ) -> int:
     """Publish what Hermes has stored and the bus never received, with its original times.

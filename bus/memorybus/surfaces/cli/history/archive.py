@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus.log.forecast import format_duration, format_size
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption
 from memorybus.surfaces.cli.progress import show_stage
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
     from memorybus.processes.archiver_run import ArchiverRun
     from memorybus.query.query import Query
 
-Users = Annotated[
+SealedUsersOption = Annotated[
     list[str] | None, Parameter(name="--user", help="Only this person's; may be repeated.")
 ]
-Sessions = Annotated[
+SealedSessionsOption = Annotated[
     list[str] | None,
     Parameter(name="--session", help="Only this session's (with --user, that person's)."),
 ]
-Agents = Annotated[list[str] | None, Parameter(name="--agent", help="Only this agent's.")]
-Workspaces = Annotated[
-    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
+SealedAgentsOption = Annotated[
+    list[str] | None, Parameter(name="--agent", help="Only this agent's.")
 ]
-Execute = Annotated[
-    bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+SealedWorkspacesOption = Annotated[
+    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
 ]
 
 _LEAST_RAW_BYTES = 100_000
@@ -148,10 +147,10 @@ def run_archive_export(
     directory: Annotated[Path, Parameter(help="Where to write; created if it is missing.")],
     /,
     *,
-    user: Users = None,
-    session: Sessions = None,
-    agent: Agents = None,
-    workspace: Workspaces = None,
+    user: SealedUsersOption = None,
+    session: SealedSessionsOption = None,
+    agent: SealedAgentsOption = None,
+    workspace: SealedWorkspacesOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write the sealed events, or some of them, as an archive of their own, and check it.
@@ -182,11 +181,11 @@ def run_archive_import(
     directory: Annotated[Path, Parameter(help="What `archive export` wrote, or an archive.")],
     /,
     *,
-    user: Users = None,
-    session: Sessions = None,
-    agent: Agents = None,
-    workspace: Workspaces = None,
-    execute: Execute = False,
+    user: SealedUsersOption = None,
+    session: SealedSessionsOption = None,
+    agent: SealedAgentsOption = None,
+    workspace: SealedWorkspacesOption = None,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Publish the events of an archive into this log, in order; skip those that it has already.
@@ -216,7 +215,7 @@ def run_archive_import(
     return 1 if done.refused_events else 0
 
 
-def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) -> int:
+def run_archive_repair(*, execute: ExecuteOption = False, common: Common = DEFAULT) -> int:
     """Give new numbers to events whose numbers were used twice, so that they can be sealed.
 
     Numbers are used twice when Redis is restored from an older copy, or when a partition's counter

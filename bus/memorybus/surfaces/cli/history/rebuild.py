@@ -12,7 +12,17 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.cli.key_values import parse_key_values
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, operator, to_absolute_time
+from memorybus.surfaces.cli.options import (
+    CARE,
+    DEFAULT,
+    Common,
+    ExecuteOption,
+    FlagOption,
+    InstanceOption,
+    RepeatedOption,
+    operator,
+    to_absolute_time,
+)
 from memorybus.surfaces.cli.progress import NOTHING_CHANGED, checked_stores, show_bar, show_list
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
@@ -23,9 +33,6 @@ if TYPE_CHECKING:
     from memorybus.operations.rebuild.plan import RebuildRequest
     from memorybus.operations.rebuild.rebuild import Rebuilder
     from memorybus.query.query import Query
-
-Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
-Flag = Annotated[bool, Parameter(negative="")]
 
 
 def register(app: App) -> None:
@@ -55,19 +62,22 @@ class RebuildOptions:
         ),
     ] = ""
     except_session: Annotated[
-        Words, Parameter(help="Leave out sessions of this id, of every user.")
+        RepeatedOption, Parameter(help="Leave out sessions of this id, of every user.")
     ] = None
-    except_user: Annotated[Words, Parameter(help="Leave out this person.")] = None
-    except_agent: Annotated[Words, Parameter(help="Leave out this agent.")] = None
+    except_user: Annotated[RepeatedOption, Parameter(help="Leave out this person.")] = None
+    except_agent: Annotated[RepeatedOption, Parameter(help="Leave out this agent.")] = None
     except_origin: Annotated[
-        Words, Parameter(help="Leave out this platform, or this origin of memory writes.")
+        RepeatedOption, Parameter(help="Leave out this platform, or this origin of memory writes.")
     ] = None
     whole: Annotated[
-        Flag, Parameter(help="Use the whole history, also what the live generation leaves out.")
+        FlagOption,
+        Parameter(help="Use the whole history, also what the live generation leaves out."),
     ] = False
-    change: Annotated[Words, Parameter(name="--set", help="Change an option: key=value.")] = None
+    change: Annotated[
+        RepeatedOption, Parameter(name="--set", help="Change an option: key=value.")
+    ] = None
     no_verify: Annotated[
-        Flag, Parameter(help="Swap even if the new state differs from the live one.")
+        FlagOption, Parameter(help="Swap even if the new state differs from the live one.")
     ] = False
     rollback: Annotated[str, Parameter(help="Go back to this provider's previous generation.")] = ""
     drop: Annotated[
@@ -78,7 +88,7 @@ class RebuildOptions:
         ),
     ] = ""
     reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = ""
-    execute: Annotated[Flag, Parameter(help="Do it; without, only say what would be done.")] = False
+    execute: ExecuteOption = False
 
     def request(self, provider: str) -> "RebuildRequest":
         """Return the request for a rebuild, a rollback or a drop.
@@ -124,7 +134,7 @@ NO_REBUILD_OPTIONS = RebuildOptions()
 
 
 def run_rebuild(
-    provider: Annotated[str, Parameter(help="The provider instance.")] = "",
+    provider: InstanceOption = "",
     /,
     *,
     options: RebuildOptions = NO_REBUILD_OPTIONS,

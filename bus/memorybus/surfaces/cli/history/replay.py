@@ -10,7 +10,15 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import parse_key_values
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, to_absolute_time
+from memorybus.surfaces.cli.options import (
+    CARE,
+    DEFAULT,
+    Common,
+    ExecuteOption,
+    RepeatedOption,
+    not_negative,
+    to_absolute_time,
+)
 from memorybus.surfaces.cli.progress import (
     NOTHING_CHANGED,
     LineSchedule,
@@ -28,8 +36,6 @@ if TYPE_CHECKING:
     from memorybus.operations.copies.filling import CopyProgress, LocalWorker
     from memorybus.operations.copies.replay import ReplayPlan, ReplayRequest
     from memorybus.operations.stores import Stores
-
-Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 
 
 def register(app: App) -> None:
@@ -63,12 +69,17 @@ class ReplayOptions:
         Parameter(help="Last moment; by default the present.", converter=to_absolute_time),
     ] = None
     session: Annotated[
-        Words, Parameter(help="Only this session (with --user, that person's); may be repeated.")
+        RepeatedOption,
+        Parameter(help="Only this session (with --user, that person's); may be repeated."),
     ] = None
-    lineage: Annotated[Words, Parameter(help="Only this session and all that came from it.")] = None
-    user: Annotated[Words, Parameter(help="Only this person's.")] = None
-    agent: Annotated[Words, Parameter(help="Only this agent's.")] = None
-    kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None
+    lineage: Annotated[
+        RepeatedOption, Parameter(help="Only this session and all that came from it.")
+    ] = None
+    user: Annotated[RepeatedOption, Parameter(help="Only this person's.")] = None
+    agent: Annotated[RepeatedOption, Parameter(help="Only this agent's.")] = None
+    kind: Annotated[RepeatedOption, Parameter(name="--type", help="Only events of this type.")] = (
+        None
+    )
     rate: Annotated[
         float | None,
         Parameter(
@@ -77,7 +88,7 @@ class ReplayOptions:
         ),
     ] = None
     change: Annotated[
-        Words, Parameter(name="--set", help="Change an option of the copy: key=value.")
+        RepeatedOption, Parameter(name="--set", help="Change an option of the copy: key=value.")
     ] = None
     force: Annotated[
         bool, Parameter(negative="", help="Fill a target even if it is not empty.")
@@ -136,9 +147,7 @@ def run_replay(
     options: ReplayOptions = NO_REPLAY_OPTIONS,
     cancel: Annotated[str | None, Parameter(help="Drop this copy, with its state.")] = None,
     reason: Annotated[str | None, Parameter(help="Why; it is kept with the copy.")] = None,
-    execute: Annotated[
-        bool, Parameter(negative="", help="Do it; without, only say what would be done.")
-    ] = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Apply the history again, through the same applier, into a copy of a provider instance.

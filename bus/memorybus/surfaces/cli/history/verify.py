@@ -13,6 +13,7 @@ from memorybus.surfaces.cli.options import (
     CARE,
     DEFAULT,
     Common,
+    InstanceOption,
     not_negative,
     operator,
     positive,
@@ -45,7 +46,7 @@ def register(app: App) -> None:
 
 
 def run_verify(
-    provider: Annotated[str, Parameter(help="The provider instance.")],
+    provider: InstanceOption,
     /,
     *,
     until: Annotated[

@@ -25,13 +25,15 @@ def _repeatable(text: str) -> Parameter:
     return Parameter(help=text, negative="", consume_multiple=False)
 
 
-File = Annotated[Path | None, Parameter(help="Where to; standard output if none is given.")]
-Users = Annotated[list[str], _repeatable("This person's events; may be repeated.")]
-Agents = Annotated[list[str] | None, _repeatable("Only this agent's; may be repeated.")]
-Workspaces = Annotated[
+ExportFileOption = Annotated[
+    Path | None, Parameter(help="Where to; standard output if none is given.")
+]
+ExportUsersOption = Annotated[list[str], _repeatable("This person's events; may be repeated.")]
+ExportAgentsOption = Annotated[list[str] | None, _repeatable("Only this agent's; may be repeated.")]
+ExportWorkspacesOption = Annotated[
     list[str] | None, _repeatable("Only this workspace's, '' for none; may be repeated.")
 ]
-Since = Annotated[
+ExportSinceOption = Annotated[
     str | None,
     Parameter(
         help="Only what happened at this time or later: ISO 8601, UTC if no zone; or how long "
@@ -40,7 +42,7 @@ Since = Annotated[
         validator=check_time,
     ),
 ]
-Until = Annotated[
+ExportUntilOption = Annotated[
     str | None,
     Parameter(
         help="Only what happened before this time.",
@@ -48,7 +50,7 @@ Until = Annotated[
         validator=check_time,
     ),
 ]
-Provider = Annotated[
+ExportProviderOption = Annotated[
     str | None, Parameter(help="Export what this provider or instance keeps, instead of events.")
 ]
 
@@ -59,15 +61,15 @@ def register(app: App) -> None:
 
 
 def run_export(
-    file: File = None,
+    file: ExportFileOption = None,
     /,
     *,
-    user: Users,
-    agent: Agents = None,
-    workspace: Workspaces = None,
-    since: Since = None,
-    until: Until = None,
-    provider: Provider = None,
+    user: ExportUsersOption,
+    agent: ExportAgentsOption = None,
+    workspace: ExportWorkspacesOption = None,
+    since: ExportSinceOption = None,
+    until: ExportUntilOption = None,
+    provider: ExportProviderOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write a person's events as JSON lines that `memorybus ingest` reads.

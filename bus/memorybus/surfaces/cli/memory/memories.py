@@ -11,6 +11,7 @@ from memorybus.surfaces.cli.options import (
     DEFAULT,
     MEMORIES,
     Common,
+    ExecuteOption,
     not_negative,
     operator,
     positive,
@@ -20,29 +21,28 @@ from memorybus.surfaces.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions,
 if TYPE_CHECKING:
     from memorybus.surfaces.views.output import Output
 
-EventId = Annotated[
+MemoryEventOption = Annotated[
     str,
     Parameter(
         help="The event that the memory came from, as `memories list` shows it.",
         validator=check_event_id,
     ),
 ]
-KeptBy = Annotated[
+KeptByOption = Annotated[
     str | None,
     Parameter(help="As this provider keeps it; by default the first that can list memories."),
 ]
-ContainedText = Annotated[
+ContainedTextOption = Annotated[
     str, Parameter(help="If several memories came from the event: the one that contains this text.")
 ]
-Reason = Annotated[str, Parameter(help="Why, for the record.")]
-Yes = Annotated[bool, Parameter(negative="", help="Do it; without, only say what would be done.")]
-Wait = Annotated[
+MemoryReasonOption = Annotated[str, Parameter(help="Why, for the record.")]
+ApplyWaitOption = Annotated[
     float, Parameter(help="Seconds to wait until providers have applied it.", validator=positive)
 ]
-Holding = Annotated[
+HoldingOption = Annotated[
     str, Parameter(help="Only memories that contain this text, in upper or lower case.")
 ]
-Limit = Annotated[int, Parameter(help="At most this many.", validator=positive)]
+LimitOption = Annotated[int, Parameter(help="At most this many.", validator=positive)]
 
 
 def register(app: App) -> None:
@@ -58,7 +58,7 @@ def register(app: App) -> None:
 def run_people(
     *,
     holding: Annotated[str, Parameter(help="Only names that contain this text.")] = "",
-    limit: Limit = 50,
+    limit: LimitOption = 50,
     common: Common = DEFAULT,
 ) -> int:
     """List the people about whom providers keep memories, by agent, person and workspace.
@@ -94,9 +94,9 @@ def run_list(
         str | None,
         Parameter(help="What this provider keeps; by default the first that can list memories."),
     ] = None,
-    holding: Holding = "",
+    holding: HoldingOption = "",
     skip: Annotated[int, Parameter(help="Skip this many.", validator=not_negative)] = 0,
-    limit: Limit = 50,
+    limit: LimitOption = 50,
     common: Common = DEFAULT,
 ) -> int:
     """List what a provider keeps about a person: the one that the options or the settings name.
@@ -129,15 +129,15 @@ def run_list(
 
 
 def run_correct(
-    event: EventId,
+    event: MemoryEventOption,
     content: Annotated[str, Parameter(help="The right text.")],
     /,
     *,
-    provider: KeptBy = None,
-    text: ContainedText = "",
-    reason: Reason = "",
-    yes: Yes = False,
-    wait: Wait = 30.0,
+    provider: KeptByOption = None,
+    text: ContainedTextOption = "",
+    reason: MemoryReasonOption = "",
+    yes: ExecuteOption = False,
+    wait: ApplyWaitOption = 30.0,
     common: Common = DEFAULT,
 ) -> int:
     """Correct a memory that `memories list` shows with its event; without --yes only show the plan.
@@ -156,14 +156,14 @@ def run_correct(
 
 
 def run_delete(
-    event: EventId,
+    event: MemoryEventOption,
     /,
     *,
-    provider: KeptBy = None,
-    text: ContainedText = "",
-    reason: Reason = "",
-    yes: Yes = False,
-    wait: Wait = 30.0,
+    provider: KeptByOption = None,
+    text: ContainedTextOption = "",
+    reason: MemoryReasonOption = "",
+    yes: ExecuteOption = False,
+    wait: ApplyWaitOption = 30.0,
     common: Common = DEFAULT,
 ) -> int:
     """Delete a memory and all others from the same event; without --yes only show the plan.

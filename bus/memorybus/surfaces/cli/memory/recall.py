@@ -48,24 +48,24 @@ def check_question(_: Any, question: str | None) -> None:
         raise ValueError("Ask something: the question is empty.")
 
 
-Session = Annotated[
+AskingSessionOption = Annotated[
     str | None, Parameter(help="Ask as this session: for its agent, user and workspace.")
 ]
-Providers = Annotated[
+AskedProvidersOption = Annotated[
     str | None,
     Parameter(help="Only this provider; separate several by commas.", validator=check_names),
 ]
-Budget = Annotated[
+BlockBudgetOption = Annotated[
     int | None,
     Parameter(
         help="At most this many characters in the block (`text`); results are listed whole.",
         validator=positive,
     ),
 ]
-Explain = Annotated[
+ExplainOption = Annotated[
     bool, Parameter(help="Show why each memory was found, and the event it came from.", negative="")
 ]
-AsPrompt = Annotated[
+AsPromptOption = Annotated[
     bool,
     Parameter(
         name="--prompt",
@@ -74,14 +74,14 @@ AsPrompt = Annotated[
         "answered: ready, in time, or too late.",
     ),
 ]
-Questions = Annotated[
+QuestionsFileOption = Annotated[
     Path | None,
     Parameter(
         help="Ask the questions of this file instead, and report how much of what it expects was "
         'recalled. JSON lines: {"question": "…", "expected": ["…"], "user": "…"}.'
     ),
 ]
-AsOf = Annotated[
+AsOfOption = Annotated[
     str | None,
     Parameter(
         name="--as-of",
@@ -91,7 +91,9 @@ AsOf = Annotated[
         validator=check_time,
     ),
 ]
-Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
+AnswerTimeoutOption = Annotated[
+    float, Parameter(help="Seconds to wait for the answer.", validator=positive)
+]
 
 
 def register(app: App) -> None:
@@ -103,14 +105,14 @@ def run_recall(
     question: Annotated[str | None, Parameter(validator=check_question)] = None,
     *,
     whose: ScopeOptions = NO_SCOPE_OPTIONS,
-    session: Session = None,
-    provider: Providers = None,
-    budget: Budget = None,
-    timeout: Timeout = 10.0,
-    as_of: AsOf = None,
-    explain: Explain = False,
-    prompt: AsPrompt = False,
-    evaluate: Questions = None,
+    session: AskingSessionOption = None,
+    provider: AskedProvidersOption = None,
+    budget: BlockBudgetOption = None,
+    timeout: AnswerTimeoutOption = 10.0,
+    as_of: AsOfOption = None,
+    explain: ExplainOption = False,
+    prompt: AsPromptOption = False,
+    evaluate: QuestionsFileOption = None,
     common: Common = DEFAULT,
 ) -> int:
     """Ask what is remembered for one agent, person and workspace, by default those of the settings.

@@ -6,7 +6,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption
 from memorybus.surfaces.cli.providers.provider_life import (
     run_add,
     run_pause,
@@ -89,9 +89,7 @@ def run_provider_move(
     name: Annotated[str, Parameter(help="The local provider instance.")],
     /,
     *,
-    execute: Annotated[
-        bool, Parameter(negative="", help="Do it; without, only say what would be done.")
-    ] = False,
+    execute: ExecuteOption = False,
     force: Annotated[
         bool, Parameter(negative="", help="Do it even while live workers own its lanes.")
     ] = False,

@@ -6,7 +6,13 @@ from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import parse_key_values
-from memorybus.surfaces.cli.options import DEFAULT, Common, to_absolute_time
+from memorybus.surfaces.cli.options import (
+    DEFAULT,
+    Common,
+    ExecuteOption,
+    InstanceOption,
+    to_absolute_time,
+)
 from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
@@ -15,16 +21,12 @@ if TYPE_CHECKING:
     from memorybus.operations.providers.lifecycle import Addition, PauseResult
     from memorybus.operations.providers.removal import Removal
 
-Name = Annotated[str, Parameter(help="The provider instance.")]
-Execute = Annotated[
-    bool, Parameter(negative="", help="Do it; without, only say what would be done.")
-]
 
 RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
 
 
 def run_add(
-    name: Name,
+    name: InstanceOption,
     /,
     *,
     kind: Annotated[
@@ -45,7 +47,7 @@ def run_add(
             "zone), how long ago (2h, 7d), p07:1234, or an event's id.",
         ),
     ] = "beginning",
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Add a provider instance to memorybus.toml; it catches up with the history, then goes live.
@@ -84,11 +86,11 @@ def _show_added(output: Output, what: "Addition") -> None:
 
 
 def run_pause(
-    name: Name,
+    name: InstanceOption,
     /,
     *,
     reason: Annotated[str, Parameter(help="Why; status and doctor show it.")],
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Pause an instance's lanes: no events are applied to it, and none is lost.
@@ -115,7 +117,9 @@ def run_pause(
     return _show_pause(output, done)
 
 
-def run_resume(name: Name, /, *, execute: Execute = False, common: Common = DEFAULT) -> int:
+def run_resume(
+    name: InstanceOption, /, *, execute: ExecuteOption = False, common: Common = DEFAULT
+) -> int:
     """Resume an instance's lanes where they were paused.
 
     For example:
@@ -156,14 +160,14 @@ def _show_pause(output: Output, done: "PauseResult") -> int:
 
 
 def run_remove(
-    name: Name,
+    name: InstanceOption,
     /,
     *,
     delete_state: Annotated[
         bool, Parameter(negative="", help="Also delete its state in data_dir.")
     ] = False,
     reason: Annotated[str | None, Parameter(help="Why; running workers show it.")] = None,
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Remove an instance from memorybus.toml, and its lanes and dead letters from Redis.

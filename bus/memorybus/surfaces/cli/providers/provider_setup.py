@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _LOCAL = "one host"
 
-Instances = Annotated[
+NewInstancesOption = Annotated[
     str, Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given.")
 ]
-Changes = Annotated[
+ChangesOption = Annotated[
     list[str] | None,
     Parameter(
         name="--set",
@@ -36,7 +36,7 @@ Changes = Annotated[
         help="An option as key=value; with several instances name.key=value.",
     ),
 ]
-Secrets = Annotated[
+SecretsOption = Annotated[
     list[str] | None,
     Parameter(
         negative="",
@@ -44,11 +44,11 @@ Secrets = Annotated[
         help="A secret option, whose value is read from a line of standard input.",
     ),
 ]
-Yes = Annotated[
+AskNothingOption = Annotated[
     bool,
     Parameter(negative="", help="Ask nothing: options that --set does not name stay as they are."),
 ]
-Wait = Annotated[
+TrialWaitOption = Annotated[
     float,
     Parameter(help="Seconds in which the test must recall what it wrote.", validator=not_negative),
 ]
@@ -59,12 +59,12 @@ class NotSetUp(MemoryBusError):
 
 
 def run_setup(
-    *instances: Instances,
-    change: Changes = None,
-    secret: Secrets = None,
-    yes: Yes = False,
+    *instances: NewInstancesOption,
+    change: ChangesOption = None,
+    secret: SecretsOption = None,
+    yes: AskNothingOption = False,
     test: Annotated[bool, Parameter(help="Write only instances that pass their test.")] = True,
-    wait: Wait = 10.0,
+    wait: TrialWaitOption = 10.0,
     common: Common = DEFAULT,
 ) -> int:
     """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.

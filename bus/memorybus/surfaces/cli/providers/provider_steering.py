@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from memorybus.config.call_limits import describe_limits
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import parse_key_values
-from memorybus.surfaces.cli.options import DEFAULT, Common, operator
+from memorybus.surfaces.cli.options import DEFAULT, Common, ExecuteOption, InstanceOption, operator
 from memorybus.surfaces.cli.progress import checked_stores
-from memorybus.surfaces.cli.providers.provider_life import Execute, Name
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
-from memorybus.text.display import describe_limits
 
 if TYPE_CHECKING:
     from memorybus.operations.providers.steering import LimitsChange, RetryNow
@@ -29,7 +28,7 @@ def run_set(
         bool, Parameter(negative="", help="Return to the limits of the settings.")
     ] = False,
     reason: Annotated[str, Parameter(help="Why; it is recorded.")] = "",
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Change the limits on calls to a provider's backend, while its workers run.
@@ -81,13 +80,13 @@ def _override_text(limits: Mapping[str, float]) -> str:
 
 
 def run_retry_now(
-    name: Name,
+    name: InstanceOption,
     /,
     *,
     parked: Annotated[
         bool, Parameter(negative="", help="Also apply its dead letters again.")
     ] = False,
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Retry at once whatever waits for its next try, because a backend works again.

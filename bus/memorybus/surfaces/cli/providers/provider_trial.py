@@ -7,13 +7,13 @@ from cyclopts import Parameter
 
 from memorybus.health.finding import Check
 from memorybus.processes.reports import TrialStep, TrialTerms
-from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.options import DEFAULT, Common, InstanceOption, not_negative
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 
 
 def run_test(
-    name: Annotated[str, Parameter(help="The provider instance.")],
+    name: InstanceOption,
     /,
     *,
     wait: Annotated[

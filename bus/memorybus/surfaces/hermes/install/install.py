@@ -42,8 +42,8 @@ _NO_HERMES = (
 _VERSION_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
-FileState = Literal["in place", "missing", "other"]
-Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+PluginFileState = Literal["in place", "missing", "other"]
+RunProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 class NotInstalled(MemoryBusError):
@@ -74,12 +74,12 @@ def plugin_files() -> dict[str, str]:
     }
 
 
-def file_states(home: HermesHome) -> dict[str, FileState]:
+def file_states(home: HermesHome) -> dict[str, PluginFileState]:
     """Return, by file name, how the plugin's files in a home compare with this release's."""
     return {name: _state(home.plugin_dir / name, text) for name, text in plugin_files().items()}
 
 
-def _state(path: Path, text: str) -> FileState:
+def _state(path: Path, text: str) -> PluginFileState:
     if not path.is_file():
         return "missing"
     return "in place" if path.read_bytes() == text.encode() else "other"
@@ -158,7 +158,7 @@ def _interpreter_of(command: str) -> str:
     return path if Path(path).name.startswith("python") and Path(path).is_file() else ""
 
 
-def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
+def check_python(python: str, run: RunProcess = subprocess.run) -> PythonCheck:
     """Run a Python and find out whether it can import the bus, and in which version.
 
     Args:
@@ -184,7 +184,7 @@ def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
 
 
 def activate(
-    home: HermesHome, python: str, environ: Mapping[str, str], run: Runner = subprocess.run
+    home: HermesHome, python: str, environ: Mapping[str, str], run: RunProcess = subprocess.run
 ) -> None:
     """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 

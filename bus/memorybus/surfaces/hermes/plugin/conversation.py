@@ -354,7 +354,11 @@ class HermesConversation:
     # -- what was undone --------------------------------------------------------------------------
 
     def _take_step(
-        self, step: switches.Step, left: str, new_id: str, undone: Mapping[Scope, tuple[str, ...]]
+        self,
+        step: switches.SwitchStep,
+        left: str,
+        new_id: str,
+        undone: Mapping[Scope, tuple[str, ...]],
     ) -> None:
         """Apply a step to the sessions of all people in the chat; each person has one."""
         others = self._speakers.others(left) if step in switches.TOGETHER else []

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from memorybus import private
 from memorybus.msgspec_types import prepared
-from memorybus.surfaces.hermes.entries import Entries, FileWrite, apply_write
+from memorybus.surfaces.hermes.entries import FileEntries, FileWrite, apply_write
 
 _log = logging.getLogger("memorybus")
 
@@ -42,7 +42,7 @@ class SeenFiles(msgspec.Struct, omit_defaults=True):
     """
 
     revision: int = 0
-    entries: dict[str, Entries] = {}
+    entries: dict[str, FileEntries] = {}
     signatures: dict[str, Signature] = {}
     users: tuple[str, ...] = ()
     heard: int = 0

@@ -18,7 +18,7 @@ from typing import Any
 from memorybus import clean_text
 from memorybus.ids import text_digest
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
-from memorybus.text.fence import CLOSE, OPEN, build_lines, line
+from memorybus.text.fence import CLOSE, OPEN, Sections, build_lines, line
 
 SESSIONS, ITEMS = 1_024, 2_048
 """The most sessions, and items of each (G10): beyond them an item may be injected twice."""
@@ -28,8 +28,6 @@ _ABOUT = re.compile(r"- \[[^\]\n]*\] ")
 """The beginning of an item with its date and speaker; items that differ only there are equal."""
 
 _SPOKEN = frozenset(("user", "assistant"))
-
-Sections = Sequence[tuple[str, Sequence[str]]]
 
 
 class ContextWindow:

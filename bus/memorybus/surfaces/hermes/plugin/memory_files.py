@@ -28,7 +28,7 @@ from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
 from memorybus.surfaces.hermes.entries import (
     IMPORTED,
-    Entries,
+    FileEntries,
     FileWrite,
     find_changes,
     import_id,
@@ -155,7 +155,7 @@ class MemoryFiles:
         noted.entries[store] = now
         noted.signatures[store] = signature
 
-    def _entries(self, path: Path, signature: Signature) -> Entries | None:
+    def _entries(self, path: Path, signature: Signature) -> FileEntries | None:
         """Return a file's entries, or None if it cannot be read or has changed meanwhile."""
         if signature == MISSING:
             return ()
@@ -170,7 +170,7 @@ class MemoryFiles:
         return entries if _signature(path) == signature else None
 
     def _is_settled(
-        self, store: StoreName, signature: Signature, before: Entries, now: Entries
+        self, store: StoreName, signature: Signature, before: FileEntries, now: FileEntries
     ) -> bool:
         moment = self._clock.monotonic()
         first, since = self._first.setdefault(store, (signature, moment))

@@ -6,9 +6,9 @@ from typing import Literal
 from memorybus import Session, recall_slot
 from memorybus.surfaces.hermes.plugin.shared import SharedBus
 
-Step = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
+SwitchStep = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
-TOGETHER: frozenset[Step] = frozenset(("rewind", "compress", "branch"))
+TOGETHER: frozenset[SwitchStep] = frozenset(("rewind", "compress", "branch"))
 """Steps that everybody in a shared chat takes: its window goes on."""
 
 
@@ -22,7 +22,7 @@ def decide_step(
     early: bool,
     known: bool,
     there: bool,
-) -> Step:
+) -> SwitchStep:
     """Return what a switch means.
 
     Args:
@@ -47,7 +47,7 @@ def decide_step(
 
 
 def publish_step(
-    step: Step, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
+    step: SwitchStep, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
 ) -> None:
     """Publish a step, remember where it led, and what the window there holds.
 
@@ -66,7 +66,7 @@ def publish_step(
         shared.turns.carry(before, after)
 
 
-def _switch_session(step: Step, shared: SharedBus, left: Session, new_id: str) -> Session:
+def _switch_session(step: SwitchStep, shared: SharedBus, left: Session, new_id: str) -> Session:
     if step == "compress":
         return left.compressed(None if new_id == left.id else new_id)
     if step == "branch":

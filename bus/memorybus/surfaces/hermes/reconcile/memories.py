@@ -15,7 +15,7 @@ from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FileEntry(msgspec.Struct, frozen=True):
     """An entry of a memory file; `at` is the file's last change, milliseconds since the epoch."""
 
     store: StoreName
@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
     at: int
 
 
-def find_missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[Entry]:
+def find_missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[FileEntry]:
     """Return the entries of a home's memory files that were never written to the log."""
     return [
         entry
@@ -33,20 +33,20 @@ def find_missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[En
     ]
 
 
-def _entries(path: Path, store: StoreName) -> Iterator[Entry]:
+def _entries(path: Path, store: StoreName) -> Iterator[FileEntry]:
     if not path.is_file():
         return
     text = path.read_text(encoding="utf-8", errors="replace")
     at = path.stat().st_mtime_ns // 1_000_000
     yield from (
-        Entry(store, one, at) for one in entries.parse_entries(text) if clean_text(one).strip()
+        FileEntry(store, one, at) for one in entries.parse_entries(text) if clean_text(one).strip()
     )
 
 
 def publish(
     bus: MemoryBus,
     scope: Scope,
-    found: list[Entry],
+    found: list[FileEntry],
     accepted: Callable[[Callable[[], object]], None],
 ) -> list[str]:
     """Publish entries as additions, each under an id derived from its text.
@@ -69,7 +69,7 @@ def publish(
     return refused
 
 
-def _publish_call(bus: MemoryBus, scope: Scope, entry: Entry) -> Callable[[], object]:
+def _publish_call(bus: MemoryBus, scope: Scope, entry: FileEntry) -> Callable[[], object]:
     key = store_key(entry.store, scope)
     session = f"memories-of-{scope.agent}"
     return lambda: bus.publish(

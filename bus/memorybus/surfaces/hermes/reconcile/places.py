@@ -8,7 +8,7 @@ import msgspec
 from memorybus.events import SessionRef
 from memorybus.surfaces.hermes.transcripts.state_db import StoredSession
 
-Origin = Literal["start", "branch", "compression"]
+SessionOrigin = Literal["start", "branch", "compression"]
 
 ENDS_NOTHING = frozenset(("compression", "branched", "resumed_other"))
 """The reasons for which Hermes closes a session's row although the conversation continues."""
@@ -26,11 +26,11 @@ class LineagePlace(msgspec.Struct, frozen=True):
     """
 
     ref: SessionRef
-    origin: Origin
+    origin: SessionOrigin
     family: str
 
 
-def origin_of(session: StoredSession, parent: StoredSession | None) -> Origin | None:
+def origin_of(session: StoredSession, parent: StoredSession | None) -> SessionOrigin | None:
     """Return how a session came from its parent; None for a sub-agent's session.
 
     The rules are those of ``hermes_state.py``. A branch carries a mark, or its parent was closed as
@@ -83,7 +83,7 @@ def _ancestors(
 
 
 def _new_ref(
-    session: StoredSession, origin: Origin, earlier: list[SessionRef | None], first: str
+    session: StoredSession, origin: SessionOrigin, earlier: list[SessionRef | None], first: str
 ) -> SessionRef:
     """Return the place of a session that nobody knows yet, behind the sessions it continues."""
     if origin == "start":

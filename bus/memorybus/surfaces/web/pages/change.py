@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from memorybus.errors import ConfigError
 from memorybus.operations.memories import amending
-from memorybus.operations.memories.amending import Action, CannotAmend
+from memorybus.operations.memories.amending import CannotAmend, MemoryAction
 from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.web.kept_links import event_link, link, owner_fields, want_of
@@ -15,7 +15,7 @@ from memorybus.text.display import event_name, iso
 WAIT: Final = 5.0
 """Seconds to wait for providers."""
 
-ACTIONS: Final[Mapping[str, Action]] = {"correct": "correct", "delete": "delete"}
+ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}
 WHICH: Final = ("provider", "event", "mark")
 """The fields that say which memory, besides those that say whose."""
 
@@ -71,7 +71,7 @@ def delete(request: PageRequest) -> ActResult:
     return _amend(request, "delete", "")
 
 
-def _amend(request: PageRequest, action: Action, content: str) -> ActResult:
+def _amend(request: PageRequest, action: MemoryAction, content: str) -> ActResult:
     plan = amending.plan_amendment(
         request.settings, action, find_memory(request, request.form), content
     )

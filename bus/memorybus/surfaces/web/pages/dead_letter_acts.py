@@ -16,7 +16,11 @@ from memorybus.operations.dead_letters.acts import (
     open_dead_letters,
     plan_action,
 )
-from memorybus.operations.dead_letters.selection import Action, LetterSelection, OperatorDecision
+from memorybus.operations.dead_letters.selection import (
+    LetterSelection,
+    OperatorAction,
+    OperatorDecision,
+)
 from memorybus.surfaces.views import dead_letters as views
 from memorybus.surfaces.views.events import fields_json
 from memorybus.surfaces.views.safe import json_text
@@ -28,7 +32,7 @@ WAIT: Final = 5.0
 SHOWN: Final = 50
 """How many keys of a plan are shown."""
 
-ACTIONS: Final[tuple[Action, ...]] = ("retry", "discard", "edit")
+ACTIONS: Final[tuple[OperatorAction, ...]] = ("retry", "discard", "edit")
 FIELDS: Final = ("event", "key", "error", "all", "provider")
 """The fields that select letters; the log records them."""
 
@@ -74,7 +78,7 @@ def _editable_fields(desk: DeadLetters, planned: LetterPlan) -> str:
     return json_text(fields_json(published.event.envelope.event))
 
 
-def act_for(action: Action) -> Act:
+def act_for(action: OperatorAction) -> Act:
     """Return the act of an action."""
 
     def do(request: PageRequest) -> ActResult:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from memorybus.dead_letters.queue import Lane, LocatedLetter
+from memorybus.dead_letters.queue import LaneId, LocatedLetter
 from memorybus.errors import LogUnavailable
 from memorybus.health.bus_state import BusState
 from memorybus.operations.dead_letters.acts import open_dead_letters
@@ -46,7 +46,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     }
 
 
-def lanes_with_letters(bus: BusState, provider: str) -> dict[Lane, int]:
+def lanes_with_letters(bus: BusState, provider: str) -> dict[LaneId, int]:
     """Return the number of dead letters of each lane that has any.
 
     Raises:

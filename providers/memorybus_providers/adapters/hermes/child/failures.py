@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-Answer = dict[str, str]
+FailureAnswer = dict[str, str]
 
 TRANSIENT: Final = "Transient"
 UNAVAILABLE: Final = "Unavailable"
@@ -71,7 +71,7 @@ def meaning_of_status(status: int) -> str:
     return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
 
 
-def answer_of(error: BaseException, mask: Callable[[str], str]) -> Answer:
+def answer_of(error: BaseException, mask: Callable[[str], str]) -> FailureAnswer:
     """Return the answer that reports an error: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
     text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .failures import PERMANENT, CallRefused
 
-Hook = Callable[..., Any]
+PluginHook = Callable[..., Any]
 
 
 def sync_turn(plugin: Any, args: Mapping[str, Any]) -> None:
@@ -101,7 +101,7 @@ def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
     hook(query, **accepted_keywords(hook, {"session_id": session_id}))
 
 
-def accepts(hook: Hook, keyword: str) -> bool:
+def accepts(hook: PluginHook, keyword: str) -> bool:
     """Say whether a hook takes a keyword; one that cannot be inspected is assumed to (mm:617)."""
     try:
         parameters = inspect.signature(hook).parameters
@@ -112,12 +112,12 @@ def accepts(hook: Hook, keyword: str) -> bool:
     return keyword in parameters
 
 
-def accepted_keywords(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_keywords(hook: PluginHook, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that a hook takes."""
     return {name: value for name, value in keywords.items() if accepts(hook, name)}
 
 
-def metadata_mode(hook: Hook) -> str:
+def metadata_mode(hook: PluginHook) -> str:
     """Return how a memory-write hook takes metadata (mm:984)."""
     if accepts(hook, "metadata"):
         return "keyword"

@@ -12,8 +12,8 @@ from .failures import UNAVAILABLE, CallRefused
 from .settle import Settling
 from .watch import WatchedCall
 
-Message = dict[str, Any]
-Key = tuple[str, tuple[str, ...], str]
+TranscriptMessage = dict[str, Any]
+InstanceKey = tuple[str, tuple[str, ...], str]
 """A session, its owner, and all other facts about it: an instance serves nothing else."""
 
 _OWNER_FIELDS = ("agent_identity", "user_id", "agent_workspace")
@@ -39,14 +39,14 @@ class PluginInstance:
         self.plugin = plugin
         self.proven = False
         self.lock = threading.Lock()
-        self.transcript: list[Message] = []
+        self.transcript: list[TranscriptMessage] = []
 
     def drop_plugin(self) -> None:
         """Drop the plugin's object, whose write failed."""
         self.plugin = None
         self.proven = False
 
-    def keep_transcript(self, messages: list[Message]) -> None:
+    def keep_transcript(self, messages: list[TranscriptMessage]) -> None:
         """Keep the transcript; only its end if it is long."""
         self.transcript = messages[-_LONGEST:]
 
@@ -66,7 +66,7 @@ class PluginInstances:
         self._settling = settling
         self._limit = limit
         self._guard = threading.RLock()
-        self._open: OrderedDict[Key, PluginInstance] = OrderedDict()
+        self._open: OrderedDict[InstanceKey, PluginInstance] = OrderedDict()
 
     def instance_for(self, session: Mapping[str, Any]) -> PluginInstance:
         """Return a session's instance, initialised with `session` if it is new or failed."""
@@ -100,7 +100,7 @@ class PluginInstances:
             for name in list(self._open):
                 self._discard(name)
 
-    def _key_before(self, session: Mapping[str, Any], parent: str) -> Key | None:
+    def _key_before(self, session: Mapping[str, Any], parent: str) -> InstanceKey | None:
         """Return the key of the parent's instance, which continues as another session.
 
         An instance with the same facts is preferred; else it is any of the parent and owner, since
@@ -112,7 +112,7 @@ class PluginInstances:
         others = (key for key in reversed(self._open) if key[:2] == own)
         return same if same in self._open else next(others, None)
 
-    def _ensure_open(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
+    def _ensure_open(self, name: InstanceKey, session: Mapping[str, Any]) -> PluginInstance:
         with self._guard:
             if name not in self._open:
                 self._open[name] = PluginInstance(self._open_plugin(session))
@@ -138,13 +138,13 @@ class PluginInstances:
         self._settling.after_initialize(plugin)
         return plugin
 
-    def _shrink(self, newest: Key) -> None:
+    def _shrink(self, newest: InstanceKey) -> None:
         """Close the least used idle instances until the limit holds."""
         idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
         for name in idle[: max(0, len(self._open) - self._limit)]:
             self._discard(name)
 
-    def _discard(self, name: Key) -> None:
+    def _discard(self, name: InstanceKey) -> None:
         """Settle and shut down an instance, without ``on_session_end``: the session goes on."""
         instance = self._open.pop(name, None)
         if instance is None or instance.plugin is None:
@@ -155,7 +155,7 @@ class PluginInstances:
             instance.plugin.shutdown()
 
 
-def _key(session: Mapping[str, Any], session_id: str) -> Key:
+def _key(session: Mapping[str, Any], session_id: str) -> InstanceKey:
     facts = {name: value for name, value in session.items() if name not in _OPTIONAL_FACTS}
     return session_id, _owner(session), json.dumps(facts, sort_keys=True)
 

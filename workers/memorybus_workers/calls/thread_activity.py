@@ -26,7 +26,7 @@ class PendingCall(msgspec.Struct, frozen=True):
     other_event_ids: tuple[str, ...] = ()
 
 
-class Slot:
+class ThreadActivity:
     """The call that one thread is busy with. One writer, any reader.
 
     Attributes:

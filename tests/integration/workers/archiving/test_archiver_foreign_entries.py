@@ -14,7 +14,7 @@ from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 P = SealedLog.PARTITION
 
 
-def stray(log: SealedLog, count: int = 1, **fields: str) -> None:
+def write_foreign(log: SealedLog, count: int = 1, **fields: str) -> None:
     """Write what is not ours."""
     for _ in range(count):
         log.redis.xadd(log.key, fields or {"hello": "world"})  # type: ignore[arg-type]
@@ -26,12 +26,12 @@ def numbers(log: SealedLog) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [17, 1_200])
-def test_a_partition_that_begins_with_strays_is_sealed_by_itself(
+def test_a_partition_that_begins_with_foreign_entries_is_sealed_by_itself(
     log: SealedLog, make_settings: MakeSettings, count: int
 ) -> None:
     """G7, G10: however many entries of others are in front, a worker seals what is ours."""
     settings = make_settings(**QUICK | {"segment_events": 500})
-    stray(log, count)
+    write_foreign(log, count)
     log.append(200)
     archiver = ArchiverThread(settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
@@ -43,15 +43,17 @@ def test_a_partition_that_begins_with_strays_is_sealed_by_itself(
     assert log.logged() == [200]
 
 
-def test_pages_of_strays_take_no_number(log: SealedLog, make_settings: MakeSettings) -> None:
+def test_pages_of_foreign_entries_take_no_number(
+    log: SealedLog, make_settings: MakeSettings
+) -> None:
     """G3, G7: where whole pages are others', the next event has the next number."""
     settings = make_settings(**QUICK | {"segment_events": 5})
     log.append(3)
-    stray(log, 12)
+    write_foreign(log, 12)
     assert run_once(settings).errors == {}
     assert (log.sealed(), log.head()) == (3, 3)
     log.append(2)
-    stray(log, 10)
+    write_foreign(log, 10)
     log.append(1)
     done = run_once(settings)
     assert (done.errors, log.sealed()) == ({}, 6)
@@ -61,11 +63,11 @@ def test_pages_of_strays_take_no_number(log: SealedLog, make_settings: MakeSetti
     assert read_health(settings).continuity.gaps == []
 
 
-def test_a_stray_that_carries_a_number_is_a_stray(log: SealedLog) -> None:
+def test_a_number_makes_a_foreign_entry_none_of_ours(log: SealedLog) -> None:
     """G6, G7: an entry of another form is not ours, whatever it has: nothing is renumbered."""
     log.grow()
     log.append(3)
-    stray(log, n="7", note="hello")
+    write_foreign(log, n="7", note="hello")
     log.append(2)
     before = log.redis.xrange(log.key)
     assert Renumbering(log.redis, log.keys, log.archive(), FakeClock()).find(P) is None
