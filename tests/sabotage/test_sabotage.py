@@ -35,7 +35,11 @@ SABOTAGES = (
     ),
     Sabotage(
         "an owner goes on after a restart of Redis",
-        (Patch(LUA + "run.lua", "return now ~= '' and now ~= run", "return false"),),
+        (
+            Patch(
+                LUA + "shared/server_restart.lua", "return now ~= '' and now ~= run", "return false"
+            ),
+        ),
         (SCRIPTS + "test_after_a_restart_an_owner_is_refused",),
     ),
     Sabotage(

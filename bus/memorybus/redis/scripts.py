@@ -1,4 +1,4 @@
-"""One typed function for each Lua script in ``lua/``: the only place where one is called.
+"""One typed function for each Lua script in ``lua/``, of the script's name: its only caller.
 
 Each returns a `ScriptCall`, a value that knows how to read its reply. `run` sends one, `run_many`
 sends several in one round trip. A script that the server has forgotten (restart, failover) is
@@ -30,36 +30,37 @@ class Script(msgspec.Struct, frozen=True):
     sha: str
 
 
-def _load(name: str, *before: str) -> Script:
-    """Read a script, with the files before it that it needs."""
+def _load(name: str, *shared: str) -> Script:
+    """Read a script, and put before it the files of ``lua/shared/`` that it needs."""
     directory = resources.files("memorybus.redis").joinpath("lua")
-    source = "".join(directory.joinpath(f"{one}.lua").read_text() for one in (*before, name))
+    files = [*(f"shared/{one}.lua" for one in shared), f"{name}.lua"]
+    source = "".join(directory.joinpath(file).read_text() for file in files)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-_APPEND = _load("append", "run", "silent")
-_REST = _load("rest", "silent")
-_FORGET = _load("forget", "silent")
-_ACQUIRE = _load("acquire", "run")
-_RENEW = _load("renew", "run")
+_APPEND = _load("append", "server_restart", "known_producers")
+_NOTE_RESTING_PRODUCER = _load("note_resting_producer", "known_producers")
+_FORGET_PRODUCER = _load("forget_producer", "known_producers")
+_ACQUIRE = _load("acquire", "server_restart")
+_RENEW = _load("renew", "server_restart")
 _RELEASE = _load("release")
 _RECLAIM = _load("reclaim")
-_BORN = _load("born", "run")
-_COMMIT = _load("commit", "run")
-_TRY = _load("try", "run")
-_PARK = _load("park", "run")
-_SETTLE = _load("settle", "run")
-_NOTE = _load("note")
-_CHANGE = _load("change")
-_PROLONG = _load("prolong")
-_WANT = _load("want")
+_NOTE_NEW_LANE = _load("note_new_lane", "server_restart")
+_COMMIT = _load("commit", "server_restart")
+_NOTE_TRY = _load("note_try", "server_restart")
+_PARK = _load("park", "server_restart")
+_SETTLE = _load("settle", "server_restart")
+_WRITE_FIELDS = _load("write_fields")
+_CHANGE_FIELD = _load("change_field")
+_PROLONG_LOCK = _load("prolong_lock")
+_REQUEST_RECALL = _load("request_recall")
 _SPEND = _load("spend")
-_WARM = _load("warm")
-_LOOK = _load("look")
-_AUDIT = _load("audit")
+_STORE_WARM = _load("store_warm")
+_LOOK_AT_PARTITION = _load("look_at_partition")
+_READ_NUMBERS = _load("read_numbers")
 _SEAL = _load("seal")
 _RENUMBER = _load("renumber")
-_OFFICE = _load("office")
+_KEEP_OFFICE = _load("keep_office")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -193,7 +194,7 @@ def _read_append(reply: Any) -> Appended | TailLost:
     return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
 
 
-def note_rest(
+def note_resting_producer(
     keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
 ) -> ScriptCall[None]:
     """Note that a producer has deleted every event up to a sequence, and sends none of them again.
@@ -201,12 +202,12 @@ def note_rest(
     Redis may forget such a producer after `window_ms` of silence (G10).
     """
     where = (keys.producers(partition), keys.state(partition))
-    return ScriptCall(_REST, where, (producer, sequence, window_ms), _no_reply)
+    return ScriptCall(_NOTE_RESTING_PRODUCER, where, (producer, sequence, window_ms), _no_reply)
 
 
 def forget_producer(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
     """Forget a producer whose spool is discarded."""
-    return ScriptCall(_FORGET, (keys.producers(partition),), (producer,), _no_reply)
+    return ScriptCall(_FORGET_PRODUCER, (keys.producers(partition),), (producer,), _no_reply)
 
 
 # -- lanes ----------------------------------------------------------------------------------------
@@ -302,7 +303,7 @@ def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCal
 
 def note_new_lane(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
     """Note that a lane is new, unless Redis knows it already (G4)."""
-    return ScriptCall(_BORN, (keys.lane(partition, provider),), (), _no_reply)
+    return ScriptCall(_NOTE_NEW_LANE, (keys.lane(partition, provider),), (), _no_reply)
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -349,7 +350,7 @@ def note_try(
 
     Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_count)
+    return ScriptCall(_NOTE_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_count)
 
 
 def park(
@@ -413,7 +414,7 @@ def settle(
 def write_fields(key: str, fields: Mapping[str, bytes]) -> ScriptCall[None]:
     """Write fields of a hash, also when the server is out of memory."""
     args = [part for field in fields.items() for part in field]
-    return ScriptCall(_NOTE, (key,), args, _no_reply)
+    return ScriptCall(_WRITE_FIELDS, (key,), args, _no_reply)
 
 
 class HeldLock(msgspec.Struct, frozen=True):
@@ -447,7 +448,7 @@ def change_field(
     """
     where = (key, lock.key) if lock else (key,)
     args = (field, to, lock.token if lock else b"", *(() if seen is None else (seen,)))
-    return ScriptCall(_CHANGE, where, args, _read_change)
+    return ScriptCall(_CHANGE_FIELD, where, args, _read_change)
 
 
 def _read_change(reply: Any) -> bytes | LockLost | None:
@@ -458,7 +459,7 @@ def _read_change(reply: Any) -> bytes | LockLost | None:
 
 def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
     """Let a lock expire in `life_ms` (0: delete it now); return whether it was ours."""
-    return ScriptCall(_PROLONG, (key,), (token, life_ms), bool)
+    return ScriptCall(_PROLONG_LOCK, (key,), (token, life_ms), bool)
 
 
 # -- recall ---------------------------------------------------------------------------------------
@@ -466,7 +467,7 @@ def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
 
 def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> ScriptCall[int]:
     """Ask for a recall; return its generation."""
-    return ScriptCall(_WANT, (keys.want(slot),), (request, ttl_ms), int)
+    return ScriptCall(_REQUEST_RECALL, (keys.want(slot),), (request, ttl_ms), int)
 
 
 class WarmReply(NamedTuple):
@@ -482,7 +483,9 @@ def store_warm(
     """Store a result, unless a newer request or result is there."""
     args = (provider, generation, result, ttl_ms)
     where = (keys.want(slot), keys.warm(slot))
-    return ScriptCall(_WARM, where, args, lambda reply: WarmReply(bool(reply[0]), int(reply[1])))
+    return ScriptCall(
+        _STORE_WARM, where, args, lambda reply: WarmReply(bool(reply[0]), int(reply[1]))
+    )
 
 
 # -- the log as it stands, and the archive --------------------------------------------------------
@@ -544,7 +547,7 @@ def look_at_partition(
         ages_ms: ages of which the number of the first entry not older is asked.
     """
     where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
-    return ScriptCall(_LOOK, where, (settled, samples, *ages_ms), _read_look)
+    return ScriptCall(_LOOK_AT_PARTITION, where, (settled, samples, *ages_ms), _read_look)
 
 
 def _read_look(reply: Any) -> PartitionLook:
@@ -599,7 +602,7 @@ def read_numbers(
     keys: Keys, partition: int, entry: str, n: int, count: int
 ) -> ScriptCall[NumbersPage]:
     """Read the numbers of `count` entries behind an entry, whose number is `n`."""
-    return ScriptCall(_AUDIT, (keys.log(partition),), (entry, n, count), _read_audit)
+    return ScriptCall(_READ_NUMBERS, (keys.log(partition),), (entry, n, count), _read_audit)
 
 
 def _read_audit(reply: Any) -> NumbersPage:
@@ -710,7 +713,7 @@ def keep_office(
         life_ms: milliseconds after which the right expires without another call; 0 gives it up.
         note: the new one; b"" leaves the one there is.
     """
-    return ScriptCall(_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
+    return ScriptCall(_KEEP_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
 
 
 def _read_note(reply: Any) -> bytes | None:

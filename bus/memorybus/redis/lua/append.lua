@@ -10,10 +10,11 @@
 --                    acquire).
 -- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
 --                    it is a resend whose acknowledgement was lost: it is skipped. A new producer's
---                    first batch looks at some others: one that rests (see rest) is forgotten after
---                    `dedupe_window` of silence, any other after thirty of them (see silent). A
---                    forgotten producer that comes back sends what its spool holds: after
---                    `dedupe_window` that was never here, after thirty it may have been (`r`).
+--                    first batch looks at some others: one that rests (see note_resting_producer)
+--                    is forgotten after `dedupe_window` of silence, any other after thirty of them
+--                    (see shared/known_producers). A forgotten producer that comes back sends
+--                    what its spool holds: after `dedupe_window` that was never here, after thirty
+--                    it may have been (`r`).
 -- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
 -- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
 --                    digest it is a conflict: skipped, counted and reported to the caller.
