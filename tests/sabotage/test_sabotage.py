@@ -88,7 +88,7 @@ SABOTAGES = (
         "producer sequence ignored",
         (
             Patch(LUA + "append.lua", "if last < tonumber(ARGV[2]) then", "if false then"),
-            Patch(LUA + "append.lua", "  if sequence <= last then", "  if false then"),
+            Patch(LUA + "append.lua", "  if sequence > last then", "  if true then"),
         ),
         (SCRIPTS + "test_append_tells_that_redis_lost_its_tail",),
     ),

@@ -143,9 +143,8 @@ class OutgoingEvent(msgspec.Struct, frozen=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The result of a batch: each event's n (negative if skipped), and indexes of conflicts."""
+    """A batch is in the log, and `conflicts` are indexes of events known with another payload."""
 
-    numbers: list[int]
     conflicts: list[int]
 
 
@@ -191,7 +190,7 @@ def append(
 def _read_append(reply: Any) -> Appended | TailLost:
     if reply[0] == 0:
         return TailLost(int(reply[1]))
-    return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
+    return Appended([int(index) for index in reply[1]])
 
 
 def note_resting_producer(
@@ -290,9 +289,9 @@ def _read_renewals(reply: Any) -> list[bool | Exception]:
     return [one if isinstance(one, Exception) else bool(one) for one in reply]
 
 
-def release(lease: str, lane: str, held: str) -> ScriptCall[bool]:
-    """Give up a lease; return whether it was ours."""
-    return ScriptCall(_RELEASE, (lease, lane), (held,), bool)
+def release(lease: str, lane: str, held: str) -> ScriptCall[None]:
+    """Give up a lease that is still ours."""
+    return ScriptCall(_RELEASE, (lease, lane), (held,), _no_reply)
 
 
 def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCall[bool]:
@@ -322,24 +321,28 @@ class Checkpoint(msgspec.Struct, frozen=True):
     sent: int | str = ""
 
 
-class Committed(msgspec.Struct, frozen=True):
-    """A lane's checkpoint was advanced."""
+class Written(msgspec.Struct, frozen=True):
+    """What a lane's owner wanted to write is written."""
 
 
 class Stale(msgspec.Struct, frozen=True):
     """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
 
 
+def _read_written(reply: Any) -> Written | Stale:
+    return Written() if reply else Stale()
+
+
 def commit(
     keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint
-) -> ScriptCall[Committed | Stale]:
+) -> ScriptCall[Written | Stale]:
     """Advance a lane's checkpoint."""
     args = (epoch, at.entry, at.n, provider, at.done, at.sent)
     where = (keys.lane(partition, provider), keys.log(partition))
-    return ScriptCall(_COMMIT, where, args, lambda reply: Committed() if reply else Stale())
+    return ScriptCall(_COMMIT, where, args, _read_written)
 
 
-def _read_count(reply: Any) -> int | Stale:
+def _read_tries(reply: Any) -> int | Stale:
     return Stale() if reply < 0 else int(reply)
 
 
@@ -350,7 +353,7 @@ def note_try(
 
     Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_NOTE_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_count)
+    return ScriptCall(_NOTE_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_tries)
 
 
 def park(
@@ -359,13 +362,13 @@ def park(
     provider: str,
     epoch: int,
     records: Sequence[tuple[str, str, bytes]],
-) -> ScriptCall[int | Stale]:
-    """Put events (entry, key, JSON record) aside; return how many were put aside only now (G6)."""
+) -> ScriptCall[Written | Stale]:
+    """Put events (entry, key, JSON record) aside; what was put aside before is left out (G6)."""
     args: list[Arg] = [epoch]
     for entry, key, record in records:
         args += (entry, key, record)
     lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _read_count)
+    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _read_written)
 
 
 class Settled(Enum):
@@ -470,22 +473,13 @@ def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Script
     return ScriptCall(_REQUEST_RECALL, (keys.want(slot),), (request, ttl_ms), int)
 
 
-class WarmReply(NamedTuple):
-    """Whether a result was stored, and the newest generation wanted."""
-
-    stored: bool
-    wanted: int
-
-
 def store_warm(
     keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
-) -> ScriptCall[WarmReply]:
+) -> ScriptCall[None]:
     """Store a result, unless a newer request or result is there."""
     args = (provider, generation, result, ttl_ms)
     where = (keys.want(slot), keys.warm(slot))
-    return ScriptCall(
-        _STORE_WARM, where, args, lambda reply: WarmReply(bool(reply[0]), int(reply[1]))
-    )
+    return ScriptCall(_STORE_WARM, where, args, _no_reply)
 
 
 # -- the log as it stands, and the archive --------------------------------------------------------
@@ -624,11 +618,11 @@ def seal(
     hot_ms: int,
     *,
     known: str,
-) -> ScriptCall[int | Stale | UnknownEntry]:
+) -> ScriptCall[Written | Stale | UnknownEntry]:
     """Note where the archive ends, and trim what of that is older than `hot_ms` (G5, G7).
 
-    Returns how many entries were trimmed; `UnknownEntry` if the log has an entry before the
-    archive's end that is not `known` to be in the archive.
+    Returns `UnknownEntry` if the log has an entry before the archive's end that is not `known` to
+    be in the archive.
 
     Args:
         keys: of the log.
@@ -644,8 +638,8 @@ def seal(
     return ScriptCall(_SEAL, where, args, _read_seal)
 
 
-def _read_seal(reply: Any) -> int | Stale | UnknownEntry:
-    return UnknownEntry() if reply == -2 else _read_count(reply)
+def _read_seal(reply: Any) -> Written | Stale | UnknownEntry:
+    return UnknownEntry() if reply < 0 else _read_written(reply)
 
 
 class OtherSealed(msgspec.Struct, frozen=True):

@@ -23,9 +23,7 @@
 --       last sequence that may have been here before, then for each event: sequence, id, digest, body.
 --
 -- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
--- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
--- for each event the number it got, or, if it was skipped, the negative of the partition's last
--- number at that moment; and the conflicting indexes.
+-- tail: the producer reads its spool again from `last`). Otherwise {1, indexes of conflicts}.
 local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local last, known = last_of(producers, ARGV[1])
 if last < tonumber(ARGV[2]) then
@@ -46,17 +44,14 @@ if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4
   end
 end
 
-local numbers, conflicts, fresh = {}, {}, {}
+local conflicts, fresh = {}, {}
 local duplicates, maybe_delivered_upto = 0, tonumber(ARGV[5])
 for i = 6, #ARGV, 4 do
   local sequence, id, digest = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
-  if sequence <= last then
-    numbers[#numbers + 1] = -n
-  else
+  if sequence > last then
     local before = fresh[id] or redis.call('HGET', new, id) or redis.call('HGET', old, id)
     if before then
       duplicates = duplicates + 1
-      numbers[#numbers + 1] = -n
       if before ~= digest then
         conflicts[#conflicts + 1] = (i - 6) / 4
       end
@@ -66,7 +61,6 @@ for i = 6, #ARGV, 4 do
       redis.call('XADD', log, '*', 'n', string.format('%d', n), name, ARGV[i + 3])
       redis.call('HSET', new, id, digest)
       fresh[id] = digest
-      numbers[#numbers + 1] = n
     end
     last = sequence
   end
@@ -87,4 +81,4 @@ end
 if #conflicts > 0 then
   redis.call('HINCRBY', state, 'conflicts', #conflicts)
 end
-return {1, numbers, conflicts}
+return {1, conflicts}

@@ -7,9 +7,9 @@
 --                 event itself stays in the log.
 --
 -- ARGV: epoch, then for each event: entry, order key, record.
--- Returns how many were put aside, or -1 if the epoch is not the lane's, or the server not the one
--- that gave it. An event at or below the key's last entry was put aside before (by an owner that died
--- before its commit): skipped.
+-- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it. An event at
+-- or below the key's last entry was put aside before (by an owner that died before its commit): it is
+-- skipped.
 local function later(a, b)
   local ams, aseq = string.match(a, '(%d+)%-(%d+)')
   local bms, bseq = string.match(b, '(%d+)%-(%d+)')
@@ -27,7 +27,7 @@ end
 
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'run')
 if was[1] ~= ARGV[1] or restarted(was[2]) then
-  return -1
+  return 0
 end
 redis.call('HDEL', KEYS[1], '')
 local count = 0
@@ -43,4 +43,4 @@ end
 if count > 0 then
   redis.call('HINCRBY', KEYS[1], 'parked', count)
 end
-return count
+return 1

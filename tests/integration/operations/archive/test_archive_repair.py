@@ -164,7 +164,7 @@ def taken(log: SealedLog) -> AcquiredLane:
 def committed(log: SealedLog, epoch: int, at: Checkpoint) -> bool:
     """Commit as that lane's owner; return whether the checkpoint was advanced."""
     call = scripts.commit(log.keys, P, NAME, epoch, at)
-    return scripts.run(log.redis, call) == scripts.Committed()
+    return scripts.run(log.redis, call) == scripts.Written()
 
 
 def test_what_was_missing_stays_missing(log: SealedLog) -> None:

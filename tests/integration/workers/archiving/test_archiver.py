@@ -333,5 +333,5 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     assert scripts.run(log.redis, stale) == scripts.Stale()
     assert (log.sealed(), len(log.logged())) == (0, 10)
     current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=entry)
-    assert scripts.run(log.redis, current) == 9
+    assert scripts.run(log.redis, current) == scripts.Written()
     assert (log.sealed(), log.logged()) == (9, [10])
