@@ -21,6 +21,7 @@ from redis import Redis
 
 from memorybus_workers.lanes.answers import Answers
 from memorybus_workers.lanes.context import InstanceContext
+from memorybus_workers.lanes.isolated_try import TooManyKills, TryBegun, judge_isolated_try
 from memorybus_workers.lanes.leases import Lease, WriteFenced
 from memorybus_workers.lanes.pace import Pace, count_unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
@@ -34,9 +35,6 @@ LEAP = 2_000
 
 COMMIT_EVERY = 0.01
 """Seconds between two commits of a lane while it has more to do: each is a round trip to Redis."""
-
-KILLS = 2
-"""Workers that an event may end while it is tried alone; the next time it is parked (G6)."""
 
 
 class LaneContext(msgspec.Struct, frozen=True):
@@ -303,15 +301,14 @@ class Lane:
         """Whether events are tried one by one, since owners died that may have been at them."""
         return self.window.n < self._careful_upto
 
-    def begin_isolated_try(self, n: int) -> int:
-        """Note that an event is tried alone; return 0 if it may be, else how many workers it ended.
+    def begin_isolated_try(self, n: int) -> TryBegun | TooManyKills:
+        """Note that an event is tried alone, and say whether it may be.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        tries = self._count_try(n, 1)
-        return tries - 1 if tries > KILLS else 0
+        return judge_isolated_try(self._count_try(n, 1))
 
     def end_isolated_try(self, n: int) -> None:
         """Note that the try of an event is over, and that it did not end the worker.
