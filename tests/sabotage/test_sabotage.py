@@ -22,7 +22,7 @@ SABOTAGES = (
                 "        if events:\n"
                 "            last = events[-1].position\n"
                 "            at = Checkpoint(last.entry, last.n)\n"
-                "            call = scripts.commit(*self._place, at)\n"
+                "            call = scripts.commit(self._owned, at)\n"
                 "            scripts.run(self._redis, call)\n",
             ),
         ),

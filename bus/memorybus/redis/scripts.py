@@ -16,6 +16,7 @@ from redis import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
+from memorybus.redis.owned_lane import OwnedLane
 
 Arg: TypeAlias = str | bytes | int
 
@@ -333,12 +334,10 @@ def _read_written(reply: Any) -> Written | Stale:
     return Written() if reply else Stale()
 
 
-def commit(
-    keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint
-) -> ScriptCall[Written | Stale]:
+def commit(lane: OwnedLane, at: Checkpoint) -> ScriptCall[Written | Stale]:
     """Advance a lane's checkpoint."""
-    args = (epoch, at.entry, at.n, provider, at.done, at.sent)
-    where = (keys.lane(partition, provider), keys.log(partition))
+    args = (lane.epoch, at.entry, at.n, lane.provider, at.done, at.sent)
+    where = (lane.key, lane.keys.log(lane.partition))
     return ScriptCall(_COMMIT, where, args, _read_written)
 
 
@@ -346,29 +345,20 @@ def _read_tries(reply: Any) -> int | Stale:
     return Stale() if reply < 0 else int(reply)
 
 
-def note_try(
-    keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int
-) -> ScriptCall[int | Stale]:
+def note_try(lane: OwnedLane, n: int, step: int) -> ScriptCall[int | Stale]:
     """Note that a try of an event begins (1) or is over (-1).
 
     Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_NOTE_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_tries)
+    return ScriptCall(_NOTE_TRY, (lane.key,), (lane.epoch, n, step), _read_tries)
 
 
-def park(
-    keys: Keys,
-    partition: int,
-    provider: str,
-    epoch: int,
-    records: Sequence[tuple[str, str, bytes]],
-) -> ScriptCall[Written | Stale]:
+def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[Written | Stale]:
     """Put events (entry, key, JSON record) aside; what was put aside before is left out (G6)."""
-    args: list[Arg] = [epoch]
+    args: list[Arg] = [lane.epoch]
     for entry, key, record in records:
         args += (entry, key, record)
-    lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _read_written)
+    return ScriptCall(_PARK, (lane.key, lane.parked, lane.dead), args, _read_written)
 
 
 class Settled(Enum):
@@ -387,10 +377,7 @@ def _read_settled(reply: Any) -> Settled | Stale:
 
 
 def settle(
-    keys: Keys,
-    partition: int,
-    provider: str,
-    epoch: int,
+    lane: OwnedLane,
     letter: tuple[str, str, str],
     *,
     amendment: bytes = b"",
@@ -400,15 +387,16 @@ def settle(
 
     A letter that goes with an event counts as discarded.
     """
+    keys, partition = lane.keys, lane.partition
     where = (
-        keys.lane(partition, provider),
-        keys.parked(partition, provider),
-        keys.dead(partition, provider),
-        keys.amended(partition, provider),
+        lane.key,
+        lane.parked,
+        lane.dead,
+        keys.amended(partition, lane.provider),
         keys.log(partition),
         keys.state(partition),
     )
-    return ScriptCall(_SETTLE, where, (epoch, *letter, amendment, event), _read_settled)
+    return ScriptCall(_SETTLE, where, (lane.epoch, *letter, amendment, event), _read_settled)
 
 
 # -- hashes and locks -----------------------------------------------------------------------------

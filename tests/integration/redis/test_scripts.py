@@ -9,6 +9,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.log.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
 from redis.exceptions import ResponseError
 
@@ -58,7 +59,7 @@ def commit(
 ) -> bool:
     """Commit; return whether the checkpoint was advanced."""
     at = scripts.Checkpoint(entry, n)
-    call = scripts.commit(keys, 0, name, epoch, at)
+    call = scripts.commit(OwnedLane(keys, 0, name, epoch), at)
     return scripts.run(client, call) == scripts.Written()
 
 
@@ -81,15 +82,16 @@ def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> bool:
     return not client.exists(keys.lease(0, "a"))
 
 
-def counted(reply: int | scripts.Stale) -> int:
-    """Return what a script counted; -1 if the epoch was stale."""
+def note_try(client: redis.Redis, keys: Keys, epoch: int, n: int, step: int = 1) -> int:
+    """Note a try; return how many are not over, -1 if the epoch was stale."""
+    reply = scripts.run(client, scripts.note_try(OwnedLane(keys, 0, "a", epoch), n, step))
     return -1 if isinstance(reply, scripts.Stale) else reply
 
 
 def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int | None:
     """Put events aside; return how many wait now, None if nothing was written."""
     given = [(entry, key, b"{}") for entry, key in records]
-    reply = scripts.run(client, scripts.park(keys, 0, "a", epoch, given))
+    reply = scripts.run(client, scripts.park(OwnedLane(keys, 0, "a", epoch), given))
     return None if isinstance(reply, scripts.Stale) else client.xlen(keys.dead(0, "a"))
 
 
@@ -340,7 +342,7 @@ def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: 
     """G4: the next owner learns what was done above the checkpoint, and what may have been sent."""
     epoch = acquire(redis_client, keys, "one").epoch
     at = scripts.Checkpoint("5-1", 5, b"\x05 bits", 9)
-    done = scripts.run(redis_client, scripts.commit(keys, 0, "a", epoch, at))
+    done = scripts.run(redis_client, scripts.commit(OwnedLane(keys, 0, "a", epoch), at))
     assert done == scripts.Written()
     redis_client.delete(keys.lease(0, "a"))
     second = acquire(redis_client, keys, "two")
@@ -413,7 +415,7 @@ def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> li
     return [
         commit(client, keys, epoch, n=at, entry=f"{at}-1"),
         park(client, keys, epoch, (f"{at}-1", "key")) is not None,
-        counted(scripts.run(client, scripts.note_try(keys, 0, "a", epoch, at + 7, 1))) > 0,
+        note_try(client, keys, epoch, at + 7) > 0,
         bool(renew(client, keys, epoch, "one")),
     ]
 
@@ -437,7 +439,7 @@ def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, ke
     epoch = acquire(redis_client, keys, "one").epoch
 
     def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
-        return counted(scripts.run(redis_client, scripts.note_try(keys, 0, "a", epoch, n, step)))
+        return note_try(redis_client, keys, epoch, n, step)
 
     assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
     assert tried(4, epoch=epoch + 1) == -1

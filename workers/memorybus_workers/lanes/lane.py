@@ -15,6 +15,7 @@ from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import AcquiredLane, Checkpoint
 from memorybus.registry.lanes import LaneKeys
 from redis import Redis
@@ -109,10 +110,11 @@ class Lane:
         self._redis = context.redis
         self._history = context.history
         self._pace = context.pace
-        self._place = (Keys(worker.settings.namespace), partition, self._name, lease.epoch)
+        keys = Keys(worker.settings.namespace)
+        self._owned = OwnedLane(keys, partition, self._name, lease.epoch)
         self.parked = ParkedKeys(
             self._redis,
-            *self._place,
+            self._owned,
             lease.worker,
             self.answers.answer_refused,
             self._settings.secrets,
@@ -267,10 +269,10 @@ class Lane:
         now = Checkpoint(window.entry, window.n, window.encoded_done_set(), sent)
         if now == self._committed:
             return
-        call = scripts.commit(*self._place, now)
+        call = scripts.commit(self._owned, now)
         if isinstance(scripts.run(self._redis, call), scripts.Stale):
             self._leases.drop(self.lease)
-            raise WriteFenced(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(str(self._owned))
         self._committed = Checkpoint(now.entry, now.n, now.done)
         self.crash("lane.after_commit")
 
@@ -320,9 +322,9 @@ class Lane:
         self._count_try(n, -1)
 
     def _count_try(self, n: int, step: int) -> int:
-        tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
+        tries = scripts.run(self._redis, scripts.note_try(self._owned, n, step))
         if isinstance(tries, scripts.Stale):
-            raise WriteFenced(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(str(self._owned))
         return tries
 
 

@@ -22,6 +22,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
 from memorybus_workers.dead_letters.redo import DEADLY, SLICE, Redo
@@ -128,9 +129,8 @@ class Scene:
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
         n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
-        return FakeLane(
-            ParkedKeys(self.redis, self.keys, 0, NAME, epoch, f"w-{self.lives}"), epoch, n
-        )
+        owned = OwnedLane(self.keys, 0, NAME, epoch)
+        return FakeLane(ParkedKeys(self.redis, owned, f"w-{self.lives}"), epoch, n)
 
     def publish(self, session: str, *texts: str) -> None:
         """Put turns of a session into the log."""
