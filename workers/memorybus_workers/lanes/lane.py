@@ -226,9 +226,9 @@ class Lane:
         found = window.key_to_read_again()
         if found is None:
             return False
-        key, (entry, n) = found
+        key, place = found
         events = self._history.read(
-            self.partition, entry, self._settings.batch, after_n=n, plan=self._plan
+            self.partition, place.entry, self._settings.batch, after_n=place.n, plan=self._plan
         ).events
         parked = key in self.parked.keys
         if parked:
