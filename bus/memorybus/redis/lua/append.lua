@@ -30,8 +30,7 @@ if last < tonumber(ARGV[2]) then
   return {0, last}
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local counters = redis.call('HMGET', state, 'n', 'since', 'sealed')
 local n, since = tonumber(counters[1] or '0'), tonumber(counters[2] or '0')
 n = math.max(n, tonumber(counters[3] or '0'))

@@ -46,8 +46,7 @@ local function usage(key)
   return type(size) == 'number' and size or 0  -- managed servers may forbid it
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local ages = {}
 for i = 3, #ARGV do
   local from = string.format('%d', math.max(0, now - tonumber(ARGV[i])))

@@ -34,8 +34,7 @@ if known and is_behind(known[1], ARGV[5]) then
   return -1
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local sealed = tonumber(redis.call('HGET', state, 'sealed') or '0')
 if n > sealed or (n == sealed and redis.call('HGET', state, 'sealed_entry') ~= entry) then
   redis.call('HSET', state, 'sealed', ARGV[3], 'sealed_entry', entry)
