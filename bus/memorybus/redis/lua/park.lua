@@ -22,7 +22,7 @@ local function place(entry, last)
     return entry .. ' 1'
   end
   local waiting = string.match(last, ' (%d+)$')
-  return waiting and entry .. ' ' .. (waiting + 1) or entry -- an older release kept no number
+  return waiting and entry .. ' ' .. (waiting + 1) or entry -- not ours: settle counts the letters
 end
 
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'run')
