@@ -20,15 +20,6 @@ if redis.call('HGET', lane, 'epoch') ~= ARGV[1] then
   return 0
 end
 
-local function is_behind(one, other)
-  local ms, sequence = string.match(one, '^(%d+)-(%d+)$')
-  local other_ms, other_sequence = string.match(other, '^(%d+)-(%d+)$')
-  if ms ~= other_ms then
-    return tonumber(ms) > tonumber(other_ms)
-  end
-  return tonumber(sequence) > tonumber(other_sequence)
-end
-
 local known = redis.call('XREVRANGE', log, entry, '-', 'COUNT', 1)[1]
 if known and is_behind(known[1], ARGV[5]) then
   return -1
