@@ -376,14 +376,22 @@ def _read_settled(reply: Any) -> Settled | Stale:
     return Stale() if reply < 0 else Settled(reply)
 
 
+class LetterAddress(msgspec.Struct, frozen=True):
+    """Where a dead letter is: its id among them, its event's entry in the log, its order key."""
+
+    id: str
+    entry: str
+    key: str
+
+
 def settle(
     lane: OwnedLane,
-    letter: tuple[str, str, str],
+    letter: LetterAddress,
     *,
     amendment: bytes = b"",
     event: bytes = b"",
 ) -> ScriptCall[Settled | Stale]:
-    """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log (G6).
+    """Settle a dead letter, or amend it, and append `event` to the log (G6).
 
     A letter that goes with an event counts as discarded.
     """
@@ -396,7 +404,8 @@ def settle(
         keys.log(partition),
         keys.state(partition),
     )
-    return ScriptCall(_SETTLE, where, (lane.epoch, *letter, amendment, event), _read_settled)
+    args = (lane.epoch, letter.id, letter.entry, letter.key, amendment, event)
+    return ScriptCall(_SETTLE, where, args, _read_settled)
 
 
 # -- hashes and locks -----------------------------------------------------------------------------

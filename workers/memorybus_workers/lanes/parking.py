@@ -17,7 +17,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import Settled, Stale
+from memorybus.redis.scripts import LetterAddress, Settled, Stale
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
@@ -147,7 +147,7 @@ class ParkedKeys:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        call = scripts.settle(self._lane, _place_of(stored), event=event)
+        call = scripts.settle(self._lane, _address_of(stored), event=event)
         if self._run(call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
@@ -164,7 +164,7 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         body = msgspec.json.encode(amendment)
-        self._run(scripts.settle(self._lane, _place_of(stored), amendment=body, event=event))
+        self._run(scripts.settle(self._lane, _address_of(stored), amendment=body, event=event))
 
     def _run(self, call: scripts.ScriptCall[_R | Stale]) -> _R:
         reply = scripts.run(self._redis, call)
@@ -194,5 +194,5 @@ class ParkedKeys:
         )
 
 
-def _place_of(stored: StoredLetter) -> tuple[str, str, str]:
-    return stored.id, stored.letter.entry, stored.letter.key
+def _address_of(stored: StoredLetter) -> LetterAddress:
+    return LetterAddress(stored.id, stored.letter.entry, stored.letter.key)
