@@ -35,9 +35,10 @@ def _rows() -> Iterator[str]:
 
 
 def _scripts() -> Iterator[str]:
-    scripts = resources.files("memorybus.redis").joinpath("lua")
-    for script in sorted(scripts.iterdir(), key=lambda path: path.name):
-        yield f"### {script.name}\n\n```\n{_header(script.read_text())}\n```\n"
+    scripts = Path(str(resources.files("memorybus.redis"))) / "lua"
+    for script in sorted(scripts.rglob("*.lua")):
+        name = script.relative_to(scripts)
+        yield f"### {name}\n\n```\n{_header(script.read_text())}\n```\n"
 
 
 def _header(source: str) -> str:

@@ -22,7 +22,7 @@ SABOTAGES = (
                 "        if events:\n"
                 "            last = events[-1].position\n"
                 "            at = Checkpoint(last.entry, last.n)\n"
-                "            call = scripts.commit(*self._place, at)\n"
+                "            call = scripts.commit(self._owned, at)\n"
                 "            scripts.run(self._redis, call)\n",
             ),
         ),
@@ -35,7 +35,11 @@ SABOTAGES = (
     ),
     Sabotage(
         "an owner goes on after a restart of Redis",
-        (Patch(LUA + "run.lua", "return now ~= '' and now ~= run", "return false"),),
+        (
+            Patch(
+                LUA + "shared/server_restart.lua", "return now ~= '' and now ~= run", "return false"
+            ),
+        ),
         (SCRIPTS + "test_after_a_restart_an_owner_is_refused",),
     ),
     Sabotage(
@@ -84,7 +88,7 @@ SABOTAGES = (
         "producer sequence ignored",
         (
             Patch(LUA + "append.lua", "if last < tonumber(ARGV[2]) then", "if false then"),
-            Patch(LUA + "append.lua", "  if sequence <= last then", "  if false then"),
+            Patch(LUA + "append.lua", "  if sequence > last then", "  if true then"),
         ),
         (SCRIPTS + "test_append_tells_that_redis_lost_its_tail",),
     ),

@@ -13,6 +13,7 @@ from redis import Redis
 from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys, lane_name
+from memorybus.redis.server_time import read_server_ms
 
 _log = logging.getLogger("memorybus")
 
@@ -107,8 +108,7 @@ class SealReports:
 
     def now_ms(self) -> int:
         """Return the server's wall time in milliseconds."""
-        seconds, micros = self._redis.time()
-        return int(seconds) * 1000 + int(micros) // 1000
+        return read_server_ms(self._redis)
 
     def write_report(self, worker: str, said: ArchiverReport) -> None:
         """Write a worker's report."""

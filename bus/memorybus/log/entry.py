@@ -123,7 +123,8 @@ def previous_entry_id(entry: str) -> str:
 def number_of(fields: Sequence[bytes]) -> int | None:
     """Return the number that an entry of ours carries; None if somebody else wrote the entry.
 
-    Ours have one form: ``n``, a number from 1, ``e`` or ``r``, a body. `look.lua` checks the same.
+    Ours have one form: ``n``, a number from 1, ``e`` or ``r``, a body. `shared/log_entries.lua`
+    checks the same.
     """
     if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
         return None

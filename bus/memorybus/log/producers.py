@@ -67,7 +67,10 @@ def note_rest(
         redis.RedisError: no answer.
     """
     window_ms = round(window * 1000)
-    calls = [scripts.note_rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
+    calls = [
+        scripts.note_resting_producer(keys, at, producer, last, window_ms)
+        for at, last in lasts.items()
+    ]
     scripts.run_many(redis, calls)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from memorybus.redis.counts_hash import add_counts
 from memorybus.redis.keys import Keys
 
 if TYPE_CHECKING:
@@ -83,27 +84,18 @@ class PromptCounter:
             redis.RedisError: Redis is away; the next call reports these counts.
         """
         taken = [self._counted.popleft() for _ in range(len(self._counted))]
+        if not taken:
+            return
         from redis.exceptions import RedisError
 
+        amounts: Counter[tuple[str, str]] = Counter()
+        for name, field, amount in taken:
+            amounts[keys.prompts(name), field] += amount
         try:
-            _add(redis, keys, taken)
+            add_counts(redis, amounts, _DAY_MS)
         except RedisError:
             self._counted.extend(taken)
             raise
-
-
-def _add(redis: Redis, keys: Keys, counted: Sequence[tuple[str, str, int]]) -> None:
-    if not counted:
-        return
-    sums: Counter[tuple[str, str]] = Counter()
-    for name, field, amount in counted:
-        sums[name, field] += amount
-    with redis.pipeline(transaction=False) as pipe:
-        for (name, field), amount in sums.items():
-            pipe.hincrby(keys.prompts(name), field, amount)
-        for name in {name for name, _ in sums}:
-            pipe.pexpire(keys.prompts(name), _DAY_MS)
-        pipe.execute()
 
 
 def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, PromptCounts]:

@@ -4,7 +4,6 @@ This is the part of `fresh` that needs redis-py: it is imported when the first p
 """
 
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 from redis import Redis
@@ -21,6 +20,7 @@ from memorybus.recall.provider_lookup import RecallProviderLookup
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
+from memorybus.redis.server_time import read_server_ms
 
 _TIMEOUT = 1.0
 """Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
@@ -55,7 +55,7 @@ class PromptExchange:
             ask_id: 32 hex digits.
             left: seconds for which the asker waits.
         """
-        until_ms = self._now_ms() + round(left * 1000)
+        until_ms = read_server_ms(self._redis) + round(left * 1000)
         positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
         ttl = lifetime_ms(self._settings, want)
@@ -83,10 +83,6 @@ class PromptExchange:
             counter.report(self._redis, self._keys)
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, "recall") from error
-
-    def _now_ms(self) -> int:
-        told: Any = self._redis.time()
-        return int(told[0]) * 1000 + int(told[1]) // 1000
 
     def close(self) -> None:
         """Close both connections."""

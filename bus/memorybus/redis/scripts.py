@@ -1,4 +1,4 @@
-"""One typed function for each Lua script in ``lua/``: the only place where one is called.
+"""One typed function for each Lua script in ``lua/``, of the script's name: its only caller.
 
 Each returns a `ScriptCall`, a value that knows how to read its reply. `run` sends one, `run_many`
 sends several in one round trip. A script that the server has forgotten (restart, failover) is
@@ -16,6 +16,7 @@ from redis import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
+from memorybus.redis.owned_lane import OwnedLane
 
 Arg: TypeAlias = str | bytes | int
 
@@ -30,36 +31,37 @@ class Script(msgspec.Struct, frozen=True):
     sha: str
 
 
-def _load(name: str, *before: str) -> Script:
-    """Read a script, with the files before it that it needs."""
+def _load(name: str, *shared: str) -> Script:
+    """Read a script, and put before it the files of ``lua/shared/`` that it needs."""
     directory = resources.files("memorybus.redis").joinpath("lua")
-    source = "".join(directory.joinpath(f"{one}.lua").read_text() for one in (*before, name))
+    files = [*(f"shared/{one}.lua" for one in shared), f"{name}.lua"]
+    source = "".join(directory.joinpath(file).read_text() for file in files)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-_APPEND = _load("append", "run", "silent")
-_REST = _load("rest", "silent")
-_FORGET = _load("forget", "silent")
-_ACQUIRE = _load("acquire", "run")
-_RENEW = _load("renew", "run")
+_APPEND = _load("append", "server_time", "server_restart", "known_producers")
+_NOTE_RESTING_PRODUCER = _load("note_resting_producer", "server_time", "known_producers")
+_FORGET_PRODUCER = _load("forget_producer", "known_producers")
+_ACQUIRE = _load("acquire", "server_time", "server_restart")
+_RENEW = _load("renew", "server_restart")
 _RELEASE = _load("release")
 _RECLAIM = _load("reclaim")
-_BORN = _load("born", "run")
-_COMMIT = _load("commit", "run")
-_TRY = _load("try", "run")
-_PARK = _load("park", "run")
-_SETTLE = _load("settle", "run")
-_NOTE = _load("note")
-_CHANGE = _load("change")
-_PROLONG = _load("prolong")
-_WANT = _load("want")
+_NOTE_NEW_LANE = _load("note_new_lane", "server_time", "server_restart")
+_COMMIT = _load("commit", "server_time", "server_restart")
+_NOTE_TRY = _load("note_try", "server_restart")
+_PARK = _load("park", "server_restart", "log_entries")
+_SETTLE = _load("settle", "server_restart")
+_WRITE_FIELDS = _load("write_fields")
+_CHANGE_FIELD = _load("change_field")
+_PROLONG_LOCK = _load("prolong_lock")
+_REQUEST_RECALL = _load("request_recall")
 _SPEND = _load("spend")
-_WARM = _load("warm")
-_LOOK = _load("look")
-_AUDIT = _load("audit")
-_SEAL = _load("seal")
-_RENUMBER = _load("renumber")
-_OFFICE = _load("office")
+_STORE_WARM = _load("store_warm")
+_LOOK_AT_PARTITION = _load("look_at_partition", "server_time", "log_entries")
+_READ_NUMBERS = _load("read_numbers", "log_entries")
+_SEAL = _load("seal", "server_time", "log_entries")
+_RENUMBER = _load("renumber", "log_entries")
+_KEEP_OFFICE = _load("keep_office", "server_time")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -142,9 +144,8 @@ class OutgoingEvent(msgspec.Struct, frozen=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The result of a batch: each event's n (negative if skipped), and indexes of conflicts."""
+    """A batch is in the log, and `conflicts` are indexes of events known with another payload."""
 
-    numbers: list[int]
     conflicts: list[int]
 
 
@@ -190,10 +191,10 @@ def append(
 def _read_append(reply: Any) -> Appended | TailLost:
     if reply[0] == 0:
         return TailLost(int(reply[1]))
-    return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
+    return Appended([int(index) for index in reply[1]])
 
 
-def note_rest(
+def note_resting_producer(
     keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
 ) -> ScriptCall[None]:
     """Note that a producer has deleted every event up to a sequence, and sends none of them again.
@@ -201,12 +202,12 @@ def note_rest(
     Redis may forget such a producer after `window_ms` of silence (G10).
     """
     where = (keys.producers(partition), keys.state(partition))
-    return ScriptCall(_REST, where, (producer, sequence, window_ms), _no_reply)
+    return ScriptCall(_NOTE_RESTING_PRODUCER, where, (producer, sequence, window_ms), _no_reply)
 
 
 def forget_producer(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
     """Forget a producer whose spool is discarded."""
-    return ScriptCall(_FORGET, (keys.producers(partition),), (producer,), _no_reply)
+    return ScriptCall(_FORGET_PRODUCER, (keys.producers(partition),), (producer,), _no_reply)
 
 
 # -- lanes ----------------------------------------------------------------------------------------
@@ -289,9 +290,9 @@ def _read_renewals(reply: Any) -> list[bool | Exception]:
     return [one if isinstance(one, Exception) else bool(one) for one in reply]
 
 
-def release(lease: str, lane: str, held: str) -> ScriptCall[bool]:
-    """Give up a lease; return whether it was ours."""
-    return ScriptCall(_RELEASE, (lease, lane), (held,), bool)
+def release(lease: str, lane: str, held: str) -> ScriptCall[None]:
+    """Give up a lease that is still ours."""
+    return ScriptCall(_RELEASE, (lease, lane), (held,), _no_reply)
 
 
 def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCall[bool]:
@@ -302,7 +303,7 @@ def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCal
 
 def note_new_lane(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
     """Note that a lane is new, unless Redis knows it already (G4)."""
-    return ScriptCall(_BORN, (keys.lane(partition, provider),), (), _no_reply)
+    return ScriptCall(_NOTE_NEW_LANE, (keys.lane(partition, provider),), (), _no_reply)
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -321,50 +322,43 @@ class Checkpoint(msgspec.Struct, frozen=True):
     sent: int | str = ""
 
 
-class Committed(msgspec.Struct, frozen=True):
-    """A lane's checkpoint was advanced."""
+class Written(msgspec.Struct, frozen=True):
+    """What a lane's owner wanted to write is written."""
 
 
 class Stale(msgspec.Struct, frozen=True):
     """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
 
 
-def commit(
-    keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint
-) -> ScriptCall[Committed | Stale]:
+def _read_written(reply: Any) -> Written | Stale:
+    return Written() if reply else Stale()
+
+
+def commit(lane: OwnedLane, at: Checkpoint) -> ScriptCall[Written | Stale]:
     """Advance a lane's checkpoint."""
-    args = (epoch, at.entry, at.n, provider, at.done, at.sent)
-    where = (keys.lane(partition, provider), keys.log(partition))
-    return ScriptCall(_COMMIT, where, args, lambda reply: Committed() if reply else Stale())
+    args = (lane.epoch, at.entry, at.n, lane.provider, at.done, at.sent)
+    where = (lane.key, lane.keys.log(lane.partition))
+    return ScriptCall(_COMMIT, where, args, _read_written)
 
 
-def _read_count(reply: Any) -> int | Stale:
+def _read_tries(reply: Any) -> int | Stale:
     return Stale() if reply < 0 else int(reply)
 
 
-def note_try(
-    keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int
-) -> ScriptCall[int | Stale]:
+def note_try(lane: OwnedLane, n: int, step: int) -> ScriptCall[int | Stale]:
     """Note that a try of an event begins (1) or is over (-1).
 
     Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), _read_count)
+    return ScriptCall(_NOTE_TRY, (lane.key,), (lane.epoch, n, step), _read_tries)
 
 
-def park(
-    keys: Keys,
-    partition: int,
-    provider: str,
-    epoch: int,
-    records: Sequence[tuple[str, str, bytes]],
-) -> ScriptCall[int | Stale]:
-    """Put events (entry, key, JSON record) aside; return how many were put aside only now (G6)."""
-    args: list[Arg] = [epoch]
+def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[Written | Stale]:
+    """Put events (entry, key, JSON record) aside; what was put aside before is left out (G6)."""
+    args: list[Arg] = [lane.epoch]
     for entry, key, record in records:
         args += (entry, key, record)
-    lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _read_count)
+    return ScriptCall(_PARK, (lane.key, lane.parked, lane.dead), args, _read_written)
 
 
 class Settled(Enum):
@@ -382,29 +376,36 @@ def _read_settled(reply: Any) -> Settled | Stale:
     return Stale() if reply < 0 else Settled(reply)
 
 
+class LetterAddress(msgspec.Struct, frozen=True):
+    """Where a dead letter is: its id among them, its event's entry in the log, its order key."""
+
+    id: str
+    entry: str
+    key: str
+
+
 def settle(
-    keys: Keys,
-    partition: int,
-    provider: str,
-    epoch: int,
-    letter: tuple[str, str, str],
+    lane: OwnedLane,
+    letter: LetterAddress,
     *,
     amendment: bytes = b"",
     event: bytes = b"",
 ) -> ScriptCall[Settled | Stale]:
-    """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log (G6).
+    """Settle a dead letter, or amend it, and append `event` to the log (G6).
 
     A letter that goes with an event counts as discarded.
     """
+    keys, partition = lane.keys, lane.partition
     where = (
-        keys.lane(partition, provider),
-        keys.parked(partition, provider),
-        keys.dead(partition, provider),
-        keys.amended(partition, provider),
+        lane.key,
+        lane.parked,
+        lane.dead,
+        keys.amended(partition, lane.provider),
         keys.log(partition),
         keys.state(partition),
     )
-    return ScriptCall(_SETTLE, where, (epoch, *letter, amendment, event), _read_settled)
+    args = (lane.epoch, letter.id, letter.entry, letter.key, amendment, event)
+    return ScriptCall(_SETTLE, where, args, _read_settled)
 
 
 # -- hashes and locks -----------------------------------------------------------------------------
@@ -413,7 +414,7 @@ def settle(
 def write_fields(key: str, fields: Mapping[str, bytes]) -> ScriptCall[None]:
     """Write fields of a hash, also when the server is out of memory."""
     args = [part for field in fields.items() for part in field]
-    return ScriptCall(_NOTE, (key,), args, _no_reply)
+    return ScriptCall(_WRITE_FIELDS, (key,), args, _no_reply)
 
 
 class HeldLock(msgspec.Struct, frozen=True):
@@ -447,7 +448,7 @@ def change_field(
     """
     where = (key, lock.key) if lock else (key,)
     args = (field, to, lock.token if lock else b"", *(() if seen is None else (seen,)))
-    return ScriptCall(_CHANGE, where, args, _read_change)
+    return ScriptCall(_CHANGE_FIELD, where, args, _read_change)
 
 
 def _read_change(reply: Any) -> bytes | LockLost | None:
@@ -458,7 +459,7 @@ def _read_change(reply: Any) -> bytes | LockLost | None:
 
 def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
     """Let a lock expire in `life_ms` (0: delete it now); return whether it was ours."""
-    return ScriptCall(_PROLONG, (key,), (token, life_ms), bool)
+    return ScriptCall(_PROLONG_LOCK, (key,), (token, life_ms), bool)
 
 
 # -- recall ---------------------------------------------------------------------------------------
@@ -466,23 +467,16 @@ def prolong_lock(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
 
 def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> ScriptCall[int]:
     """Ask for a recall; return its generation."""
-    return ScriptCall(_WANT, (keys.want(slot),), (request, ttl_ms), int)
-
-
-class WarmReply(NamedTuple):
-    """Whether a result was stored, and the newest generation wanted."""
-
-    stored: bool
-    wanted: int
+    return ScriptCall(_REQUEST_RECALL, (keys.want(slot),), (request, ttl_ms), int)
 
 
 def store_warm(
     keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
-) -> ScriptCall[WarmReply]:
+) -> ScriptCall[None]:
     """Store a result, unless a newer request or result is there."""
     args = (provider, generation, result, ttl_ms)
     where = (keys.want(slot), keys.warm(slot))
-    return ScriptCall(_WARM, where, args, lambda reply: WarmReply(bool(reply[0]), int(reply[1])))
+    return ScriptCall(_STORE_WARM, where, args, _no_reply)
 
 
 # -- the log as it stands, and the archive --------------------------------------------------------
@@ -544,7 +538,7 @@ def look_at_partition(
         ages_ms: ages of which the number of the first entry not older is asked.
     """
     where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
-    return ScriptCall(_LOOK, where, (settled, samples, *ages_ms), _read_look)
+    return ScriptCall(_LOOK_AT_PARTITION, where, (settled, samples, *ages_ms), _read_look)
 
 
 def _read_look(reply: Any) -> PartitionLook:
@@ -599,7 +593,7 @@ def read_numbers(
     keys: Keys, partition: int, entry: str, n: int, count: int
 ) -> ScriptCall[NumbersPage]:
     """Read the numbers of `count` entries behind an entry, whose number is `n`."""
-    return ScriptCall(_AUDIT, (keys.log(partition),), (entry, n, count), _read_audit)
+    return ScriptCall(_READ_NUMBERS, (keys.log(partition),), (entry, n, count), _read_audit)
 
 
 def _read_audit(reply: Any) -> NumbersPage:
@@ -621,11 +615,11 @@ def seal(
     hot_ms: int,
     *,
     known: str,
-) -> ScriptCall[int | Stale | UnknownEntry]:
+) -> ScriptCall[Written | Stale | UnknownEntry]:
     """Note where the archive ends, and trim what of that is older than `hot_ms` (G5, G7).
 
-    Returns how many entries were trimmed; `UnknownEntry` if the log has an entry before the
-    archive's end that is not `known` to be in the archive.
+    Returns `UnknownEntry` if the log has an entry before the archive's end that is not `known` to
+    be in the archive.
 
     Args:
         keys: of the log.
@@ -641,8 +635,8 @@ def seal(
     return ScriptCall(_SEAL, where, args, _read_seal)
 
 
-def _read_seal(reply: Any) -> int | Stale | UnknownEntry:
-    return UnknownEntry() if reply == -2 else _read_count(reply)
+def _read_seal(reply: Any) -> Written | Stale | UnknownEntry:
+    return UnknownEntry() if reply < 0 else _read_written(reply)
 
 
 class OtherSealed(msgspec.Struct, frozen=True):
@@ -710,7 +704,7 @@ def keep_office(
         life_ms: milliseconds after which the right expires without another call; 0 gives it up.
         note: the new one; b"" leaves the one there is.
     """
-    return ScriptCall(_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
+    return ScriptCall(_KEEP_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
 
 
 def _read_note(reply: Any) -> bytes | None:

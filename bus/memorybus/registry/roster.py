@@ -12,6 +12,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
+from memorybus.redis.server_time import to_milliseconds
 from memorybus.registry.tools import DeclaredTools
 from memorybus.spool.note import SpoolStats
 
@@ -185,7 +186,7 @@ class Roster:
             All workers with a heartbeat that did not leave; this one has the server's time.
         """
         now, others = ask_redis(self._timed, self._keys.workers)
-        info = msgspec.structs.replace(info, heartbeat_at=_milliseconds(now))
+        info = msgspec.structs.replace(info, heartbeat_at=to_milliseconds(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
         known = decode_readable(others, WorkerInfo)
         return list((known | {info.id: info}).values())
@@ -231,7 +232,7 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
-        return _milliseconds(ask_redis(self._redis.time, self._keys.workers))
+        return to_milliseconds(ask_redis(self._redis.time, self._keys.workers))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
         return decode_readable(ask_redis(lambda: self._redis.hgetall(key), key), kind)
@@ -243,8 +244,3 @@ class Roster:
     def _drop(self, key: str, names: list[str]) -> None:
         if names:
             ask_redis(lambda: self._redis.hdel(key, *names), key)
-
-
-def _milliseconds(time: tuple[int, int]) -> int:
-    seconds, micros = time
-    return int(seconds) * 1000 + int(micros) // 1000

@@ -14,6 +14,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.log.entry import LoggedEvent, entry_ms
+from memorybus.redis.counts_hash import add_counts
 from memorybus.redis.keys import Keys
 
 Mishap = Literal["retried", "parked", "fenced", "lost"]
@@ -135,7 +136,8 @@ class WorkCounter:
         if not taken:
             return
         try:
-            _add(redis, keys, taken)
+            amounts = {(keys.work(name), field): n for (name, field), n in taken.items()}
+            add_counts(redis, amounts, _KEPT_MS)
         except BaseException:
             with self._lock:
                 self._sums.update(taken)
@@ -158,16 +160,6 @@ def _count_by_latency(ages: Sequence[int]) -> dict[str, int]:
     ends = [bisect_right(ages, bound) for bound in _LATENCY_BOUNDS_MS]
     counts = map(sub, (*ends, len(ages)), (0, *ends))
     return {field: n for field, n in zip(_LATENCY_FIELDS, counts, strict=True) if n}
-
-
-def _add(redis: Redis, keys: Keys, sums: Mapping[tuple[str, str], int]) -> None:
-    with redis.pipeline(transaction=False) as pipe:
-        for (name, field), amount in sums.items():
-            if amount:
-                pipe.hincrby(keys.work(name), field, amount)
-        for name in {name for name, _ in sums}:
-            pipe.pexpire(keys.work(name), _KEPT_MS)
-        pipe.execute()
 
 
 def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:

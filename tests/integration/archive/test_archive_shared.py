@@ -17,6 +17,7 @@ from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.ids import new_rng
 from memorybus.log.entry import parse_entry_id
+from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer
@@ -44,14 +45,11 @@ def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
 def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None:
     """Append turns whose places lie behind all that another server has: in a later millisecond."""
     (last,) = than.redis.xrevrange(than.key, count=1)  # type: ignore[misc]
-    wait_until(lambda: now_ms(log) > parse_entry_id(last[0].decode())[0], "its millisecond is over")
+    wait_until(
+        lambda: read_server_ms(log.redis) > parse_entry_id(last[0].decode())[0],
+        "its millisecond is over",
+    )
     log.append(count, user=user)
-
-
-def now_ms(log: SealedLog) -> int:
-    """Return the server's time."""
-    seconds, micros = log.redis.time()  # type: ignore[misc]
-    return int(seconds) * 1_000 + int(micros) // 1_000
 
 
 def whose(log: SealedLog) -> dict[str, list[int]]:

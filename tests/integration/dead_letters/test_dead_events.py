@@ -25,6 +25,7 @@ from memorybus.log.stream import EventLog
 from memorybus.query.query import Query
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.registry.homes import Home, Homes
 from memorybus.surfaces.cli.app import OK, main
 from memorybus.surfaces.cli.failures import FAILED
@@ -175,7 +176,9 @@ def test_a_forgotten_letter_is_told(
     scripts.run(log.redis, scripts.acquire(log.keys, P, NAME, "w", 60_000))
     epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))  # type: ignore[arg-type]
     events = History.from_settings(log.redis, log.settings).read(P).events
-    ParkedKeys(log.redis, log.keys, P, NAME, epoch).put_aside(events[:1], Failure("no", 1))
+    ParkedKeys(log.redis, OwnedLane(log.keys, P, NAME, epoch)).put_aside(
+        events[:1], Failure("no", 1)
+    )
     run_once(log.settings)
     log.archive().forget(EVE)
     assert main(["dlq", "show", events[0].envelope.id]) == OK

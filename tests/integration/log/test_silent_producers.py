@@ -18,6 +18,7 @@ from memorybus.ids import new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
+from memorybus.redis.server_time import read_server_ms
 from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.testing import FakeClock
@@ -43,15 +44,9 @@ def _key(settings: Settings) -> str:
     return Keys(settings.namespace).producers(0)
 
 
-def now_ms(client: redis.Redis) -> int:
-    """Return the server's time."""
-    time: Any = client.time()
-    return int(time[0]) * 1000
-
-
 def vanished(client: redis.Redis, key: str, count: int, ago_ms: int, rests: str) -> set[bytes]:
     """Leave producers that were heard so long ago; return their names."""
-    heard = now_ms(client) - ago_ms
+    heard = read_server_ms(client) - ago_ms
     names = [new_id() for _ in range(count)]
     client.hset(key, mapping=dict.fromkeys(names, "7"))
     client.hset(key, mapping={f"{name}{HEARD}": f"{heard}{rests}" for name in names})
@@ -152,7 +147,7 @@ class Producer:
     def __init__(self, client: redis.Redis, settings: Settings, key: str) -> None:
         """Begin."""
         self._client, self._settings, self._key = client, settings, key
-        self._clock = FakeClock(now_ms(client))
+        self._clock = FakeClock(read_server_ms(client))
         self.published = 0
         self._start()
 

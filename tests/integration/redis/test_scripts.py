@@ -9,6 +9,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.log.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
 from redis.exceptions import ResponseError
 
@@ -58,8 +59,8 @@ def commit(
 ) -> bool:
     """Commit; return whether the checkpoint was advanced."""
     at = scripts.Checkpoint(entry, n)
-    call = scripts.commit(keys, 0, name, epoch, at)
-    return scripts.run(client, call) == scripts.Committed()
+    call = scripts.commit(OwnedLane(keys, 0, name, epoch), at)
+    return scripts.run(client, call) == scripts.Written()
 
 
 def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
@@ -74,21 +75,24 @@ def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
     return int(kept)
 
 
-def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
-    """Give a lane up; return what the script says."""
+def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> bool:
+    """Give a lane up; return whether it is free."""
     call = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), f"{epoch}:{worker}")
-    return int(scripts.run(client, call))
+    scripts.run(client, call)
+    return not client.exists(keys.lease(0, "a"))
 
 
-def counted(reply: int | scripts.Stale) -> int:
-    """Return what a script counted; -1 if the epoch was stale."""
+def note_try(client: redis.Redis, keys: Keys, epoch: int, n: int, step: int = 1) -> int:
+    """Note a try; return how many are not over, -1 if the epoch was stale."""
+    reply = scripts.run(client, scripts.note_try(OwnedLane(keys, 0, "a", epoch), n, step))
     return -1 if isinstance(reply, scripts.Stale) else reply
 
 
-def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int:
-    """Put events aside; return how many."""
+def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int | None:
+    """Put events aside; return how many wait now, None if nothing was written."""
     given = [(entry, key, b"{}") for entry, key in records]
-    return counted(scripts.run(client, scripts.park(keys, 0, "a", epoch, given)))
+    reply = scripts.run(client, scripts.park(OwnedLane(keys, 0, "a", epoch), given))
+    return None if isinstance(reply, scripts.Stale) else client.xlen(keys.dead(0, "a"))
 
 
 # -- append ---------------------------------------------------------------------------------------
@@ -96,16 +100,16 @@ def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str])
 
 def test_append_numbers_densely(redis_client: redis.Redis, keys: Keys) -> None:
     """G2: entries are numbered from 1 without gaps, over batches and producers."""
-    assert append(redis_client, keys, [event(1), event(2)]) == Appended([1, 2], [])
-    assert append(redis_client, keys, [event(5)], expected=2) == Appended([3], [])
-    assert append(redis_client, keys, [event(1, "x")], producer="q") == Appended([4], [])
+    assert append(redis_client, keys, [event(1), event(2)]) == Appended([])
+    assert append(redis_client, keys, [event(5)], expected=2) == Appended([])
+    assert append(redis_client, keys, [event(1, "x")], producer="q") == Appended([])
     assert numbers(redis_client, keys) == [1, 2, 3, 4]
 
 
 def test_append_skips_a_resend(redis_client: redis.Redis, keys: Keys) -> None:
     """G2: a batch whose acknowledgement was lost adds only what is new of it."""
     append(redis_client, keys, [event(1), event(2)])
-    assert append(redis_client, keys, [event(1), event(2), event(3)]) == Appended([-2, -2, 3], [])
+    assert append(redis_client, keys, [event(1), event(2), event(3)]) == Appended([])
     assert numbers(redis_client, keys) == [1, 2, 3]
     assert redis_client.hget(keys.state(0), "duplicates") is None
 
@@ -114,10 +118,8 @@ def test_append_takes_an_id_once_across_producers(redis_client: redis.Redis, key
     """G2: the same event from another producer, or twice in a batch, is a counted duplicate."""
     append(redis_client, keys, [event(1, "same")])
     again = append(redis_client, keys, [event(1, "same"), event(2, "same")], producer="q")
-    assert again == Appended([-1, -1], [])
-    assert append(redis_client, keys, [event(3, "t"), event(4, "t")], producer="r") == Appended(
-        [2, -2], []
-    )
+    twice = append(redis_client, keys, [event(3, "t"), event(4, "t")], producer="r")
+    assert again == twice == Appended([])
     assert redis_client.hget(keys.state(0), "duplicates") == b"3"
     assert numbers(redis_client, keys) == [1, 2]
 
@@ -126,7 +128,8 @@ def test_append_counts_and_names_conflicts(redis_client: redis.Redis, keys: Keys
     """G2: the same id with another payload is skipped, counted and told, never silent."""
     append(redis_client, keys, [event(1, "same", digest=b"one")])
     told = append(redis_client, keys, [event(2), event(3, "same", digest=b"two")], expected=1)
-    assert told == Appended([2, -2], [1])
+    assert told == Appended([1])
+    assert numbers(redis_client, keys) == [1, 2]
     assert redis_client.hget(keys.state(0), "conflicts") == b"1"
 
 
@@ -136,8 +139,9 @@ def test_window_of_ids_rotates_by_count(redis_client: redis.Redis, keys: Keys) -
         append(redis_client, keys, [event(sequence)], expected=sequence - 1, max_ids=3)
     new, old = keys.seen(0)
     assert (redis_client.hlen(new), redis_client.hlen(old)) == (3, 3)
-    again = append(redis_client, keys, [event(1, "id7"), event(2, "id4")], producer="q", max_ids=3)
-    assert again == Appended([-9, 10], []), "one window back is remembered, two are not"
+    append(redis_client, keys, [event(1, "id7"), event(2, "id4")], producer="q", max_ids=3)
+    assert redis_client.hget(keys.state(0), "duplicates") == b"1", "one window back is remembered"
+    assert numbers(redis_client, keys)[9:] == [10], "two windows back are not"
 
 
 def test_window_of_ids_rotates_by_age(redis_client: redis.Redis, keys: Keys) -> None:
@@ -196,7 +200,8 @@ def test_append_out_of_memory_leaves_nothing_half_written(make_redis: Any, keys:
     assert client.hlen(keys.seen(0)[0]) == sequence
     client.config_set("maxmemory", "0")
     batch = [event(sequence + i) for i in range(1, 21)]
-    assert append(client, keys, batch, expected=sequence).numbers[-1] == sequence + 20  # type: ignore[union-attr]
+    assert append(client, keys, batch, expected=sequence) == Appended([])
+    assert numbers(client, keys)[-1] == sequence + 20
 
 
 def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> None:
@@ -219,7 +224,7 @@ def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -
     """G5: a lane has one owner at a time, and each owner a higher epoch."""
     first = acquire(redis_client, keys, "one")
     assert acquire(redis_client, keys, "two") is None
-    assert release(redis_client, keys, first.epoch, "one") == 1
+    assert release(redis_client, keys, first.epoch, "one")
     assert acquire(redis_client, keys, "two").epoch == first.epoch + 1
 
 
@@ -273,7 +278,7 @@ def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys)
     epoch = acquire(redis_client, keys, "two", ms=5_000).epoch
     assert renew(redis_client, keys, epoch + 8, "one") == 0
     assert redis_client.pttl(lease) <= 5_000
-    assert release(redis_client, keys, epoch + 8, "one") == 0
+    assert not release(redis_client, keys, epoch + 8, "one")
     assert redis_client.get(lease) == f"{epoch}:two".encode()
 
 
@@ -306,7 +311,7 @@ def test_a_lease_that_another_had_since_is_not_made_again(
     first = acquire(redis_client, keys, "one", ms=60_000).epoch
     redis_client.delete(keys.lease(0, "a"))
     second = acquire(redis_client, keys, "two", ms=60_000).epoch
-    assert release(redis_client, keys, second, "two") == 1
+    assert release(redis_client, keys, second, "two")
     assert renew(redis_client, keys, first, "one") == 0
     assert renew(redis_client, keys, second, "two") == 0
     assert not redis_client.exists(keys.lease(0, "a"))
@@ -337,8 +342,8 @@ def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: 
     """G4: the next owner learns what was done above the checkpoint, and what may have been sent."""
     epoch = acquire(redis_client, keys, "one").epoch
     at = scripts.Checkpoint("5-1", 5, b"\x05 bits", 9)
-    done = scripts.run(redis_client, scripts.commit(keys, 0, "a", epoch, at))
-    assert done == scripts.Committed()
+    done = scripts.run(redis_client, scripts.commit(OwnedLane(keys, 0, "a", epoch), at))
+    assert done == scripts.Written()
     redis_client.delete(keys.lease(0, "a"))
     second = acquire(redis_client, keys, "two")
     assert (second.n, second.done, second.sent, second.deaths) == (5, b"\x05 bits", 9, 1)
@@ -367,17 +372,17 @@ def test_after_a_restart_an_owner_is_refused(make_redis: MakeServer, keys: Keys)
     """G3, G5, G6: what an owner knows from before a restart may be lost: it writes nothing more."""
     server = make_redis(appendonly="yes")
     epoch = acquire(server.client(), keys, "one").epoch
-    assert owner_writes(server.client(), keys, epoch) == [1, 1, 1, 1]
+    assert owner_writes(server.client(), keys, epoch) == [True] * 4
     server.restart()
     client = server.client()
     before = client.hgetall(keys.lane(0, "a"))
-    assert owner_writes(client, keys, epoch) == [0, -1, -1, 0]
+    assert owner_writes(client, keys, epoch) == [False] * 4
     client.delete(keys.lease(0, "a"))
     assert renew(client, keys, epoch, "one") == 0, "nor is its lease made again"
     assert client.hgetall(keys.lane(0, "a")) == before
     second = acquire(client, keys, "one")
     assert second.deaths == 0
-    assert owner_writes(client, keys, second.epoch, at=2) == [1, 1, 1, 1]
+    assert owner_writes(client, keys, second.epoch, at=2) == [True] * 4
 
 
 @pytest.mark.parametrize("known", [None, ""])
@@ -389,7 +394,7 @@ def test_an_owner_without_a_known_server_goes_on(
     redis_client.hdel(keys.lane(0, "a"), "run")
     if known is not None:
         redis_client.hset(keys.lane(0, "a"), "run", known)
-    assert owner_writes(redis_client, keys, epoch) == [1, 1, 1, 1]
+    assert owner_writes(redis_client, keys, epoch) == [True] * 4
 
 
 def test_who_may_not_ask_for_the_server_goes_on(make_redis: MakeServer, keys: Keys) -> None:
@@ -402,16 +407,16 @@ def test_who_may_not_ask_for_the_server_goes_on(make_redis: MakeServer, keys: Ke
         "u", enabled=True, nopass=True, categories=["+@all"], commands=["-info"], keys=["*"]
     )
     client.execute_command("AUTH", "u", "")
-    assert owner_writes(client, keys, epoch) == [1, 1, 1, 1]
+    assert owner_writes(client, keys, epoch) == [True] * 4
 
 
-def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> list[int]:
-    """Commit, park, note a try and renew; return what the scripts say."""
+def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> list[bool]:
+    """Commit, park, note a try and renew; return which of these were done."""
     return [
         commit(client, keys, epoch, n=at, entry=f"{at}-1"),
-        park(client, keys, epoch, (f"{at}-1", "key")),
-        counted(scripts.run(client, scripts.note_try(keys, 0, "a", epoch, at + 7, 1))),
-        renew(client, keys, epoch, "one"),
+        park(client, keys, epoch, (f"{at}-1", "key")) is not None,
+        note_try(client, keys, epoch, at + 7) > 0,
+        bool(renew(client, keys, epoch, "one")),
     ]
 
 
@@ -434,7 +439,7 @@ def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, ke
     epoch = acquire(redis_client, keys, "one").epoch
 
     def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
-        return counted(scripts.run(redis_client, scripts.note_try(keys, 0, "a", epoch, n, step)))
+        return note_try(redis_client, keys, epoch, n, step)
 
     assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
     assert tried(4, epoch=epoch + 1) == -1
@@ -468,10 +473,10 @@ def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, 
     """G6: an event put aside again, as after a crash before the commit, stands there once."""
     owner = acquire(redis_client, keys, "w")
     assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-4", "other")) == 3
-    assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-6", "k")) == 1
-    assert park(redis_client, keys, owner.epoch, ("10-1", "k"), ("9-7", "k")) == 1, "by number"
-    assert park(redis_client, keys, owner.epoch + 1, ("9-7", "k")) == -1
-    assert park(redis_client, keys, 0, ("9-7", "k")) == -1
+    assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-6", "k")) == 4
+    assert park(redis_client, keys, owner.epoch, ("10-1", "k"), ("9-7", "k")) == 5, "by number"
+    assert park(redis_client, keys, owner.epoch + 1, ("9-7", "k")) is None
+    assert park(redis_client, keys, 0, ("9-7", "k")) is None
     assert redis_client.xlen(keys.dead(0, "a")) == 5
     assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"10-1 4", b"other": b"9-4 1"}
     assert redis_client.hget(keys.lane(0, "a"), "parked") == b"5"
@@ -480,24 +485,24 @@ def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, 
 # -- recall ---------------------------------------------------------------------------------------
 
 
-def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> list[int]:
-    """Store a result; return what the script says."""
-    call = scripts.store_warm(keys, "slot", "p", generation, result, 60_000)
-    return list(scripts.run(client, call))
+def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> bool:
+    """Store a result; return whether it is the one that is there."""
+    scripts.run(client, scripts.store_warm(keys, "slot", "p", generation, result, 60_000))
+    return client.hget(keys.warm("slot"), "p") == result
 
 
 def test_an_older_result_never_overwrites_a_newer_one(
     redis_client: redis.Redis, keys: Keys
 ) -> None:
     """G9: results are kept by generation: newer wins, older is refused, unasked is refused."""
-    assert warm(redis_client, keys, 1, b"unasked") == [0, 0]
+    assert not warm(redis_client, keys, 1, b"unasked")
     for generation in (1, 2, 3):
         call = scripts.request_recall(keys, "slot", b"{}", 60_000)
         assert scripts.run(redis_client, call) == generation
-    assert warm(redis_client, keys, 2, b"two") == [1, 3]
-    assert warm(redis_client, keys, 1, b"one") == [0, 3]
-    assert warm(redis_client, keys, 3, b"three") == [1, 3]
-    assert warm(redis_client, keys, 4, b"of the future") == [0, 3]
+    assert warm(redis_client, keys, 2, b"two")
+    assert not warm(redis_client, keys, 1, b"one")
+    assert warm(redis_client, keys, 3, b"three")
+    assert not warm(redis_client, keys, 4, b"of the future")
     assert redis_client.hget(keys.warm("slot"), "p") == b"three"
     assert 0 < redis_client.pttl(keys.warm("slot")) <= 60_000
     assert 0 < redis_client.pttl(keys.want("slot")) <= 60_000
@@ -516,6 +521,6 @@ def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Key
     replies = scripts.run_many(
         redis_client, [*calls, scripts.request_recall(keys, "slot", b"{}", 1_000)]
     )
-    assert replies[:2] == [Appended([1], [])] * 2
+    assert replies[:2] == [Appended([])] * 2
     assert replies[2] == 1
     assert numbers(redis_client, keys) == [1, 2]

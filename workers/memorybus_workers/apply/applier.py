@@ -36,6 +36,7 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
+from memorybus_workers.lanes.isolated_try import TryBegun
 from memorybus_workers.lanes.isolation import AGAIN
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
@@ -389,12 +390,12 @@ class Applier:
         now = self._clock.monotonic()
         if not self._isolation.begin(lane.lease, n):
             return RetryAt(now + AGAIN)
-        kills = lane.begin_isolated_try(n)
-        if not kills:
+        tried = lane.begin_isolated_try(n)
+        if isinstance(tried, TryBegun):
             return None
         self._isolation.end(lane.lease, n)
-        at, why = self._clock.now_ms(), f"it ended its worker {kills} times"
-        self._park(lane, event, Failure(why, kills, "", at, at))
+        at, why = self._clock.now_ms(), f"it ended its worker {tried.kills} times"
+        self._park(lane, event, Failure(why, tried.kills, "", at, at))
         return PARKED
 
     def _note_survival(self, lane: Lane, event: LoggedEvent) -> None:

@@ -17,6 +17,7 @@ from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, Warm
 from memorybus.recall.prompt_asks import PromptAsk, PromptReply
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.server_time import to_milliseconds
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import describe_error
@@ -131,8 +132,8 @@ class Recaller:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.hget(self._keys.want(ask.slot), "g")
-            (seconds, micros), newest = pipe.execute()
-        late = int(seconds) * 1000 + int(micros) // 1000 > ask.until_ms
+            time, newest = pipe.execute()
+        late = to_milliseconds(time) > ask.until_ms
         return late and int(newest or 0) != ask.generation
 
     def _read_request(self, slot: str, provider: str) -> SlotRequest | None:

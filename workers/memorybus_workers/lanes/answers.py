@@ -13,9 +13,10 @@ from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched, ToolCalled
 from memorybus.jobs import replies
 from memorybus.jobs.replies import LIFE, Reply
-from memorybus.log.entry import LoggedEvent
+from memorybus.log.entry import LoggedEvent, entry_ms
 from memorybus.recall import retraction_marks
 from memorybus.redis.keys import Keys
+from memorybus.redis.server_time import read_server_ms
 from memorybus_providers.base import HookContext
 from redis import Redis
 from redis.exceptions import RedisError
@@ -79,8 +80,7 @@ class Answers:
 
     def _age_ms(self, entry: str) -> int:
         """Return how long ago an entry came into the log, by the clock that named it."""
-        seconds, _ = self._redis.time()
-        return int(seconds) * 1000 - int(entry.partition("-")[0])
+        return read_server_ms(self._redis) - entry_ms(entry)
 
 
 def forget_warm_results(instance: InstanceContext, context: HookContext) -> None:

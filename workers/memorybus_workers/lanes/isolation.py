@@ -27,8 +27,8 @@ class IsolationProbe:
 
     One case remains. A call that is not tried alone may end the worker meanwhile: of a lane whose
     owners lived, of a dead letter that is applied again, or an abandoned one. The event is then
-    blamed wrongly. It is parked only after `lane.KILLS` such coincidences without any progress of
-    its lane in between.
+    blamed wrongly. It is parked only after `isolated_try.MAX_KILLS` such coincidences without any
+    progress of its lane in between.
     """
 
     def __init__(self, clock: Clock) -> None:

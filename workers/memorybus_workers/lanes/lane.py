@@ -15,12 +15,14 @@ from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import AcquiredLane, Checkpoint
 from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
 from memorybus_workers.lanes.answers import Answers
 from memorybus_workers.lanes.context import InstanceContext
+from memorybus_workers.lanes.isolated_try import TooManyKills, TryBegun, judge_isolated_try
 from memorybus_workers.lanes.leases import Lease, WriteFenced
 from memorybus_workers.lanes.pace import Pace, count_unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
@@ -34,9 +36,6 @@ LEAP = 2_000
 
 COMMIT_EVERY = 0.01
 """Seconds between two commits of a lane while it has more to do: each is a round trip to Redis."""
-
-KILLS = 2
-"""Workers that an event may end while it is tried alone; the next time it is parked (G6)."""
 
 
 class LaneContext(msgspec.Struct, frozen=True):
@@ -111,10 +110,11 @@ class Lane:
         self._redis = context.redis
         self._history = context.history
         self._pace = context.pace
-        self._place = (Keys(worker.settings.namespace), partition, self._name, lease.epoch)
+        keys = Keys(worker.settings.namespace)
+        self._owned = OwnedLane(keys, partition, self._name, lease.epoch)
         self.parked = ParkedKeys(
             self._redis,
-            *self._place,
+            self._owned,
             lease.worker,
             self.answers.answer_refused,
             self._settings.secrets,
@@ -226,9 +226,9 @@ class Lane:
         found = window.key_to_read_again()
         if found is None:
             return False
-        key, (entry, n) = found
+        key, place = found
         events = self._history.read(
-            self.partition, entry, self._settings.batch, after_n=n, plan=self._plan
+            self.partition, place.entry, self._settings.batch, after_n=place.n, plan=self._plan
         ).events
         parked = key in self.parked.keys
         if parked:
@@ -269,10 +269,10 @@ class Lane:
         now = Checkpoint(window.entry, window.n, window.encoded_done_set(), sent)
         if now == self._committed:
             return
-        call = scripts.commit(*self._place, now)
+        call = scripts.commit(self._owned, now)
         if isinstance(scripts.run(self._redis, call), scripts.Stale):
             self._leases.drop(self.lease)
-            raise WriteFenced(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(str(self._owned))
         self._committed = Checkpoint(now.entry, now.n, now.done)
         self.crash("lane.after_commit")
 
@@ -303,15 +303,14 @@ class Lane:
         """Whether events are tried one by one, since owners died that may have been at them."""
         return self.window.n < self._careful_upto
 
-    def begin_isolated_try(self, n: int) -> int:
-        """Note that an event is tried alone; return 0 if it may be, else how many workers it ended.
+    def begin_isolated_try(self, n: int) -> TryBegun | TooManyKills:
+        """Note that an event is tried alone, and say whether it may be.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        tries = self._count_try(n, 1)
-        return tries - 1 if tries > KILLS else 0
+        return judge_isolated_try(self._count_try(n, 1))
 
     def end_isolated_try(self, n: int) -> None:
         """Note that the try of an event is over, and that it did not end the worker.
@@ -323,9 +322,9 @@ class Lane:
         self._count_try(n, -1)
 
     def _count_try(self, n: int, step: int) -> int:
-        tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
+        tries = scripts.run(self._redis, scripts.note_try(self._owned, n, step))
         if isinstance(tries, scripts.Stale):
-            raise WriteFenced(f"{self}: epoch {self.epoch}")
+            raise WriteFenced(str(self._owned))
         return tries
 
 

@@ -16,8 +16,8 @@ from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.connect import foreign_key_error
-from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Settled, Stale
+from memorybus.redis.owned_lane import OwnedLane
+from memorybus.redis.scripts import LetterAddress, Settled, Stale
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
@@ -84,10 +84,7 @@ class ParkedKeys:
     def __init__(
         self,
         redis: Redis,
-        keys: Keys,
-        partition: int,
-        provider: str,
-        epoch: int,
+        lane: OwnedLane,
         worker: str = "",
         refused: Refused = _ignore_refusal,
         secrets: Collection[str] = frozenset(),
@@ -99,16 +96,15 @@ class ParkedKeys:
             ForeignKey: the hash is not ours.
         """
         self._redis = redis
-        self._place = (keys, partition, provider, epoch)
+        self._lane = lane
         self.worker = worker
         self._refused = refused
         self._secrets = secrets
-        name = keys.parked(partition, provider)
-        found: Any = redis.hkeys(name)
+        found: Any = redis.hkeys(lane.parked)
         try:
             self.keys = {key.decode("utf-8", "surrogatepass") for key in found}
         except UnicodeDecodeError as error:
-            raise foreign_key_error(name) from error
+            raise foreign_key_error(lane.parked) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
         """Put events aside, before the lane's checkpoint passes them; repeating it is safe.
@@ -127,7 +123,7 @@ class ParkedKeys:
             if not isinstance(event.envelope.event, DeadLetterResolved)
         ]
         if records:
-            self._run(scripts.park(*self._place, records))
+            self._run(scripts.park(self._lane, records))
             self.keys.update(key for _, key, _ in records)
         for event in events:
             self._refused(event, failure.reason)
@@ -151,7 +147,7 @@ class ParkedKeys:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        call = scripts.settle(*self._place, _place_of(stored), event=event)
+        call = scripts.settle(self._lane, _address_of(stored), event=event)
         if self._run(call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
@@ -168,13 +164,12 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         body = msgspec.json.encode(amendment)
-        self._run(scripts.settle(*self._place, _place_of(stored), amendment=body, event=event))
+        self._run(scripts.settle(self._lane, _address_of(stored), amendment=body, event=event))
 
     def _run(self, call: scripts.ScriptCall[_R | Stale]) -> _R:
         reply = scripts.run(self._redis, call)
         if isinstance(reply, Stale):
-            _, partition, provider, epoch = self._place
-            raise WriteFenced(f"{provider}, partition {partition}: epoch {epoch}")
+            raise WriteFenced(str(self._lane))
         return reply
 
     def _record(self, event: LoggedEvent, failure: Failure) -> bytes:
@@ -199,5 +194,5 @@ class ParkedKeys:
         )
 
 
-def _place_of(stored: StoredLetter) -> tuple[str, str, str]:
-    return stored.id, stored.letter.entry, stored.letter.key
+def _address_of(stored: StoredLetter) -> LetterAddress:
+    return LetterAddress(stored.id, stored.letter.entry, stored.letter.key)

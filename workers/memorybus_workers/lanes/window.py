@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import msgspec
-from memorybus.log.entry import LoggedEvent
+from memorybus.log.entry import LoggedEvent, Place
 from memorybus.registry.done_set import encode_done_set
 
 SPAN = 16
@@ -31,15 +31,11 @@ class StartPoint(msgspec.Struct, frozen=True):
     done: int = 0
 
 
-WindowPlace = tuple[str, int]
-"""An entry and its dense number."""
-
-
 class Skipped(msgspec.Struct, frozen=True):
     """Where a key's events begin that are not held: at `n` or later, after the place `before`."""
 
     n: int
-    before: WindowPlace
+    before: Place
 
 
 class LaneWindow:
@@ -62,7 +58,7 @@ class LaneWindow:
         self.most = max(1, size // _SHARE)
         self._size = size
         self._done = point.done
-        self._before: dict[int, WindowPlace] = {}
+        self._before: dict[int, Place] = {}
         self._lows: list[int] = []
         self._queues: dict[str, deque[LoggedEvent]] = {}
         self._skipped: dict[str, Skipped] = {}
@@ -129,7 +125,7 @@ class LaneWindow:
         if not stays:
             self._done |= 1 << (n - self.n - 1)
         elif key not in self._skipped:
-            before = (self.read_entry, self.read_n)
+            before = Place(self.read_entry, self.read_n)
             if len(self._queues.get(key, ())) < self.most:
                 self._keep_open(n, before)
                 self._queue(event)
@@ -137,7 +133,7 @@ class LaneWindow:
                 self._skipped[key] = Skipped(n, before)
         self.read_entry, self.read_n = event.position.entry, n
 
-    def _keep_open(self, n: int, before: WindowPlace) -> None:
+    def _keep_open(self, n: int, before: Place) -> None:
         self._before[n] = before
         heapq.heappush(self._lows, n)
 
@@ -152,7 +148,7 @@ class LaneWindow:
 
     # -- what was skipped -------------------------------------------------------------------------
 
-    def key_to_read_again(self) -> tuple[str, WindowPlace] | None:
+    def key_to_read_again(self) -> tuple[str, Place] | None:
         """Return a key whose held events are done, and after which place its skipped ones are."""
         if not self._to_read_again:
             return None
@@ -175,11 +171,11 @@ class LaneWindow:
                 break
             if event.envelope.key == key and not self.is_done(n):
                 self._take_in_skipped_one(event, place, keep=keep)
-            place = (event.position.entry, n)
+            place = Place(event.position.entry, n)
         self._note_rest(key, place, over=not events or events[0].position.n > self.read_n)
         self._advance()
 
-    def _take_in_skipped_one(self, event: LoggedEvent, before: WindowPlace, *, keep: bool) -> None:
+    def _take_in_skipped_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
         n = event.position.n
         if keep:
             self._keep_open(n, before)
@@ -188,10 +184,10 @@ class LaneWindow:
         else:
             self._done |= 1 << (n - self.n - 1)
 
-    def _note_rest(self, key: str, place: WindowPlace, *, over: bool) -> None:
+    def _note_rest(self, key: str, place: Place, *, over: bool) -> None:
         """Note what is still skipped of a key, and whether it has events to go on with."""
-        if place[1] < self.read_n and not over:
-            self._skipped[key] = Skipped(place[1] + 1, place)
+        if place.n < self.read_n and not over:
+            self._skipped[key] = Skipped(place.n + 1, place)
         if self._queues[key]:
             self._ready.append(key)
         elif key in self._skipped:
@@ -276,9 +272,9 @@ class LaneWindow:
         """Raise the low water to just before the first event that is not done."""
         while self._lows and self._lows[0] not in self._before:
             heapq.heappop(self._lows)
-        entry, n = self._before[self._lows[0]] if self._lows else (self.read_entry, self.read_n)
+        low = self._before[self._lows[0]] if self._lows else Place(self.read_entry, self.read_n)
         for skipped in self._skipped.values():
-            if skipped.n <= n:
-                entry, n = skipped.before
-        self._done >>= n - self.n
-        self.entry, self.n = entry, n
+            if skipped.n <= low.n:
+                low = skipped.before
+        self._done >>= low.n - self.n
+        self.entry, self.n = low.entry, low.n

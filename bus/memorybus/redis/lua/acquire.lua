@@ -33,8 +33,7 @@ head = math.max(head, tonumber(log[3] or '0')) -- the archive may have what the 
 local run = run_id()
 local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
 if was[6] ~= run then -- a new lane, or the server was restarted and may have lost its last epochs
-  local time = redis.call('TIME')
-  epoch = math.max(epoch, time[1] * 1000 + math.floor(time[2] / 1000))
+  epoch = math.max(epoch, now_ms())
   -- A lane that is not there is new for certain only if the log has known no other server.
   if was[6] or run == '' or log[2] ~= run then
     sent = math.max(sent, head)

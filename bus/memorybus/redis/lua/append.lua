@@ -10,10 +10,11 @@
 --                    acquire).
 -- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
 --                    it is a resend whose acknowledgement was lost: it is skipped. A new producer's
---                    first batch looks at some others: one that rests (see rest) is forgotten after
---                    `dedupe_window` of silence, any other after thirty of them (see silent). A
---                    forgotten producer that comes back sends what its spool holds: after
---                    `dedupe_window` that was never here, after thirty it may have been (`r`).
+--                    first batch looks at some others: one that rests (see note_resting_producer)
+--                    is forgotten after `dedupe_window` of silence, any other after thirty of them
+--                    (see shared/known_producers). A forgotten producer that comes back sends
+--                    what its spool holds: after `dedupe_window` that was never here, after thirty
+--                    it may have been (`r`).
 -- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
 -- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
 --                    digest it is a conflict: skipped, counted and reported to the caller.
@@ -22,17 +23,14 @@
 --       last sequence that may have been here before, then for each event: sequence, id, digest, body.
 --
 -- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
--- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
--- for each event the number it got, or, if it was skipped, the negative of the partition's last
--- number at that moment; and the conflicting indexes.
+-- tail: the producer reads its spool again from `last`). Otherwise {1, indexes of conflicts}.
 local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local last, known = last_of(producers, ARGV[1])
 if last < tonumber(ARGV[2]) then
   return {0, last}
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local counters = redis.call('HMGET', state, 'n', 'since', 'sealed')
 local n, since = tonumber(counters[1] or '0'), tonumber(counters[2] or '0')
 n = math.max(n, tonumber(counters[3] or '0'))
@@ -45,17 +43,14 @@ if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4
   end
 end
 
-local numbers, conflicts, fresh = {}, {}, {}
+local conflicts, fresh = {}, {}
 local duplicates, maybe_delivered_upto = 0, tonumber(ARGV[5])
 for i = 6, #ARGV, 4 do
   local sequence, id, digest = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
-  if sequence <= last then
-    numbers[#numbers + 1] = -n
-  else
+  if sequence > last then
     local before = fresh[id] or redis.call('HGET', new, id) or redis.call('HGET', old, id)
     if before then
       duplicates = duplicates + 1
-      numbers[#numbers + 1] = -n
       if before ~= digest then
         conflicts[#conflicts + 1] = (i - 6) / 4
       end
@@ -65,7 +60,6 @@ for i = 6, #ARGV, 4 do
       redis.call('XADD', log, '*', 'n', string.format('%d', n), name, ARGV[i + 3])
       redis.call('HSET', new, id, digest)
       fresh[id] = digest
-      numbers[#numbers + 1] = n
     end
     last = sequence
   end
@@ -86,4 +80,4 @@ end
 if #conflicts > 0 then
   redis.call('HINCRBY', state, 'conflicts', #conflicts)
 end
-return {1, numbers, conflicts}
+return {1, conflicts}

@@ -15,8 +15,7 @@ end
 -- A script whose first write may run out of memory is refused by a full server. This one may not
 -- (HDEL frees), and a lane that cannot record its progress would do its work again.
 redis.call('HDEL', KEYS[1], '')
-local time = redis.call('TIME')
-local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = string.format('%d', now_ms())
 redis.call('HSET', KEYS[1], 'entry', ARGV[2], 'n', ARGV[3], 'at', now)
 if ARGV[5] ~= '' then
   redis.call('HSET', KEYS[1], 'done', ARGV[5])

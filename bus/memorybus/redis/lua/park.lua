@@ -7,40 +7,41 @@
 --                 event itself stays in the log.
 --
 -- ARGV: epoch, then for each event: entry, order key, record.
--- Returns how many were put aside, or -1 if the epoch is not the lane's, or the server not the one
--- that gave it. An event at or below the key's last entry was put aside before (by an owner that died
--- before its commit): skipped.
-local function later(a, b)
-  local ams, aseq = string.match(a, '(%d+)%-(%d+)')
-  local bms, bseq = string.match(b, '(%d+)%-(%d+)')
-  ams, bms = tonumber(ams), tonumber(bms or '-1')
-  return ams > bms or (ams == bms and tonumber(aseq) > tonumber(bseq or '-1'))
+-- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it. An event at
+-- or below the key's last entry was put aside before (by an owner that died before its commit): it is
+-- skipped.
+
+-- Say whether an entry is behind the last one put aside under its key, as the key's field names it.
+local function is_new(entry, said)
+  local last = said and string.match(said, '^%d+%-%d+')
+  return not last or is_behind(entry, last)
 end
 
-local function place(entry, last)
-  if not last then
+-- Return what the key's field says with one entry more.
+local function place(entry, said)
+  if not said then
     return entry .. ' 1'
   end
-  local waiting = string.match(last, ' (%d+)$')
-  return waiting and entry .. ' ' .. (waiting + 1) or entry -- an older release kept no number
+  local waiting = string.match(said, ' (%d+)$')
+  return waiting and entry .. ' ' .. (waiting + 1) or entry -- not ours: settle counts the letters
 end
 
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'run')
 if was[1] ~= ARGV[1] or restarted(was[2]) then
-  return -1
+  return 0
 end
 redis.call('HDEL', KEYS[1], '')
 local count = 0
 for i = 2, #ARGV, 3 do
   local entry, key = ARGV[i], ARGV[i + 1]
-  local last = redis.call('HGET', KEYS[2], key)
-  if not last or later(entry, last) then
+  local said = redis.call('HGET', KEYS[2], key)
+  if is_new(entry, said) then
     redis.call('XADD', KEYS[3], '*', 'r', ARGV[i + 2])
-    redis.call('HSET', KEYS[2], key, place(entry, last))
+    redis.call('HSET', KEYS[2], key, place(entry, said))
     count = count + 1
   end
 end
 if count > 0 then
   redis.call('HINCRBY', KEYS[1], 'parked', count)
 end
-return count
+return 1

@@ -4,9 +4,8 @@
 -- KEYS[2] lane   hash: `owner` is deleted, so that the next owner sees that nobody died, and
 --                `tries`, since no event killed this owner.
 -- ARGV: the value it must hold.
--- Returns 1 if it was given up.
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return 0
+-- Returns nothing.
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('HDEL', KEYS[2], 'owner', 'tries')
+  redis.call('DEL', KEYS[1])
 end
-redis.call('HDEL', KEYS[2], 'owner', 'tries')
-return redis.call('DEL', KEYS[1])

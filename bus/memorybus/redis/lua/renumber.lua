@@ -24,11 +24,7 @@ if not last then
 end
 redis.call('HDEL', state, '') -- so that a full server does not refuse what needs no more room
 
-local ms, sequence = string.match(last[1], '^(%d+)-(%d+)$')
-local end_ms, end_sequence = string.match(ARGV[2], '^(%d+)-(%d+)$')
-ms, sequence, end_ms, end_sequence =
-  tonumber(ms), tonumber(sequence), tonumber(end_ms), tonumber(end_sequence)
-if ms < end_ms or (ms == end_ms and sequence < end_sequence) then
+if is_behind(ARGV[2], last[1]) then
   redis.call('XSETID', log, ARGV[2]) -- this server's clock may be behind
 end
 
@@ -46,13 +42,11 @@ end
 while true do
   local entries = redis.call('XRANGE', log, '(' .. from, last[1], 'COUNT', 500)
   for _, entry in ipairs(entries) do
-    local fields = entry[2]
-    local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
-    if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') then
-      local number = tonumber(fields[2])
+    local number = number_of(entry[2])
+    if number then
       n = n + math.max(1, step(number))
       before = number
-      redis.call('XADD', log, '*', 'n', string.format('%d', n), 'r', fields[4])
+      redis.call('XADD', log, '*', 'n', string.format('%d', n), 'r', entry[2][4])
       redis.call('XDEL', log, entry[1])
       moved = moved + 1
     end

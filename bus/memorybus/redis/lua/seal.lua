@@ -12,30 +12,20 @@
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), and the log's
 --       last entry up to the archive's end that the caller knows to be in the archive, with all
 --       before it.
--- Returns how many entries were trimmed; -1 if the epoch is not the lane's, -2 if the log has an
--- entry up to the archive's end that the caller does not know: nothing was written.
+-- Returns 1; 0 if the epoch is not the lane's, -1 if the log has an entry up to the archive's end that
+-- the caller does not know: nothing was written.
 local lane, log, state = KEYS[1], KEYS[2], KEYS[3]
 local entry, n = ARGV[2], tonumber(ARGV[3])
 if redis.call('HGET', lane, 'epoch') ~= ARGV[1] then
-  return -1
-end
-
-local function is_behind(one, other)
-  local ms, sequence = string.match(one, '^(%d+)-(%d+)$')
-  local other_ms, other_sequence = string.match(other, '^(%d+)-(%d+)$')
-  if ms ~= other_ms then
-    return tonumber(ms) > tonumber(other_ms)
-  end
-  return tonumber(sequence) > tonumber(other_sequence)
+  return 0
 end
 
 local known = redis.call('XREVRANGE', log, entry, '-', 'COUNT', 1)[1]
 if known and is_behind(known[1], ARGV[5]) then
-  return -2
+  return -1
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local sealed = tonumber(redis.call('HGET', state, 'sealed') or '0')
 if n > sealed or (n == sealed and redis.call('HGET', state, 'sealed_entry') ~= entry) then
   redis.call('HSET', state, 'sealed', ARGV[3], 'sealed_entry', entry)
@@ -67,10 +57,10 @@ local from = string.format('%d-0', hot)
 if tonumber(ms) < hot then
   from = ms .. '-' .. string.format('%d', tonumber(sequence) + 1)
 end
-if hot < 0 or not last then
-  return 0
+if hot >= 0 and last then
+  if #redis.call('XRANGE', log, from, '+', 'COUNT', 1) == 0 then
+    from = last[1]
+  end
+  redis.call('XTRIM', log, 'MINID', '=', from)
 end
-if #redis.call('XRANGE', log, from, '+', 'COUNT', 1) == 0 then
-  from = last[1]
-end
-return redis.call('XTRIM', log, 'MINID', '=', from)
+return 1

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] lane     hash: `epoch` and `run` are checked; `parked` and `discarded` count events.
 -- KEYS[2] parked   hash: order key -> last entry put aside, and how many wait; the key is freed
---                  with its last letter.
+--                  with its last letter. If somebody else wrote another value there, the key's
+--                  letters are counted, so that it neither waits forever nor is freed too early.
 -- KEYS[3] dead     stream: the letter goes, unless it is amended.
 -- KEYS[4] amended  hash: entry -> JSON, what became of a letter since it was put aside.
 -- KEYS[5] log      stream: takes the record of what an operator decided.
@@ -17,22 +18,30 @@
 local lane, parked, dead, amended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, entry, key, amendment, event = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
--- Say whether a letter waits under the key; others may have written anything into the stream.
-local function is_ours(letter)
+-- Return the entry of a letter that waits under the key, else nothing: others may have written
+-- anything into the stream.
+local function entry_of(letter)
   local fields = letter[2]
   local known, record = pcall(cjson.decode, fields[2])
-  return fields[1] == 'r' and known and type(record) == 'table' and record.key == key
+  local ours = fields[1] == 'r' and known and type(record) == 'table' and record.key == key
+  return ours and type(record.entry) == 'string' and record.entry
 end
 
--- A record of an older release has no number of what waits, so count it.
-local function counted()
-  local count = 0
+-- Return the last entry put aside under the key, and how many wait.
+local function waiting()
+  local said = redis.call('HGET', parked, key)
+  local last, count = string.match(said or '', '^(%d+%-%d+) (%d+)$')
+  if last then
+    return last, tonumber(count)
+  end
+  last, count = entry, 0
   for _, letter in ipairs(redis.call('XRANGE', dead, '-', '+')) do
-    if is_ours(letter) then
-      count = count + 1
+    local found = entry_of(letter)
+    if found then
+      last, count = found, count + 1
     end
   end
-  return count
+  return last, count
 end
 
 local was = redis.call('HMGET', lane, 'epoch', 'run')
@@ -44,9 +53,11 @@ if not letter then
   return 0
 end
 -- All that may fail comes before the first write: a script that fails after it is not undone.
-local ours = key ~= 'stray:' .. id or is_ours(letter)
-local last, waiting = string.match(redis.call('HGET', parked, key) or '', '^(%S+) ?(%d*)$')
-local left = amendment == '' and ours and (tonumber(waiting) or counted()) - 1
+local ours = key ~= 'stray:' .. id or entry_of(letter)
+local last, left
+if amendment == '' and ours then
+  last, left = waiting()
+end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows
 if event ~= '' then
   local known = redis.call('HMGET', KEYS[6], 'n', 'sealed')
@@ -69,8 +80,8 @@ redis.call('HINCRBY', lane, 'parked', -1)
 if event ~= '' then
   redis.call('HINCRBY', lane, 'discarded', 1)
 end
-if left > 0 and last then
-  redis.call('HSET', parked, key, last .. ' ' .. string.format('%d', left))
+if left > 1 then
+  redis.call('HSET', parked, key, last .. ' ' .. string.format('%d', left - 1))
   return 1
 end
 redis.call('HDEL', parked, key)

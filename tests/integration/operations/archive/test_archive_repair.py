@@ -17,6 +17,7 @@ from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import AcquiredLane, Checkpoint
 from memorybus.surfaces.cli import main
 from memorybus.testing import FakeClock
@@ -137,7 +138,7 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     first = taken(log)
     done = Checkpoint("0-0", 0, b"a done-set", 3)
     assert committed(log, first.epoch, done)
-    scripts.run(log.redis, scripts.note_try(log.keys, P, NAME, first.epoch, 42, 1))
+    scripts.run(log.redis, scripts.note_try(owned(log, first.epoch), 42, 1))
     renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
@@ -150,7 +151,7 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     second = taken(log)
     assert (second.done, second.sent, second.deaths) == (b"", log.head(), 0)
     assert second.epoch > first.epoch
-    assert scripts.run(log.redis, scripts.note_try(log.keys, P, NAME, second.epoch, 42, 1)) == 1
+    assert scripts.run(log.redis, scripts.note_try(owned(log, second.epoch), 42, 1)) == 1
 
 
 def taken(log: SealedLog) -> AcquiredLane:
@@ -161,10 +162,15 @@ def taken(log: SealedLog) -> AcquiredLane:
     return lane
 
 
+def owned(log: SealedLog, epoch: int) -> OwnedLane:
+    """Return the provider's lane as its owner of an epoch addresses it."""
+    return OwnedLane(log.keys, P, NAME, epoch)
+
+
 def committed(log: SealedLog, epoch: int, at: Checkpoint) -> bool:
     """Commit as that lane's owner; return whether the checkpoint was advanced."""
-    call = scripts.commit(log.keys, P, NAME, epoch, at)
-    return scripts.run(log.redis, call) == scripts.Committed()
+    call = scripts.commit(owned(log, epoch), at)
+    return scripts.run(log.redis, call) == scripts.Written()
 
 
 def test_what_was_missing_stays_missing(log: SealedLog) -> None:

@@ -33,6 +33,7 @@ from memorybus.operations.rebuild.plan import RebuildRequest
 from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import Checkpoint
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
@@ -177,7 +178,7 @@ def test_epochs_of_a_name_that_comes_again(
                 stores.lanes.remove("cp")
                 stores.instances.remove("cp")
     assert epochs[1] > epochs[0]
-    stale = scripts.commit(keys, 0, "cp", epochs[0], Checkpoint("9-0", 7, b""))
+    stale = scripts.commit(OwnedLane(keys, 0, "cp", epochs[0]), Checkpoint("9-0", 7, b""))
     assert scripts.run(redis_client, stale) == scripts.Stale()
     with Stores(settings) as stores:
         assert stores.lanes.states("cp")[0].n == 0

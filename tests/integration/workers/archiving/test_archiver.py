@@ -17,6 +17,7 @@ from memorybus.ids import new_rng
 from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.losses import Losses
 from memorybus.redis import scripts
+from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
@@ -313,12 +314,6 @@ def test_the_process_behind_archive_run_says_what_it_did(log: SealedLog, spawn: 
     assert (said["events"], said["errors"], said["elsewhere"]) == (20, {}, False)
 
 
-def now_ms(log: SealedLog) -> int:
-    """Return the server's time."""
-    seconds, micros = log.redis.time()  # type: ignore[misc]
-    return int(seconds) * 1_000 + int(micros) // 1_000
-
-
 def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     """G5: a seal with another epoch than the lane's is refused, and trims nothing."""
     log.append(10)
@@ -326,12 +321,13 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     log.redis.hset(lane, "epoch", 7)
     entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
     wait_until(
-        lambda: now_ms(log) > parse_entry_id(entry)[0], "its millisecond is over, so it is cold"
+        lambda: read_server_ms(log.redis) > parse_entry_id(entry)[0],
+        "its millisecond is over, so it is cold",
     )
     end = Place(entry, 9)
     stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, known=entry)
     assert scripts.run(log.redis, stale) == scripts.Stale()
     assert (log.sealed(), len(log.logged())) == (0, 10)
     current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=entry)
-    assert scripts.run(log.redis, current) == 9
+    assert scripts.run(log.redis, current) == scripts.Written()
     assert (log.sealed(), log.logged()) == (9, [10])

@@ -22,6 +22,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
 from memorybus_workers.dead_letters.redo import DEADLY, SLICE, Redo
@@ -128,9 +129,8 @@ class Scene:
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
         n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
-        return FakeLane(
-            ParkedKeys(self.redis, self.keys, 0, NAME, epoch, f"w-{self.lives}"), epoch, n
-        )
+        owned = OwnedLane(self.keys, 0, NAME, epoch)
+        return FakeLane(ParkedKeys(self.redis, owned, f"w-{self.lives}"), epoch, n)
 
     def publish(self, session: str, *texts: str) -> None:
         """Put turns of a session into the log."""
@@ -532,14 +532,16 @@ def test_a_foreign_record_goes_alone(scene: Scene) -> None:
     assert scene.lane.parked.keys == {A}
 
 
-def test_a_foreign_record_between_uncounted_ones(scene: Scene) -> None:
-    """G6: a key whose letters nobody counted is freed with its last one beside strangers, too."""
-    scene.redis.xadd(scene.keys.dead(0, NAME), {"x": "hello"})
+def test_foreign_records_are_not_counted_among_letters(scene: Scene) -> None:
+    """G6: a key whose letters are counted is freed with its last one beside strangers, too."""
+    for body in ({"x": "hello"}, {"r": '{"key":7}'}, {"r": f'{{"key":"{A}","entry":7}}'}):
+        scene.redis.xadd(scene.keys.dead(0, NAME), body)
     scene.park("a", "a1", "a2")
-    scene.redis.hset(scene.keys.parked(0, NAME), A, scene.parked()[A.encode()].split()[0])
+    scene.redis.hset(scene.keys.parked(0, NAME), A, "theirs")
+    scene.park("a", "a3")
     scene.ask("retry", keys=(A,))
     scene.work()
-    assert scene.backend.applied == ["a1", "a2"]
+    assert scene.backend.applied == ["a1", "a2", "a3"]
     assert scene.parked() == {}
 
 
@@ -709,12 +711,15 @@ def test_a_long_drain_lets_the_lane_go_on(scene: Scene) -> None:
     assert scene.lane.parked.keys == set()
 
 
-def test_keys_parked_by_an_older_release_are_freed(scene: Scene) -> None:
-    """G6: a key whose letters nobody counted is freed with its last one as well."""
+@pytest.mark.parametrize("theirs", ["", "17-3", "1 2 3", "17-3 many"])
+def test_a_key_whose_count_others_overwrote_is_freed_with_its_last_letter(
+    scene: Scene, theirs: str
+) -> None:
+    """G6: where the number of a key's letters cannot be read, they are counted: none is passed."""
     scene.park("a", "a1", "a2")
     scene.park("b", "b1")
     last = scene.parked()[A.encode()].split()[0]
-    scene.redis.hset(scene.keys.parked(0, NAME), A, last)
+    scene.redis.hset(scene.keys.parked(0, NAME), A, theirs)
     scene.backend.refuses = {"a2"}
     scene.ask("retry", keys=(A, B))
     scene.work()

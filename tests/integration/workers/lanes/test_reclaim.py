@@ -19,6 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.registry.reclaim import freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
@@ -72,6 +73,11 @@ def take(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
     return scripts.run(client, scripts.acquire(keys, 0, NAME, worker, ms))
 
 
+def note_try(client: redis.Redis, keys: Keys, epoch: int) -> object:
+    """Note that an event is tried; return how many tries of it are not over."""
+    return scripts.run(client, scripts.note_try(OwnedLane(keys, 0, NAME, epoch), 7, 1))
+
+
 def buried(client: redis.Redis, keys: Keys, worker: str) -> int:
     """Bury a worker's lane of partition 0; return what the script says."""
     return int(scripts.run(client, scripts.reclaim(keys, 0, NAME, worker)))
@@ -88,12 +94,12 @@ def _keys(namespace: str) -> Keys:
 def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -> None:
     """G5, G6: a dead owner's lane is free at once, in a later epoch, with its death and tries."""
     first = take(redis_client, keys, "h-1-a")
-    scripts.run(redis_client, scripts.note_try(keys, 0, NAME, first.epoch, 7, 1))
+    note_try(redis_client, keys, first.epoch)
     assert take(redis_client, keys, "h-2-b") is None
     assert [buried(redis_client, keys, "h-1-a") for _ in range(2)] == [1, 0]
     second = take(redis_client, keys, "h-2-b")
     assert (second.epoch, second.deaths) == (first.epoch + 1, 1)
-    assert scripts.run(redis_client, scripts.note_try(keys, 0, NAME, second.epoch, 7, 1)) == 2
+    assert note_try(redis_client, keys, second.epoch) == 2
 
 
 def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys) -> None:

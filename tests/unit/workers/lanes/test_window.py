@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus.log.entry import LoggedEvent
+from memorybus.log.entry import LoggedEvent, Place
 from memorybus.registry.done_set import decode_done_above
 from memorybus_workers.lanes.window import SPAN, LaneWindow, StartPoint
 
@@ -142,7 +142,7 @@ def test_a_busy_key_does_not_fill_the_window() -> None:
     window.finish(other)
     window.finish(first)
     window.finish(*window.take(9))
-    assert window.key_to_read_again() == ("a", ("2-0", 2))
+    assert window.key_to_read_again() == ("a", Place("2-0", 2))
     window.take_in_skipped(log[2:5])
     assert [e.position.n for e in window.waiting_from(log[2])] == [3, 4]
     assert (window.n, window.is_done(11), window.is_done(5)) == (2, True, False)
@@ -155,7 +155,7 @@ def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None
     window.take_in(log, left={1, 2, 3, 4})
     first, other = window.take(9)
     window.pass_over(first)
-    assert window.key_to_read_again() == ("a", ("1-0", 1))
+    assert window.key_to_read_again() == ("a", Place("1-0", 1))
     window.take_in_skipped(log[1:], keep=False)
     window.finish(other)
     assert (window.n, window.idle, window.key_to_read_again()) == (4, True, None)
@@ -194,7 +194,7 @@ def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: 
         elif move == 3 and busy:
             window.postpone(busy.pop(), now + 2)
         elif move == 4 and (again := window.key_to_read_again()):
-            window.take_in_skipped(log[again[1][1] :][: rng.randint(1, 9)])
+            window.take_in_skipped(log[again[1].n :][: rng.randint(1, 9)])
         agrees(window, set(done))
     for key in set(keys):
         numbers = [n for n in done if keys[n - 1] == key]

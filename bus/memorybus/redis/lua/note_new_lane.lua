@@ -6,7 +6,6 @@
 -- Returns nothing.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   local run = run_id()
-  local time = redis.call('TIME')
-  local epoch = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+  local epoch = string.format('%d', now_ms())
   redis.call('HSET', KEYS[1], 'run', run, 'epoch', epoch)
 end

@@ -9,8 +9,7 @@
 --
 -- Returns nothing.
 local last = last_of(KEYS[1], ARGV[1])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 if last == tonumber(ARGV[2]) then
   note_heard(KEYS[1], ARGV[1], now, ' rests')
 end

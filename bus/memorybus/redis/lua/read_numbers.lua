@@ -9,17 +9,8 @@
 -- not the one after.
 local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[3])
 local n, foreign, breaks = tonumber(ARGV[2]), 0, {}
-
--- Of our form: `n`, a number, `e` or `r`, a body (`memorybus.log.entry.number_of`).
-local function number(fields)
-  local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
-  if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') and tonumber(fields[2]) > 0 then
-    return tonumber(fields[2])
-  end
-end
-
 for _, entry in ipairs(entries) do
-  local found = number(entry[2])
+  local found = number_of(entry[2])
   if not found then
     foreign = foreign + 1
   else

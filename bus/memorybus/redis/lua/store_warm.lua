@@ -3,13 +3,11 @@
 -- KEYS[1] want  hash: `g`, the newest generation asked for; gone after a reset of the session.
 -- KEYS[2] warm  hash: `<provider>` result, `g:<provider>` the generation it answers.
 -- ARGV: provider, generation, result, time to live (ms).
--- Returns {1 if stored, newest generation wanted}.
+-- Returns nothing.
 local wanted = tonumber(redis.call('HGET', KEYS[1], 'g') or '0')
 local generation = tonumber(ARGV[2])
 local held = tonumber(redis.call('HGET', KEYS[2], 'g:' .. ARGV[1]) or '0')
-if wanted == 0 or generation > wanted or generation < held then
-  return {0, wanted}
+if wanted > 0 and generation <= wanted and generation >= held then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[3], 'g:' .. ARGV[1], ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
 end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[3], 'g:' .. ARGV[1], ARGV[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[4])
-return {1, wanted}

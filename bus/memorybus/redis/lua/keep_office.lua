@@ -8,8 +8,7 @@
 --       overwrite what was told since.
 --
 -- Returns the note ('' if there is none); nothing if the office is another's.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local was = redis.call('HMGET', KEYS[1], 'owner', 'until', 'note')
 local others = was[1] and was[1] ~= ARGV[1]
 if others and (tonumber(was[2]) > now or ARGV[3] ~= '' or ARGV[2] == '0') then

@@ -1,5 +1,4 @@
--- This file is no script by itself: `scripts.py` puts it before the scripts that ask which server
--- this is.
+-- Whether the server was restarted or replaced: `scripts.py` puts this before the scripts that ask.
 --
 -- The run id changes with a restart, and when a replica takes a master's place: the server may then
 -- lack what was done last. It is '' if the user may not ask for it; then no change is noticed.

@@ -10,25 +10,18 @@
 --
 -- Entries of another form than ours are somebody else's and are stepped over, a thousand at the most.
 -- Returns {length, n, sealed, bytes, ids, bytes of ids, first, last, before, after, now (ms),
--- {number at each age}, sealed entry, unsealed}: first, last: {id, n} of our entries at the ends; before: the last one up to the
--- given id; after: the first one behind it; number at an age: of the first entry that is not
--- older; unsealed: the first entry behind the sealed one. A missing one is an empty table.
+-- {number at each age}, sealed entry, unsealed}: first, last: {id, n} of our entries at the ends;
+-- before: the last one up to the given id; after: the first one behind it; number at an age: of the
+-- first entry that is not older; unsealed: the first entry behind the sealed one. A missing one is an
+-- empty table.
 local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
-
--- Of our form: `n`, a number, `e` or `r`, a body (`memorybus.log.entry.number_of`).
-local function number(fields)
-  local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
-  if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') and tonumber(fields[2]) > 0 then
-    return fields[2]
-  end
-end
 
 local function nearest(command, from, to)
   local count = 1 -- as a rule it is the first one
   for _ = 0, 10 do
     local entries = redis.call(command, log, from, to, 'COUNT', count)
     for _, entry in ipairs(entries) do
-      local n = number(entry[2])
+      local n = number_of(entry[2])
       if n then
         return {entry[1], n}
       end
@@ -46,8 +39,7 @@ local function usage(key)
   return type(size) == 'number' and size or 0  -- managed servers may forbid it
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local ages = {}
 for i = 3, #ARGV do
   local from = string.format('%d', math.max(0, now - tonumber(ARGV[i])))

@@ -1,4 +1,4 @@
--- This file is no script by itself: `scripts.py` puts it before the scripts that write `producers`.
+-- What the log remembers of its producers: `scripts.py` puts this before the scripts that write it.
 --
 -- A producer has two fields. Under its id: the last sequence taken from it. Under `<id>:heard`: when
 -- that was (ms, this server's clock), followed by ` rests` once the producer has deleted everything

@@ -1,0 +1,23 @@
+-- The entries of a log's stream: `scripts.py` puts this before the scripts that read or compare them.
+--
+-- An entry of ours has `n`, a number from 1, then `e` or `r` and a body, as `memorybus.log.entry`
+-- reads it too. Anybody can write others into the stream.
+
+-- Return the number that an entry of ours carries, else nothing.
+local function number_of(fields)
+  local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
+  if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') and tonumber(fields[2]) > 0 then
+    return tonumber(fields[2])
+  end
+end
+
+-- Say whether one entry's id comes behind another one.
+local function is_behind(one, other)
+  local ms, sequence = string.match(one, '^(%d+)-(%d+)$')
+  local other_ms, other_sequence = string.match(other, '^(%d+)-(%d+)$')
+  if ms ~= other_ms then
+    return tonumber(ms) > tonumber(other_ms)
+  end
+  return tonumber(sequence) > tonumber(other_sequence)
+end
+
