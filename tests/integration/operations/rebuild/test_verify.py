@@ -35,7 +35,7 @@ def test_no_command_fills_a_state_that_is_there(
     damage(one, "delete from effects where text = 'b remembers'")
     assert "its state is shared" in ran(spawn, settings, "verify", NAME, code=1)
     ours = ("replay", "--provider", NAME, "--into", "copy", "--set", "collection=one", "--execute")
-    assert f"would write to the same place as {NAME};" in ran(spawn, settings, *ours, code=2)
+    assert f"would write where {NAME} does" in ran(spawn, settings, *ours, code=2)
     rebuild = ("rebuild", NAME, "--set", "collection=two", "--execute")
     done = ran(spawn, settings, *rebuild)
     settled(redis_client, settings, done["live"])
