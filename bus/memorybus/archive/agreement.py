@@ -1,8 +1,8 @@
-"""Whether the archive has what the log has: only then may the log be trimmed up to its end (G7).
+"""Compares the archive with the log: only what the archive has may be trimmed (G7).
 
 A partition's archive may end after entries that it lacks. This happens when another Redis, which
-began as a copy of this one, archives into the same place. It also happens when Redis came back from
-an older copy with a clock that is behind: it then stores new events at places that were sealed
+began as a copy of this one, archives into the same place. It also happens when Redis was restored
+from an older copy with a clock that is behind: it then stores new events at places that were sealed
 already. So an entry is not proved to be sealed because its place lies before the archive's end. The
 place, the number and the event of each entry are compared.
 """
@@ -92,7 +92,7 @@ class ArchiveComparer:
         return found.upto
 
     def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
-        """Compare the log with the archive, up to the archive's end; see `check`.
+        """Compare the log with the archive up to the archive's end, as `check` does.
 
         As a rule the archive ends at the noted place, and one read of one entry is enough.
         """
@@ -105,7 +105,7 @@ class ArchiveComparer:
         """Say whether the archive has all of the log's entries up to the noted place."""
         last = self._last_number(partition, noted.entry)
         if last is not None and last > noted.n:
-            return False  # it came later at an earlier place: the server's clock went back
+            return False  # an entry came later at an earlier place: the server's clock went back
         if noted == end:
             return True
         row = next(self._archive.places(partition, noted.entry, noted.entry), None)
@@ -126,7 +126,7 @@ class ArchiveComparer:
         first = next(entries, None)
         if first is None:
             return Agreement(upto)
-        rows = self._archive.places(partition, first.entry, end.entry)  # nothing before is needed
+        rows = self._archive.places(partition, first.entry, end.entry)  # not before
         row = next(rows, None)
         for one in chain((first,), entries):
             while row is not None and parse_entry_id(row.entry) < parse_entry_id(one.entry):

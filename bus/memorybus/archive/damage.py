@@ -1,4 +1,4 @@
-"""What follows when a reader meets damage of the archive: an error, or a message and reading on."""
+"""Decides what a reader does when it meets damage in the archive: raise an error, or read on."""
 
 from memorybus.errors import ArchiveError
 
@@ -33,4 +33,4 @@ class DamageHandler:
 
 
 RAISE_DAMAGE = DamageHandler(None)
-"""For a caller who wants the error."""
+"""The handler for a caller that wants every damage raised as an error."""

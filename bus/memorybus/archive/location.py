@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from memorybus.archive.archive import Archive
 
 ARCHIVER = "@archive"
-"""The pseudo provider whose home is the default archive's."""
+"""The name under which the home of the default archive is noted, as if it were a provider."""
 
 
 def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Archive | None":
-    """Return the archive of the log in `redis`; None if the log is not born yet.
+    """Return the archive of the log in `redis`; None if the log was not created yet.
 
     Raises:
         ArchiveUnavailable: the archive lies on another host.

@@ -1,4 +1,4 @@
-"""One partition's archive as a reader holds it: newest manifest, one open segment, one group."""
+"""Reads one partition's archive; keeps the newest manifest, one open segment and one group."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -89,7 +89,7 @@ class SealedPartition:
         return sorted(int(one) for one in numbers if one.isascii() and one.isdigit())
 
     def newest_manifest(self) -> Manifest:
-        """Look for a newer manifest, and return the newest one."""
+        """Return the newest manifest, after a look for one that is newer than the known one."""
         newest = max(self.versions(), default=0)
         if newest != self._manifest.version:
             self._manifest = self._load_newest(newest)
@@ -162,7 +162,7 @@ class SealedPartition:
             with naming_file(where):
                 known = sha256_of(file)
             if known != segment.sha256:
-                SegmentReader(file, segment, where).close()  # names another's segment
+                SegmentReader(file, segment, where).close()  # it may raise a clearer error
                 raise ArchiveDamaged(
                     f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
                     f"says {segment.sha256[:12]}…); restore it from a backup"
@@ -286,8 +286,8 @@ class SealedPartition:
     def _lost_part_error(self) -> ArchiveDamaged:
         told = "; ".join(str(one) for one in self._manifest.damage)
         return ArchiveDamaged(
-            f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
-            f"the manifest from a backup"
+            f"{self.objects.where}: the manifest has lost a part of the history: {told}; restore "
+            f"it from a backup"
         )
 
 

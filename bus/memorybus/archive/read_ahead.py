@@ -69,7 +69,7 @@ class ReadAheadThread:
         """Queue a group; it is read after those that were queued before. Return it."""
         with self._lock:
             self._queue.put(one)
-            if self._thread is None or not self._thread.is_alive():  # in a forked child it is not
+            if self._thread is None or not self._thread.is_alive():  # a forked child lacks it
                 self._thread = Thread(target=self._run, name="memorybus-ahead", daemon=True)
                 self._thread.start()
         return one

@@ -1,8 +1,8 @@
-"""Finds numbers that were given twice among events that are not sealed, and renumbers these events.
+"""Finds numbers that were assigned twice among unsealed events, and renumbers these events.
 
-Numbers are given twice in three cases: Redis came back with less than the archive has; Redis lost a
-partition's counter, and events were published before anybody noticed; another Redis has archived in
-the meantime. All events are still there, and only their numbers are wrong.
+Numbers are assigned twice in three cases: Redis came back with fewer events than the archive has;
+Redis lost a partition's counter, and events were published before anybody noticed; another Redis
+has archived in the meantime. All events are still there, and only their numbers are wrong.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ _WHO = "archive-repair"
 _LEASE_MS = round(TIMEOUT * 1000)
 
 _PATIENCE, _AGAIN = 5.0, 0.05
-"""Seconds to wait for an archiver, which holds its lane for a moment; seconds between tries."""
+"""Seconds to wait for an archiver, which keeps its lane for a moment; seconds between tries."""
 
 
 class RepeatedNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Renumbering:
         self._comparing = ArchiveComparer(redis, keys, archive)
 
     def find(self, partition: int) -> RepeatedNumbers | None:
-        """Look for repeated numbers after the entries that the archive has; None if there are none.
+        """Return the repeated numbers after the entries that the archive has; None for none.
 
         Raises:
             ArchiveUnavailable, ArchiveDamaged: the archive cannot be read.
@@ -122,11 +122,13 @@ class Renumbering:
         """Give new numbers to the entries that the archive lacks; return how many there are.
 
         The entries are added again at new places, in their order, with a mark. Lanes that have seen
-        them treat them as entries that Redis had lost (G4). Whatever a lane had noted by number is
-        deleted, and each lane has to be acquired anew. Redis answers nobody else meanwhile.
+        them treat them as entries that Redis had lost (G4). Everything that a lane had noted by
+        number is deleted, and each lane has to be acquired anew. Meanwhile Redis answers no other
+        client.
 
         Raises:
-            ArchiveTaken: an archiver works on the partition, or has sealed meanwhile: look again.
+            ArchiveTaken: an archiver works on the partition, or has sealed meanwhile; call `find`
+                again.
         """
         partition = twice.partition
         held = self._acquire_lane(partition)

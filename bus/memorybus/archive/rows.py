@@ -28,7 +28,7 @@ from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
 
 _PAGE = 100
-"""Rows decoded at once: more of them do not fit into a processor's cache."""
+"""How many rows are decoded at once: more of them do not fit into a processor's cache."""
 
 _BEGINNING = (0, 0)
 

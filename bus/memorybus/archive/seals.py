@@ -49,7 +49,7 @@ class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
         at: when it was written (the server's wall time, milliseconds).
         place: where it archives, without credentials.
         error: what keeps it from archiving; "" if nothing does.
-        elsewhere: whether another host has the archive, so that this worker leaves it alone.
+        elsewhere: whether the archive lies on another host, so that this worker leaves it alone.
         damaged: whether the error is that the archive, or the log, is not as it was.
     """
 
@@ -123,7 +123,7 @@ class SealReports:
         self._redis.hdel(self._key, worker)
 
     def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
-        """Return since when the setting `retention` has these values; a change is written down."""
+        """Return since when the setting `retention` has these values; note a change in Redis."""
         body: Any = self._redis.hget(self._key, _RETENTION)
         known = _decode(body, _RetentionNote) if body else None
         if known is None or known.ages != dict(ages):

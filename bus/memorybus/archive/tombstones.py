@@ -53,7 +53,7 @@ def _read(objects: Objects, name: str) -> Tombstone:
         return msgspec.json.decode(data or b"", type=prepared(Tombstone))
     except msgspec.MsgspecError as error:
         raise ArchiveDamaged(
-            f"{objects.where}/{name}: is no tombstone ({error}); what it hides is not known, so "
+            f"{objects.where}/{name}: is not a tombstone ({error}); what it hides is unknown, so "
             f"nothing is read; restore it from a backup"
         ) from error
 

@@ -21,13 +21,13 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was found of one file.
 
     Attributes:
-        partition: where.
+        partition: the partition of the file.
         file: its name below the partition's folder.
         found: ``sound``; ``damaged``; ``unlisted``: no manifest names it (a seal was cut short, or
             it was compacted; `memorybus archive run` deletes it later); ``gap``: numbers that were
             lost before they could be sealed.
-        why: what is the matter.
-        events: rows in it.
+        why: what is wrong; "" for a sound file.
+        events: the rows in it.
         bytes: its size.
     """
 
@@ -67,7 +67,7 @@ def report_missing_manifest(partition: int, view: PartitionView, held: int) -> F
     remedy = "the log still has them, and `memorybus archive run` seals them again"
     if gap is not None:
         remedy = "restore it with its segments, or set `archive` to the place that has them"
-    why = f"events {first} to {last} were sealed, and no manifest here says so: one is missing"
+    why = f"events {first} to {last} were sealed, but no manifest here says so: one is missing"
     return FileReport(
         partition=partition, file=_ANY_MANIFEST, found="damaged", why=f"{why}; {remedy}"
     )
@@ -89,7 +89,7 @@ def _check_segment(part: SealedPartition, segment: Segment) -> FileReport:
     try:
         rows = sum(1 for _ in rows_of(part.open_segment(segment)))
         if rows != segment.count:
-            why = f"has {rows} rows, the manifest says {segment.count}"
+            why = f"has {rows} rows, but the manifest says {segment.count}"
     except ArchiveDamaged as error:
         why = str(error)
     return FileReport(

@@ -1,4 +1,4 @@
-"""Writes a partition's archive: seal, compact, clean; each ends with a new manifest (G7)."""
+"""Writes a partition's archive: it seals and compacts, each by a new manifest, and cleans (G7)."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -53,7 +53,7 @@ class PartitionWriter:
         lines = [self._omit_content(line, omit) for line in fresh]
         if not lines:
             if not known.segments:
-                raise ValueError("nothing to seal")
+                raise ValueError("there is nothing to seal: every call needs at least one entry")
             return known.segments[-1]
         return self._write_segment(known, known.segments, lines, judged=judged)
 
@@ -66,7 +66,7 @@ class PartitionWriter:
         gone = [one.sha256 for one in segments]
         start = sums.index(gone[0]) if gone and gone[0] in sums else -1
         if start < 0 or sums[start : start + len(gone)] != gone:
-            raise ArchiveTaken(f"{self._where()}: these segments are not neighbours there any more")
+            raise ArchiveTaken(f"{self._where()}: these segments are not neighbours any more")
         rows = [self._omit_content(line, omit) for one in segments for line in self.rows(one)]
         rest = (known.segments[:start], known.segments[start + len(gone) :])
         return self._write_segment(known, rest[0], rows, rest[1], judged)
@@ -108,7 +108,9 @@ class PartitionWriter:
         known = self._part.newest_manifest()
         if not known.whole:
             told = "; ".join(str(one) for one in known.damage)
-            raise ArchiveDamaged(f"{self._where()}: nothing is added to a damaged manifest: {told}")
+            raise ArchiveDamaged(
+                f"{self._where()}: the manifest is damaged, and nothing was added: {told}"
+            )
         return known
 
     def _write_segment(
@@ -123,7 +125,7 @@ class PartitionWriter:
         segment, data = build_segment(self._part.of, lines, self._clock.now_ms(), judged)
         name = f"{self._part.folder}/{segment.file}"
         if not self._objects.put_new(name, data):
-            raise ArchiveDamaged(f"{self._objects.where}/{name}: is there with other bytes")
+            raise ArchiveDamaged(f"{self._objects.where}/{name}: exists already with other bytes")
         self._crash("archive.written")
         self._read_back(segment, name, lines)
         self._crash("archive.verified")
@@ -149,7 +151,7 @@ class PartitionWriter:
         name = manifest_name(self._part.folder, version)
         data = render(self._part.of, version, segments, self._clock.now_ms())
         if not self._objects.put_new(name, data):
-            raise ArchiveTaken(f"{self._where()}: version {version} is another writer's")
+            raise ArchiveTaken(f"{self._where()}: another writer has written version {version}")
         if version > KEPT_MANIFESTS:
             self._objects.delete(manifest_name(self._part.folder, version - KEPT_MANIFESTS))
 

@@ -1,5 +1,5 @@
-"""Forks, wake-ups and waits between attempts: what threads and processes need side by side.
+"""Forks, wake-ups and waits between attempts: the tools of code with several threads.
 
-Of the bus it imports only the clock, never a store. Whoever starts a thread or tries something
+This package imports only the clock, never a store. Code that starts a thread or tries something
 again uses it.
 """

@@ -11,17 +11,17 @@ _LAST_LOOK = 0.05
 FIRST_RESTART = 0.5
 LONGEST_RESTART = 30.0
 HEALTHY = 10.0
-"""A process that ran so many seconds starts over with the first delay after its next death."""
+"""After a process ran for this many seconds, its next restart waits for the first delay again."""
 
 
 def backoff(attempt: int, rng: random.Random, *, first: float = _FIRST, cap: float = _CAP) -> float:
     """Return the seconds to wait after failures in a row: doubled each time, capped, jittered.
 
     Args:
-        attempt: how many there were before this one.
-        rng: jitter.
-        first: the longest wait after the first; the default suits Redis.
-        cap: the longest wait of all.
+        attempt: how many attempts there were before this one.
+        rng: makes the jitter.
+        first: the longest wait after the first failure; the default suits Redis.
+        cap: the longest wait after any failure.
     """
     ceiling: float = min(cap, first * 2 ** min(attempt, 20))
     return ceiling * (0.5 + rng.random() / 2)

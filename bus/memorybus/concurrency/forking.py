@@ -18,7 +18,8 @@ _PATIENCE = 1.0
 _IMPORT = 10.0
 """Seconds that a fork waits for an import, which takes one or two on a busy machine.
 
-Without them the child would lack those modules for good; a disk that hangs stops an import anyway.
+If the fork did not wait, the child would lack the module for good. A disk that hangs stops the
+import, too.
 """
 
 _LOOK = 0.0005
@@ -38,17 +39,17 @@ class ForkGuard:
     """
 
     def __init__(self, patience: float) -> None:
-        """Hold no fork back yet; `heed_forks` begins that."""
+        """Make a guard that holds no fork back yet; `heed_forks` begins that."""
         self.patience = patience
         self._inside: set[int] = set()
         self._forks: list[None] = []
         self._forking = 0
 
     def __enter__(self) -> None:
-        """Wait for another thread's fork that is under way; then count as a user.
+        """Wait until no other thread's fork is under way; then count this thread as a user.
 
         The forking thread may come here too, through a signal handler or a hook that publishes.
-        Nobody waits for ever: a fork waits half as long.
+        The wait is bounded, and a fork waits only half as long.
         """
         me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * self.patience
         self._inside.add(me)
@@ -58,7 +59,7 @@ class ForkGuard:
             self._inside.add(me)
 
     def __exit__(self, *_: object) -> None:
-        """Count as a user no longer."""
+        """Count this thread as a user no longer."""
         self._inside.discard(threading.get_ident())
 
     def heed_forks(self) -> None:
@@ -103,10 +104,10 @@ def _make_guard(patience: float) -> ForkGuard:
 
 
 class ProcessLock:
-    """A lock of which each process has its own: one held at a fork is free in the child."""
+    """A lock of which each process has its own: if it is locked at a fork, the child's is free."""
 
     def __init__(self) -> None:
-        """Make no lock yet."""
+        """Begin without a lock; `here` makes it."""
         self._locks: dict[int, threading.Lock] = {}
 
     def here(self) -> threading.Lock:

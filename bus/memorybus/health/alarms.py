@@ -28,8 +28,8 @@ _RESTORE = (
     "events are needed. Lanes that had not read them continue behind the gap"
 )
 _HOW_LOST = {
-    "wiped": "the log was wiped, or replaced by another",
-    "tail": "the log went back (restored, or deleted in part), and gives these numbers again",
+    "wiped": "the log was wiped, or replaced by another one",
+    "tail": "the log went back (restored, or deleted in part), and assigns these numbers again",
     "gap": "events were gone from the log before they were sealed",
 }
 _FULL = (
@@ -106,7 +106,7 @@ def numbering_alarms(
                 "critical",
                 name,
                 f"partition {name}: the counter says {view.n}, the last event is {view.last.n}: "
-                f"numbers will be given twice",
+                f"numbers will be assigned twice",
                 f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
             )
         elif read is not None and read.restarted:
@@ -116,7 +116,7 @@ def numbering_alarms(
                 name,
                 f"partition {name}: after event {read.restarted} the numbers begin anew: its "
                 f"counter was lost",
-                "give them new ones: memorybus archive repair --execute",
+                "renumber its events: memorybus archive repair --execute",
             )
         elif read is not None and (foreign := count_foreign(view, read)):
             yield Finding(
@@ -124,7 +124,7 @@ def numbering_alarms(
                 "warning",
                 name,
                 f"partition {name}: {foreign} entries that memorybus did not write",
-                f"find who adds to {keys.log(partition)}; lanes pass over such entries",
+                f"find the program that adds to {keys.log(partition)}; lanes skip such entries",
             )
 
 
@@ -143,7 +143,7 @@ def server_alarms(facts: ServerState) -> Iterator[Finding]:
             "no_append_only_file",
             "warning",
             "aof",
-            "Redis keeps no append-only file: what is `logged` does not survive its crash",
+            "Redis keeps no append-only file: `logged` events do not survive its crash",
             "run: redis-cli config set appendonly yes (and put it into redis.conf)",
         )
     yield from _failed_writes(facts)
@@ -155,7 +155,7 @@ def _failed_writes(facts: ServerState) -> Iterator[Finding]:
         text = "the append-only file cannot be written: Redis refuses writes (MISCONF)"
         yield Finding("persistence", "critical", "aof", text, remedy)
     if facts.aof and facts.aof_rewrite != "ok":
-        text = "the append-only file could not be rewritten: it grows without end"
+        text = "the append-only file could not be rewritten, so it grows without end"
         yield Finding("persistence", "warning", "aof rewrite", text, remedy)
     if facts.snapshot != "ok":
         text = "the last snapshot failed: Redis may refuse writes (MISCONF)"
@@ -189,7 +189,7 @@ def archive_alarms(
     if archive.damaged:
         yield Finding("archive", "critical", "damaged", archive.error, "do as the message says")
     elif late is not None and late > _LATE:
-        text = f"sealing stands still: {archive.error or 'its worker is slow'}; events wait"
+        text = f"sealing is late: {archive.error or 'its worker is slow'}; events wait"
         yield Finding("archive", "warning", "late", text, _SEAL, archive.oldest_unsealed_at)
     for partition, view in views.items():
         gap = find_archived_only(partition, view)

@@ -1,4 +1,4 @@
-"""The status for all views, read at most once a second."""
+"""Reads the status for all views, at most once a second."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Reads the whole status at once, and changes nothing."""
+"""Reads the whole status of the bus, and changes nothing."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ class Status(msgspec.Struct, frozen=True):
         memory: how long the memory of Redis lasts.
         disk: how long the embedded server's disk lasts; null for any other server.
         archive: the status of the archive.
-        copies: the instances that serve nobody.
+        copies: the instances that serve no agent.
         log: the figures of the log.
         spools: the spools of all hosts with workers, and of this host.
         canary_at: when a canary last came through (ISO 8601, UTC); null for never.
@@ -218,8 +218,8 @@ class Monitor:
     def providers_before(self, place: Head) -> list[str]:
         """Return the providers whose lane has not passed a place in a partition.
 
-        Paused providers are left out. Providers whose lane has no owner are left out if any other
-        lane has one.
+        Paused providers are left out. If some lane of the partition has an owner, providers whose
+        lane has none are left out, too.
         """
         sight = Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, sight.live) for name in self.provider_names()}

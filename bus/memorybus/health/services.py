@@ -110,7 +110,7 @@ def find_failing(status: Status) -> Iterator[Finding]:
     )
     for one in _instances(status):
         if one.failing:
-            text = f"{one.name} waits, its calls fail: {one.failing}"
+            text = f"{one.name} waits because its calls fail: {one.failing}"
             waiting = f" ({one.backlog} events wait)" if one.backlog else ""
             since = one.oldest_unapplied_at
             yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
@@ -178,7 +178,7 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
                 f"{one.name}: {one.busiest_backlog} of {one.backlog} events wait in lane "
                 f"{one.busiest}: one key, or few, are busier than their provider"
             )
-            remedy = "see whose they are: memorybus events tail; more workers do not help"
+            remedy = "see who sends them: memorybus events tail; more workers do not help"
             yield Finding("hot_lane", "warning", one.name, text, remedy, one.oldest_unapplied_at)
 
 

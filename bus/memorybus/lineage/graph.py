@@ -54,14 +54,17 @@ def branch(ref: SessionRef, new_id: str) -> SessionRef:
 
 
 def compress(ref: SessionRef, new_id: str | None = None) -> SessionRef:
-    """Return the session after a compression: in place, or under `new_id` if that is another."""
+    """Return the session after a compression: the same one, or `new_id` if that differs."""
     if new_id is None or new_id == ref.id:
         return msgspec.structs.replace(ref, epoch=ref.epoch + 1)
     return SessionRef(id=_check_new_id(new_id), root=ref.root, parent=ref.id)
 
 
 def resume(known: SessionRef | None, session_id: str) -> SessionRef:
-    """Return a session as it was left, else a root. Raises `InvalidEvent` for another's `known`."""
+    """Return `known`, the session as it was left, or a new root if `known` is None.
+
+    Raises `InvalidEvent` if `known` is another session.
+    """
     if known is None:
         return start(session_id)
     if known.id != session_id:
@@ -184,7 +187,7 @@ class Node(msgspec.Struct, frozen=True):
         origin: the claim that holds.
         epoch: the highest epoch seen.
         titled: the time and the id of the event that gave the newest title, then the title.
-        turns: how many were completed.
+        turns: how many turns were completed.
         links: sessions that it was resumed or reset from: related, but no parents.
     """
 
@@ -210,7 +213,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> str:
-        """Where it came from, as the events say; perhaps unknown here, or hostile."""
+        """Where it came from, as the events say; it may be unknown, or hostile text."""
         return self.origin.parent
 
     @property

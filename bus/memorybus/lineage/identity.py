@@ -6,9 +6,9 @@ from memorybus.events import Scope
 
 
 class Identity(NamedTuple):
-    """Identifies a session among all, also among those of the same id.
+    """Identifies a session among all sessions, even if others have the same id.
 
-    The platform is no part of it: a person may go on with the same session elsewhere.
+    The platform is not part of the identity: a person may continue a session on another one.
 
     Attributes:
         agent: the agent that owns the session.

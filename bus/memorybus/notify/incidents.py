@@ -75,7 +75,7 @@ class DueReport(msgspec.Struct, frozen=True):
 def update_incidents(
     known: Incidents, findings: Iterable[Finding], rules: Notify, now: int
 ) -> Incidents:
-    """Return the incidents after a look.
+    """Return the incidents as they are after a look at the bus.
 
     Args:
         known: the incidents before the look.

@@ -1,7 +1,7 @@
-"""The thread in the supervisor of workers that looks at the bus and has people notified.
+"""A thread in the supervisor of workers that looks at the bus and notifies people.
 
-Of all such threads, the one that holds the office in Redis reports on the bus. If Redis is away,
-each host reports that by itself.
+Only one such thread at a time reports on the bus: the one that has the task, which Redis assigns
+(`registry.office`). If Redis is away, each host reports that by itself.
 """
 
 import logging
@@ -44,7 +44,7 @@ _JOIN: Final = 5.0
 
 
 class Notifier:
-    """Looks at the bus and has people notified. Belongs to one thread.
+    """Looks at the bus and notifies people. Belongs to one thread.
 
     Args:
         settings: see `Settings`.
@@ -76,7 +76,7 @@ class Notifier:
         return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
 
     def poll(self) -> None:
-        """Read and report what is wrong, if it is time or a notice was sent; log errors."""
+        """Report what is wrong, if it is time to look or a notice was sent; log errors."""
         if not self._has_news() and self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + self._every
@@ -86,7 +86,7 @@ class Notifier:
             self._last_error = ""
         except (MemoryBusError, OSError) as error:
             if str(error) != self._last_error:
-                _log.warning("nobody is notified of findings: %s", error)
+                _log.warning("people cannot be notified of findings: %s", error)
             self._last_error = str(error)
 
     def _has_news(self) -> bool:
@@ -95,14 +95,14 @@ class Notifier:
         return self._ended != before and any(self._ended)
 
     def close(self) -> None:
-        """Finish what is being sent, and let another process take over."""
+        """Finish the notices that are being sent, and let another process take the task over."""
         for reporter in (self._bus, self._host):
             with suppress(RedisError, OSError):
                 reporter.close(_PATIENCE)
         self._redis.close()
 
     def _look_at_bus(self) -> list[Finding]:
-        """Report on the bus if this process holds the office.
+        """Report on the bus if this process has the task.
 
         Returns:
             The finding that Redis is away, if it is.

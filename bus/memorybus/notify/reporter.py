@@ -174,7 +174,7 @@ class Reporter:
         if note is None:
             self._drop()
             return
-        found = findings()  # first: if this fails, no delivery is taken that would not be noted
+        found = findings()  # first: if it fails, every delivery is still noted later
         known = drop_other_channels(_read(note), [queue.name for queue in self._queues])
         for queue in self._queues:
             if (delivered := queue.take_delivered()) is not None:

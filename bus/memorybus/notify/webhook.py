@@ -1,8 +1,8 @@
 """``python -m memorybus.notify.webhook``: posts its standard input to the webhook of the settings.
 
 It runs in a separate process, which can be killed whatever hangs: a name server, a handshake, an
-answer that comes letter by letter. The address appears in no command line and no message. Redirects
-are not followed, because they could pass the address's secret on.
+answer that comes letter by letter. The address does not appear in any command line or message.
+Redirects are not followed, because they could pass the address's secret on.
 """
 
 import http.client
@@ -70,12 +70,12 @@ def post(url: str, token: str, body: bytes, timeout: float) -> str:
     except TimeoutError:
         return f"no answer within {timeout:g} s"
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"it cannot be asked: {type(error).__name__}"
+        return f"the request cannot be sent: {type(error).__name__}"
 
 
 def _describe_refusal(status: int) -> str:
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return f"it answers {status}, a redirect, which is not followed; name the final address"
+        return f"it answers {status}: redirects are not followed; configure the final address"
     return f"it answers {status}"
 
 
@@ -83,7 +83,7 @@ def main() -> int:
     """Post; return 1, with the reason on standard error, if that failed."""
     try:
         rules = load().notify
-        signal.alarm(math.ceil(rules.timeout) + 1)  # whoever started us may be gone
+        signal.alarm(math.ceil(rules.timeout) + 1)  # the process that started us may be gone
         url, token = read_target(rules)
     except MemoryBusError as error:
         sys.stderr.write(f"{error}\n")

@@ -1,4 +1,4 @@
-"""When a canary last came through every lane that it met."""
+"""Notes when a canary event last passed every lane that should get it."""
 
 from redis import Redis
 
@@ -9,7 +9,7 @@ _KEPT_MS = 30 * 86_400_000
 
 
 def note_arrival(redis: Redis, keys: Keys, now_ms: int) -> None:
-    """Note for a month that a canary has come through.
+    """Note that a canary has passed every lane; the note is kept for a month.
 
     Raises:
         LogError: it cannot be written.

@@ -39,8 +39,8 @@ class Home(msgspec.Struct, frozen=True, omit_defaults=True):
         place: the id of its data directory.
         host: the machine that saw it.
         path: the data directory there.
-        mark: tells the original from a copy: the inode of its file ``place``. `EMBEDDED` if the log
-            lies in the directory too: then a copy has a log of its own.
+        mark: distinguishes the original from a copy: the inode of its file ``place``. It is
+            `EMBEDDED` if the log lies in the directory too, because a copy then has its own log.
     """
 
     place: str
@@ -62,8 +62,8 @@ def place_id(settings: Settings, make_id: NewId = new_id) -> str:
         raise ConfigError(f"{path}: {error.strerror}; make data_dir writable") from error
     if not _ID.fullmatch(text):
         raise ConfigError(
-            f"{path} holds no id of a place; delete it, then tell local providers that their home "
-            f"is here with `memorybus provider move NAME`"
+            f"{path} does not contain a place's id; delete it, then tell local providers that "
+            f"their home is here with `memorybus provider move NAME`"
         )
     return text
 
@@ -119,17 +119,17 @@ def _read_mark(settings: Settings) -> str:
 
 
 def is_same_home(known: Home, ours: Home) -> bool:
-    """Say whether our directory is the known home itself, and no copy of it; pure.
+    """Say whether our directory is the known home itself, and not a copy of it; pure.
 
-    It is if it lies where the home was last seen, or if it has the same file elsewhere: a renamed
-    directory, or a volume that another host mounts.
+    It is the home itself if it lies where the home was last seen, or if its file ``place`` is the
+    same: the directory was renamed, or is a volume that another host mounts.
     """
     seen_here = (known.host, known.path) == (ours.host, ours.path)
     return known.place == ours.place and (seen_here or known.mark == ours.mark)
 
 
 def home_elsewhere(known: Home | None, settings: Settings) -> Home | None:
-    """Return a known home if it is elsewhere; None if it is here, or if there is none.
+    """Return a known home if it lies elsewhere; None if it is here, or if none is known.
 
     Raises:
         ConfigError: see `place_id`.
@@ -141,7 +141,7 @@ def delete_state(settings: Settings, name: str) -> None:
     """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
 
     Raises:
-        ConfigError: the name is no instance's.
+        ConfigError: no instance can have this name.
         OSError: it cannot be deleted.
     """
     home: Path = settings.provider_home(check_name(name))
@@ -164,7 +164,7 @@ class Homes:
         self._key = keys.homes
 
     def claim(self, provider: str, home: Home) -> Home:
-        """Make `home` the provider's if it has none yet, and return its home (G3, G4).
+        """Make `home` the provider's home if it has none yet, and return its home (G3, G4).
 
         The result equals `home` if and only if the state lies here. A home that was renamed or
         mounted elsewhere is noted anew. For the start of a worker.
@@ -199,7 +199,7 @@ class Homes:
         return homes
 
     def move(self, provider: str, home: Home) -> None:
-        """Make `home` the provider's, whatever its home was; nothing is copied."""
+        """Make `home` the provider's home, whatever it was before; no data is copied."""
         ask_redis(lambda: self._note(provider, home), self._key)
 
     def forget(self, provider: str) -> None:
@@ -211,7 +211,7 @@ class Homes:
         scripts.run(self._redis, call)
 
     def _swap(self, provider: str, seen: bytes, home: Home) -> bytes | None:
-        """Write `home` if the entry is as `seen`; return what was there before."""
+        """Write `home` if the entry still is `seen`; return the entry as it was before."""
         body = msgspec.json.encode(home)
         call = scripts.change_field(self._key, provider, body, seen=seen)
         found: bytes | None = ask_redis(lambda: scripts.run(self._redis, call), self._key)

@@ -1,8 +1,8 @@
-"""Instances beside those that the settings name: copies that a replay or a rebuild fills.
+"""Instances in addition to those that the settings name: copies that a replay or rebuild fills.
 
-An instance has lanes, a home and dead letters of its own under its name, and takes the events that
-its plan names. Every worker that serves the provider serves its copies too. One field of one hash
-says which instance of a provider answers recalls and tools, so a swap is one step (G8).
+An instance has its own lanes, home and dead letters under its name, and takes the events that its
+plan names. Every worker that serves the provider serves its copies too. One field of one hash says
+which instance of a provider answers recalls and tools, so a swap is one step (G8).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,20 +27,20 @@ Purpose = Literal["replay", "rebuild", "verify", "added"]
 _T = TypeVar("_T")
 
 _MOST_NAMED, _NAME_CHARS = 3, 60
-"""Foreign entries that a message names, and the characters of each that it shows."""
+"""How many foreign entries a message names, and how many characters of each it shows."""
 
 
 class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a command was asked to make; the same request again goes on with what was begun.
+    """What a command was asked to make; the same request again continues what was begun.
 
-    The request is compared, not its result: a lineage grows, and a moment that is still in the
-    future soon means another place in the log.
+    Requests are compared, not their results: a lineage grows, and a moment that is still in the
+    future will mean another place in the log.
 
     Attributes:
-        query: which events, with lineages as they were named.
+        query: which events the copy takes, with lineages as they were named.
         since: the first moment, "" for the beginning.
-        until: the last one, "" for none.
-        options: what differs from the provider's.
+        until: the last moment, "" for none.
+        options: the options that differ from the provider's.
         whole: whether nothing is taken over from the instance that serves.
         live: the instance that served then; "" where that does not matter.
     """
@@ -62,18 +62,18 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of a copy, or of a plan.
 
     Attributes:
-        name: its own; for a rebuild ``<provider>@<number>``.
+        name: its own name; for a rebuild ``<provider>@<number>``.
         provider: the instance of the settings whose kind and options it has.
-        options: what differs from these options; never a secret.
+        options: the options that differ from these; never a secret.
         plan: which events of the history it takes.
-        purpose: what it was made for. ``added`` is no copy but the plan of an instance of the
-            settings, under its own name: it was added late, and begins at some later time.
-        dropped: whether it is to be removed with its state; its home's worker does so.
-        made_at: when (wall time, milliseconds).
+        purpose: what it was made for. An ``added`` record is not a copy but the plan of an instance
+            of the settings, under its own name: it was added late, and begins at some later time.
+        dropped: whether it is to be removed with its state; a worker at its home does so.
+        made_at: when it was made (wall time, milliseconds).
         made_by: who made it, as ``user@host``.
-        reason: why, in the operator's words.
-        asked: what the command was asked for, so that the same command goes on with it; None if
-            no command may go on with it.
+        reason: why it was made, in the operator's words.
+        asked: what the command was asked for, so that the same command can continue it; None if no
+            command may.
     """
 
     name: InstanceName
@@ -89,7 +89,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_copy(self) -> bool:
-        """Whether it stands beside the instance of the settings, instead of for it."""
+        """Whether it is a copy, and not an instance that the settings name."""
         return self.name != self.provider
 
 
@@ -97,14 +97,15 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which instance serves a provider.
 
     Attributes:
-        instance: the one that answers recalls and tools.
-        previous: the one before, kept for a rollback; "" if it was dropped.
+        instance: the instance that answers recalls and tools.
+        previous: the instance that served before, kept for a rollback; "" if it was dropped.
         at: since when (wall time, milliseconds).
-        by: who swapped.
+        by: who swapped the instances, as ``user@host``.
         reason: why.
-        leaving: the one before, until the command that swapped has ended; "" afterwards.
-        back: whether a rollback let it serve.
-        numbered: the highest number of a dropped generation; no later one gets it.
+        leaving: the instance that served before, until the command that swapped has ended; ""
+            afterwards.
+        back: whether it serves because of a rollback.
+        numbered: the highest number of a dropped generation, which no later one gets.
     """
 
     instance: InstanceName
@@ -123,10 +124,10 @@ class InstancesView(msgspec.Struct, frozen=True):
     Attributes:
         all: the copies, and the plans of those that were added late, by name.
         live: which instance serves a provider, by provider.
-        pauses: why an instance's lanes stand still, by name.
-        ignored: names of entries that describe no copy, as they stand in Redis: hostile text.
+        pauses: why the lanes of an instance are paused, by name.
+        ignored: names of entries that do not describe a copy, as Redis has them: hostile text.
         redo: the instances, among those asked about, with open requests about dead letters.
-        tuned: limits of calls that hold instead of the settings', by provider.
+        tuned: limits of calls that replace those of the settings, by provider.
         retries: the last request to retry now, by instance.
     """
 
@@ -139,23 +140,23 @@ class InstancesView(msgspec.Struct, frozen=True):
     retries: Mapping[str, RetryWish] = {}
 
     def tuning(self, provider: str) -> Tuning:
-        """Return the limits that hold for a provider instead of those of the settings."""
+        """Return the limits that replace those of the settings for a provider."""
         known = self.tuned.get(provider)
         return known.tuning if known else AS_CONFIGURED
 
 
 class ChangeLock(Protocol):
-    """A command's lock on instances: a command that was frozen and lost it changes nothing."""
+    """A command's lock on instances: a command that was suspended and lost it changes nothing."""
 
     @property
     def token(self) -> bytes:
-        """Return what its entries hold while it is ours."""
+        """Return the value that its entries have while the lock is ours."""
 
     def fence_for(self, key: str) -> str:
         """Return the key of its entry in the slot of a hash."""
 
     def lost_error(self) -> MemoryBusError:
-        """Return the error that is raised when it is not ours any more."""
+        """Return the error that is raised when the lock is not ours any more."""
 
 
 class Instances:
@@ -165,9 +166,9 @@ class Instances:
     those that change something raise the lock's error if it is lost, and change nothing then.
 
     Args:
-        redis: the log's.
-        keys: the namespace's.
-        lock: of the command that changes them, if it takes one.
+        redis: the log's Redis.
+        keys: the keys of the namespace.
+        lock: the lock of the command that changes them, if it takes one.
     """
 
     def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
@@ -182,8 +183,8 @@ class Instances:
         Args:
             redo: instances to look for open requests about dead letters (`InstancesView.redo`).
 
-        An entry that cannot be read, perhaps of a later release, is left out, so that it hides no
-        other; but an instance whose pause cannot be read stays paused.
+        An entry that cannot be read, perhaps because a later release wrote it, is left out, so that
+        the others can be read. But an instance whose pause cannot be read stays paused.
         """
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         ours = self._keys
@@ -222,30 +223,30 @@ class Instances:
         return _decode_copies(ask_redis(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
-        """Return one copy, or None; entries of other names do not matter."""
+        """Return one copy, or None; entries of other names are not read."""
         found = self._entry(self._keys.instances, name, Instance)[1]
         return found if found is None or found.name == name else None
 
     def add(self, instance: Instance) -> None:
-        """Make a copy known.
+        """Register a copy.
 
         Raises:
-            ConfigError: there is one of that name.
+            ConfigError: an instance of that name exists.
         """
         body = msgspec.json.encode(instance)
         found = self._change(self._keys.instances, instance.name, body, b"")
         if found is not None:
-            raise ConfigError(f"there is an instance {instance.name!r} already")
+            raise ConfigError(f"an instance {instance.name!r} exists already; choose another name")
 
     def change(self, known: Instance, to: Instance) -> bool:
-        """Replace a copy's record; return False if it is not as `known` any more."""
+        """Replace a copy's record; return False if the record is not `known` any more."""
         key = self._keys.instances
         seen, now = self._entry(key, known.name, Instance)  # another release may write other bytes
         body = msgspec.json.encode(to)
         return now == known and self._change(key, known.name, body, seen) == seen
 
     def remove(self, name: str, known: Instance | None = None) -> bool:
-        """Delete a copy's record, if it is as `known`; its state and its lanes stay."""
+        """Delete a copy's record, if it still is `known`; its state and its lanes stay."""
         key = self._keys.instances
         if known is None:
             return self._change(key, name, b"") is not None
@@ -257,7 +258,7 @@ class Instances:
         return self._read(self._keys.live, Live)
 
     def swap(self, provider: str, known: Live | None, to: Live) -> bool:
-        """Let another instance serve a provider; return False if it is not as `known` any more."""
+        """Let another instance serve a provider; return False if the record is not `known` now."""
         key = self._keys.live
         seen, now = self._entry(key, provider, Live)  # another release may write other bytes
         body = msgspec.json.encode(to)
@@ -268,15 +269,15 @@ class Instances:
         self._change(self._keys.live, provider, b"")
 
     def pauses(self) -> dict[str, InstancePause]:
-        """Return the instances whose lanes stand still, and why."""
+        """Return the paused instances, and why each is paused."""
         return self._read(self._keys.pauses, InstancePause)
 
     def set_pause(self, name: str, why: InstancePause) -> None:
-        """Let an instance's lanes stand still; workers obey within a heartbeat."""
+        """Pause an instance's lanes; workers obey within a heartbeat."""
         self._change(self._keys.pauses, name, msgspec.json.encode(why))
 
     def resume(self, name: str) -> bool:
-        """Let an instance's lanes go on; return False if they were not paused."""
+        """Resume an instance's lanes; return False if they were not paused."""
         return self._change(self._keys.pauses, name, b"") is not None
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
@@ -286,11 +287,11 @@ class Instances:
     def change_pause(
         self, name: str, change: Callable[[InstancePause | None], InstancePause | None]
     ) -> InstancePause | None:
-        """Change an instance's pause in one step with a look at it; return what it was.
+        """Read and change an instance's pause in one step; return the pause as it was.
 
         Args:
             name: the instance.
-            change: takes the pause as it is and returns it as it must be; may be called again.
+            change: takes the present pause and returns the new one; it may be called several times.
         """
         key = self._keys.pauses
         while True:
@@ -322,7 +323,7 @@ class Instances:
 
 
 def _decode_copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
-    """Return the records that stand under their own name; others are not ours."""
+    """Return the records that are stored under their own names; others are not ours."""
     return {
         name: one for name, one in decode_readable(bodies, Instance).items() if one.name == name
     }
@@ -337,16 +338,19 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:
     """Say whether an instance is the one that serves, and so answers those who wait for events.
 
-    A swap takes place while the lanes of both pause, so each event is answered by one (G8).
+    A swap takes place while the lanes of both instances are paused, so exactly one of them answers
+    for each event (G8).
     """
     return name == live_name(provider, live)
 
 
 def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[str, ...]:
-    """Return the names of entries that are ignored, since they describe no copy; hostile text.
+    """Return the names of entries that are ignored because they do not describe a copy: hostile
+    text.
 
-    Anybody who can write to Redis may have made them. A copy that has the name of an instance of
-    the settings is ignored too: no command makes one, and it would write where its namesake does.
+    Anybody who can write to Redis may have made them. A copy with the name of an instance of the
+    settings is ignored, too: no command makes such a copy, and it would write to the same place as
+    that instance.
     """
     namesakes = (name for name, one in view.all.items() if one.is_copy and name in configured)
     return (*view.ignored, *namesakes)
@@ -356,4 +360,4 @@ def describe_ignored(names: Sequence[str]) -> str:
     """Return a line of plain characters that names the first ignored entries; pure."""
     shown = ", ".join(ascii(name[:_NAME_CHARS]) for name in names[:_MOST_NAMED])
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"entries that are no copy's are ignored: {shown}{more}"
+    return f"entries that do not describe a copy are ignored: {shown}{more}"

@@ -23,7 +23,7 @@ LANE_FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at
 
 
 class LaneState(msgspec.Struct, frozen=True):
-    """A lane, as its hash in Redis has it; one that never began has the defaults.
+    """A lane as its hash in Redis describes it; a lane that never began has the defaults.
 
     Attributes:
         entry: its checkpoint, an entry id.
@@ -31,7 +31,7 @@ class LaneState(msgspec.Struct, frozen=True):
         done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
         parked: how many events are parked in it, of all order keys.
         discarded: dead letters that an operator gave up.
-        halted: why its owner has stopped; "" if it has not. Hostile text.
+        halted: why its owner has stopped it; "" if it has not. Hostile text.
         epoch: its newest fencing token; 0 if it never had an owner.
         moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
         owned: whether somebody owns it now.
@@ -58,7 +58,7 @@ class LaneState(msgspec.Struct, frozen=True):
         return not self.done
 
     def has_passed(self, n: int) -> bool:
-        """Say whether the lane is past an event: it was applied, put aside or left out."""
+        """Say whether the lane has passed an event: it was applied, parked or left out."""
         return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
 
     def before(self, n: int) -> int:
@@ -71,8 +71,8 @@ def read_lane(fields: Sequence[Any], owned: Any) -> LaneState:
     """Return a lane.
 
     Args:
-        fields: the values of its `LANE_FIELDS`; None for one that is not there.
-        owned: whether its lease is there.
+        fields: the values of its `LANE_FIELDS`; None for a missing field.
+        owned: whether its lease exists.
     """
     entry, n, done, parked, discarded, halted, epoch, at = fields
     return LaneState(
@@ -128,13 +128,13 @@ class LaneKeys:
         """Return the lanes of instances in one partition, and how much of an order key is parked.
 
         Args:
-            partition: which one.
+            partition: the partition.
             names: the instances.
             key: the order key.
 
         Returns:
-            By instance: its lane, and how many events of the key wait behind a dead letter; 0 if
-            the key is not parked there.
+            For each instance, its lane, and how many events of the key wait behind a dead letter; 0
+            if the key is not parked there.
         """
 
         def ask() -> list[Any]:
@@ -152,10 +152,11 @@ class LaneKeys:
         }
 
     def note_new_lanes(self, name: str) -> None:
-        """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
+        """Note that an instance's lanes are new, so that no event has to be looked up in its
+        backend.
 
-        A lane that is not there may have been lost by a Redis that went back; lanes that are there
-        keep what they have.
+        Without this note, a missing lane may be one that Redis has lost. Lanes that exist are not
+        changed.
         """
         calls = [
             scripts.note_new_lane(self._keys, partition, name) for partition in self._partitions
@@ -166,7 +167,7 @@ class LaneKeys:
                 raise translate_redis_error(reply, name)
 
     def has_dead_letter_requests(self, name: str) -> bool:
-        """Say whether operators' requests about its dead letters are still open."""
+        """Say whether some requests of operators about its dead letters are still open."""
         return bool(ask_redis(lambda: self._redis.exists(self._keys.redo(name)), name))
 
     def count_remaining(self, name: str) -> int:
@@ -184,10 +185,10 @@ class LaneKeys:
         """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
 
         Raises:
-            ConfigError: somebody owns one of them.
+            ConfigError: a worker owns one of them.
         """
         if any(lane.owned for lane in self.states(name)):
-            raise ConfigError(f"lanes of {name} have owners; stop what serves it first")
+            raise ConfigError(f"workers own lanes of {name}; stop the workers that serve it first")
 
         def delete() -> None:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -213,7 +214,7 @@ class LaneKeys:
 
 
 def _read_parked_count(parked: bytes | None) -> int:
-    """Return how many events of a key wait; an older release kept no number."""
+    """Return how many events of a key wait; an older release did not store a number."""
     if parked is None:
         return 0
     count = parked.partition(b" ")[2]

@@ -1,7 +1,7 @@
-"""The office of notifying people of findings: one process of the whole bus holds it at a time.
+"""The task of notifying people of findings, called the office: one process of the bus has it.
 
 The office expires, so that another host takes it over when its holder dies. The holder's note for
-the next one stays.
+its successor stays.
 """
 
 from typing import Final
@@ -12,16 +12,16 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 
 LIFE: Final = 20.0
-"""Seconds for which the office stays its holder's without another look."""
+"""Seconds after which the office expires unless its holder keeps it."""
 
 
 class Office:
-    """Belongs to one thread; raises what redis-py raises.
+    """Takes and keeps the office. Belongs to one thread; raises what redis-py raises.
 
     Args:
         redis: the log's Redis.
         keys: the namespace's.
-        owner: who wants it; unique to this process.
+        owner: the id of the process that wants it; no other process has the same.
     """
 
     def __init__(self, redis: Redis, keys: Keys, owner: str) -> None:
@@ -31,11 +31,11 @@ class Office:
         self._owner = owner
 
     def read(self) -> bytes | None:
-        """Take or keep the office; return its note, None if the office is another's."""
+        """Take or keep the office; return its note, or None if another process has the office."""
         return self._run(LIFE)
 
     def write(self, note: bytes) -> bool:
-        """Leave a note; return False, and leave none, if the office has become another's."""
+        """Leave a note; return False, and leave none, if another process has the office now."""
         return self._run(LIFE, note) is not None
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
-"""A lock: one rebuild or verification of a provider at a time. It shows whether its owner lives.
+"""A lock that admits one rebuild or verification of a provider at a time.
 
-A command keeps an entry that expires. A pause without such an entry was left by a command that was
-killed: workers resume the instance that serves, and the same command goes on with the rest.
+The lock is an entry in Redis that expires, so it shows whether its owner lives. A pause without
+such an entry was left by a command that was killed: workers resume the instance that serves, and
+the same command, run again, continues with the rest.
 
-A command may be frozen just before a write until its entry has expired. So each of its changes to
-instances checks, in one step, a fence: a second entry in the slot of each of their hashes, so that
-one script sees both, also in a Redis Cluster.
+A command may be suspended just before a write until its entry has expired. So each of its changes
+to instances checks, in one step, a fence: a second entry in the slot of each of their hashes, so
+that one script sees both, also in a Redis Cluster.
 """
 
 import os
@@ -26,10 +27,10 @@ from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
 LIFE = 60
-"""Seconds that an entry stays without `keep`: longer than any single step of a rebuild."""
+"""Seconds after which an entry expires without `keep`: more than any single step takes."""
 
 FENCED = LIFE - 10
-"""Seconds that fences stay: less than the entry, so that nobody changes anything unseen."""
+"""Seconds after which fences expire: before the entry, so that nobody changes anything unseen."""
 
 
 class RebuildRuns(MemoryBusError):
@@ -41,7 +42,7 @@ _Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
 
 
 class RebuildCommand(msgspec.Struct, frozen=True):
-    """Who works on a provider's instances: a command, and the process that runs it."""
+    """The command that works on a provider's instances, and the process that runs it."""
 
     id: str
     what: str
@@ -51,14 +52,14 @@ class RebuildCommand(msgspec.Struct, frozen=True):
 
 
 class RebuildLock:
-    """Belongs to one thread; a ``with`` block takes and releases it.
+    """The lock. Belongs to one thread; a ``with`` block takes and releases it.
 
     Args:
         redis: the log's Redis.
         keys: the namespace's.
-        provider: whose instances.
+        provider: the provider whose instances it locks.
         what: the command, in one word.
-        by: who runs it.
+        by: who runs the command, as ``user@host``.
         make_id: makes ids.
     """
 
@@ -81,18 +82,18 @@ class RebuildLock:
 
     @property
     def token(self) -> bytes:
-        """Return what all its entries hold."""
+        """Return the value that all its entries have."""
         return msgspec.json.encode(self._mine)
 
     def fence_for(self, key: str) -> str:
-        """Return the fence in the slot of a hash."""
+        """Return the key of the fence that is in the slot of a hash."""
         return self._keys.fence(key, self._provider)
 
     def __enter__(self) -> Self:
-        """Take every entry; nobody else may have one of them.
+        """Take every entry; no other command may have one of them.
 
         Raises:
-            RebuildRuns: another command has it.
+            RebuildRuns: another command has the lock.
             LogUnavailable: Redis is away.
         """
         try:
@@ -119,10 +120,10 @@ class RebuildLock:
     def lost_error(self) -> RebuildRuns:
         """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
-            f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "
-            f"lost its entry. It has ended without further changes, the lanes that it paused go "
-            f"on, and another command may be at work. See: memorybus rebuild ls. Then run the same "
-            f"command again"
+            f"this {self._mine.what} of {self._provider} was suspended for over {FENCED} s, or "
+            f"Redis lost its lock. It has ended without further changes, the lanes that it "
+            f"paused go on, and another command may be at work. See: memorybus rebuild ls. Then "
+            f"run the same command again"
         )
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,7 @@
-"""The reclaim of a dead worker's lanes by the process that started it and saw it end.
+"""Lets the process that started a worker free its lanes at once after it died.
 
 Other processes only know that a worker is silent. It may be cut off and still at work, so they must
-wait until its leases expire. Its parent knows better.
+wait until its leases expire. Its parent process knows that it has ended.
 """
 
 import logging
@@ -71,7 +71,7 @@ def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
 def _tried_alone(
     redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str
 ) -> set[str]:
-    """Return the instances of these lanes of which a worker tries an event alone."""
+    """Return the instances of these lanes for which the worker was trying an event alone."""
     with redis.pipeline(transaction=False) as pipe:
         for name, partition in lanes:
             pipe.hmget(keys.lane(partition, name), "owner", "tries")

@@ -30,16 +30,17 @@ def worker_id(pid: int, mark: str) -> str:
 
     Args:
         pid: its process.
-        mark: tells it from a worker with the same host name and process id in another container.
+        mark: distinguishes it from a worker in another container with the same host name and
+            process id.
     """
     return f"{socket.gethostname()}-{pid}-{mark}"
 
 
 class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker registers of a provider instance.
+    """What a worker registers about a provider instance.
 
     Attributes:
-        kind: the provider behind it.
+        kind: the kind of provider behind it.
         delivery: its class (G4).
         placement: "local" or "shared".
         order: its place in a memory block.
@@ -47,13 +48,13 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
-        examines: whether it can be asked how its backend is.
-        exports: whether it can say what it keeps of somebody.
-        retracts: whether it forgets what came from an event that is taken back.
+        examines: whether it can check its backend.
+        exports: whether it can list what it keeps about a person.
+        retracts: whether it forgets memories whose event is taken back.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what else people should know.
-        copy_of: the instance of the settings that it is a copy of; "" if it is no copy. Agents
-            never see a copy's name.
+        copy_of: the instance of the settings that it copies; "" if it is not a copy. Agents never
+            see a copy's name.
     """
 
     kind: str
@@ -84,14 +85,14 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         providers: the instances it serves.
         heartbeat_at: wall time of the Redis server, milliseconds.
         capacity: its weight when lanes are shared out.
-        ready: the instances that it has open and can work for now.
-        failing: how calls to an instance fail, while none succeeds.
+        ready: the instances that are open in it and can work now.
+        failing: the error of an instance's calls, as long as none succeeds.
         beat: seconds between its heartbeats.
-        reports: what an open instance says of itself, if it says anything.
-        version: its release; "" of one before it was told.
-        rates: events a second that it applies, by provider, over the last seconds; None of a
-            release that does not tell.
-        spool: what the spools of its host hold that Redis has not taken; None if it did not look.
+        reports: what an open instance reports about itself, if anything.
+        version: its release; "" for an older release that does not report it.
+        rates: events a second that it applied over the last seconds, by provider; None for an older
+            release that does not report it.
+        spool: the events in its host's spools that Redis has not taken; None if it did not look.
     """
 
     id: str
@@ -183,7 +184,7 @@ class Roster:
         """Write a worker's heartbeat.
 
         Returns:
-            All workers with a heartbeat that did not leave; this one has the server's time.
+            All workers with a heartbeat, except those that left; this one has the server's time.
         """
         now, others = ask_redis(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=to_milliseconds(now))

@@ -1,7 +1,7 @@
-"""Requests of operators to providers at work: other limits of calls, and retries at once.
+"""Operators' requests to running providers: other limits of calls, and retries at once.
 
-Commands write it, and workers obey with their next heartbeat. The structs are read by
-`Instances.read_view`, in the round trip that every heartbeat makes anyway.
+Commands write them, and workers obey with their next heartbeat. `Instances.read_view` reads the
+structs, in the round trip that every heartbeat makes anyway.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,17 @@ from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
 
 MOST_AT_ONCE = 1_000
-"""So many calls at once are the most that a command may ask of a worker (G10)."""
+"""The most calls at once that a command may allow a worker (G10)."""
 
 
 class Tuning(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Limits that hold instead of those of the settings; None is for those of the settings.
+    """Limits that replace those of the settings; None leaves a limit as the settings have it.
 
     Attributes:
-        concurrency: calls at once, in each worker, of a provider that allows several.
-        calls_per_second: of its write hooks, over all workers; 0 is no bound.
-        daily_budget: the same of each day, UTC.
+        concurrency: the most calls at once in each worker, if the provider allows several.
+        calls_per_second: the most calls of its write hooks in a second, over all workers; 0 is no
+            bound.
+        daily_budget: the most such calls in a day (UTC); 0 is no bound.
     """
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=MOST_AT_ONCE)] | None = None
@@ -33,19 +34,19 @@ class Tuning(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     daily_budget: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def limits(self, configured: CallLimits) -> CallLimits:
-        """Return the limits of calls that hold."""
+        """Return the limits of calls, with this tuning applied to the settings."""
         given = {name: getattr(self, name) for name in CallLimits.__struct_fields__}
         return msgspec.structs.replace(
             configured, **{name: value for name, value in given.items() if value is not None}
         )
 
     def at_once(self, configured: int) -> int:
-        """Return how many calls at once hold."""
+        """Return the most calls at once, with this tuning applied to the settings."""
         return self.concurrency or configured
 
     @property
     def given(self) -> dict[str, float]:
-        """What differs from the settings, by name."""
+        """The limits that differ from the settings, by name."""
         return {
             name: value for name, value in msgspec.structs.asdict(self).items() if value is not None
         }
@@ -74,9 +75,9 @@ class RetryWish(msgspec.Struct, frozen=True, omit_defaults=True):
     """A request to retry now what waits for another try of an instance.
 
     Attributes:
-        id: of this request. A worker carries out each one once, and ignores those made before it
-            started, since nothing of its own waited then.
-        by: who wanted it.
+        id: the request's id. A worker carries out each request once, and ignores requests from
+            before it started, because none of its events waited then.
+        by: who asked for it, as ``user@host``.
         at: when (wall time, milliseconds).
     """
 
@@ -99,24 +100,24 @@ class Steering:
         self._keys = keys
 
     def tuned(self) -> dict[str, Tuned]:
-        """Return the limits that hold instead of the settings', by provider."""
+        """Return the limits that replace those of the settings, by provider."""
         found: Mapping[bytes, bytes]
         found = ask_redis(lambda: self._redis.hgetall(self._keys.tuned), self._keys.tuned)
         return decode_readable(found, Tuned)
 
     def tune(self, provider: str, tuned: Tuned) -> None:
-        """Let other limits hold; those of the settings if it names none."""
+        """Set other limits; if it names none, those of the settings apply again."""
         if tuned.tuning == AS_CONFIGURED:
             self._drop(self._keys.tuned, provider)
         else:
             self._put(self._keys.tuned, provider, tuned)
 
     def retry(self, instance: str, wish: RetryWish) -> None:
-        """Let what waits for another try go on now."""
+        """Ask workers to retry now the events that wait for another try."""
         self._put(self._keys.retries, instance, wish)
 
     def forget(self, name: str) -> None:
-        """Forget what was wanted of an instance that is removed."""
+        """Forget all requests about an instance that is removed."""
         self._drop(self._keys.tuned, name)
         self._drop(self._keys.retries, name)
 

@@ -1,4 +1,4 @@
-"""The tools that providers offer a model: one set of names, made of what each provider declares.
+"""The tools that a model is offered: one set of names, made from what each provider declares.
 
 The functions are pure. `tools_note` keeps what was declared in a file on this host.
 """
@@ -14,7 +14,7 @@ import msgspec
 _log = logging.getLogger("memorybus")
 
 MOST = 128
-"""Tools offered at most: no model's interface takes more (G10)."""
+"""The most tools that are offered: no model's interface takes more (G10)."""
 
 MOST_BYTES = 65_536
 """Size of one provider's declared schemas; larger ones are not registered (G10)."""
@@ -63,7 +63,7 @@ class OfferedTools:
         return [dict(schema) for _, schema in self._tools.values()]
 
     def named(self, offered: str) -> Tool | None:
-        """Return the tool of an offered name, or None."""
+        """Return the tool with an offered name, or None."""
         found = self._tools.get(offered)
         return found[0] if found else None
 
@@ -98,7 +98,7 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
 
 
 def _refusal_reason(found: Mapping[str, object]) -> str:
-    return f"there are {MOST} already" if len(found) >= MOST else "its name is taken"
+    return f"{MOST} tools are the most" if len(found) >= MOST else "its name is taken"
 
 
 def _prefixed(provider: str, name: str) -> str:
@@ -140,5 +140,5 @@ def _schema_error(schema: Mapping[str, Any]) -> str:
     if not isinstance(schema.get("description"), str):
         return "it has no description"
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
-        return "its parameters are no JSON schema of type object"
+        return "its parameters are not a JSON schema of type object"
     return ""

@@ -1,8 +1,8 @@
-"""The note of the offered tools on this host, and who keeps it fresh.
+"""Keeps a note of the offered tools in a file on this host.
 
 An agent asks for its tools before it has any connection, and must never wait for one (G9). So each
-host keeps a small file of what the workers declared. Before it is written for the first time there
-are no tools.
+host keeps what the workers declared in a small file. Before it is written for the first time, no
+tools are offered.
 """
 
 import logging
@@ -22,11 +22,11 @@ from memorybus.registry.tools import DeclaredTools
 _log = logging.getLogger("memorybus")
 
 LOOK_EVERY = 60.0
-"""Seconds between looks at what workers declare."""
+"""Seconds between two readings of what workers declare."""
 
 
 def read_note(path: Path) -> dict[str, DeclaredTools]:
-    """Return what this host has noted; nothing without a note, or if it cannot be read (logged)."""
+    """Return what this host has noted; nothing if there is no note or it is unreadable (logged)."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=prepared(dict[str, DeclaredTools]))
     except FileNotFoundError:
@@ -45,10 +45,10 @@ def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> 
         name: a unique suffix for the file that is moved into place.
 
     Returns:
-        False if that was noted already.
+        False if the note says the same already.
 
     Raises:
-        OSError: the disk is full or must not be written.
+        OSError: the disk is full, or the file may not be written.
     """
     body = msgspec.json.encode(dict(declared))
     if path.exists() and path.read_bytes() == body:
@@ -114,4 +114,4 @@ class ToolsNote:
         try:
             write_note(self._settings.tools_path, declared, self._new_id())
         except OSError as error:
-            _log.warning("the tools of memory are not noted: %s", error)
+            _log.warning("agents of this host may miss new memory tools: %s", error)

@@ -1,4 +1,4 @@
-"""Counts of the workers' work by provider. The sums are in Redis, so they outlive every worker.
+"""Counts the workers' work by provider. The sums are in Redis, so they outlive every worker.
 
 A worker counts in memory and reports with its heartbeat; one that is killed loses about a second.
 """
@@ -43,9 +43,9 @@ class Histogram(msgspec.Struct, frozen=True):
     """A histogram of durations.
 
     Attributes:
-        counts: by upper bound in seconds, as text, from the least on: how many were in this part
-            alone; the last one is "+Inf".
-        sum: of all, in seconds.
+        counts: how many durations each part has, by its upper bound in seconds (as text), smallest
+            first; the last bound is "+Inf".
+        sum: the sum of all durations, in seconds.
     """
 
     counts: dict[str, int] = {}
@@ -53,7 +53,7 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """What workers did for a provider since the last week without any.
+    """What workers did for a provider; the counts start again after a week without work.
 
     Attributes:
         redelivered: events handed over that may have been applied before: their log, or their
@@ -63,8 +63,8 @@ class WorkDone(msgspec.Struct, frozen=True):
         fenced: writes that were refused because the lane had another owner (G5).
         lost: leases that were lost while at work.
         apply: how long calls took; those of a chunk together.
-        latency: from an event's entry into the log until it was applied or parked. Its own time may
-            be that of a recorded conversation.
+        latency: from an event's entry into the log until it was applied or parked. The event's own
+            time is not used, since it may be that of a recorded conversation.
     """
 
     redelivered: int = 0
@@ -77,7 +77,7 @@ class WorkDone(msgspec.Struct, frozen=True):
 
 
 class WorkCounter:
-    """Counts in this process until `report` hands it on. Any thread may count."""
+    """Counts in this process until `report` adds the counts to Redis. Any thread may count."""
 
     def __init__(self) -> None:
         """Start at zero."""
@@ -106,9 +106,9 @@ class WorkCounter:
         """Count events that were applied or parked together.
 
         Args:
-            provider: whose.
-            events: which.
-            took: seconds that it took.
+            provider: the provider.
+            events: the events.
+            took: the seconds that the call took.
             now_ms: the wall time.
             doubt: the highest n that a former owner may have applied.
         """

@@ -1,4 +1,4 @@
-"""How the attempts to reach Redis went, and how long a caller still waits for it."""
+"""Counts the attempts to reach Redis, and says how long a caller still waits for it."""
 
 from collections.abc import Callable
 
@@ -18,16 +18,16 @@ class ConnectionAttempts:
         self._timed_out = (0, 0.0)
 
     def begin(self) -> None:
-        """Note that a connection is attempted."""
+        """Note that an attempt to connect begins."""
         self._begun += 1
 
     def fail(self) -> None:
-        """Note that it failed, at once or later on."""
+        """Note that the connection failed, at once or later on."""
         self._failed = self._begun
         self.in_a_row += 1
 
     def succeed(self) -> None:
-        """Note that it works."""
+        """Note that the connection works."""
         self.in_a_row = 0
 
     def fails_from_now(self) -> Callable[[], bool]:
@@ -36,7 +36,7 @@ class ConnectionAttempts:
         return lambda: self._failed > begun
 
     def time_left(self, taken: int, timeout: float) -> float:
-        """Return what is left of a time-out after earlier calls have waited in vain.
+        """Return how many seconds of a time-out are left after earlier calls have waited in vain.
 
         Args:
             taken: how many events Redis has taken; once it takes one more, the whole time-out

@@ -1,4 +1,4 @@
-"""What everything on the way from an event to the log is given: one object for a process."""
+"""Holds what every part of sending needs; a process makes one such object."""
 
 import random
 
@@ -16,10 +16,10 @@ class SendingContext(msgspec.Struct, frozen=True):
 
     Attributes:
         settings: see `Settings`.
-        clock: time.
-        rng: jitter of the back-off.
-        new_id: ids of spools.
-        crash: crash points of fault tests.
+        clock: tells the time.
+        rng: makes the jitter of the back-off.
+        new_id: makes the ids of spools.
+        crash: called at the points where fault tests kill the process.
     """
 
     settings: Settings

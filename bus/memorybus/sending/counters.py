@@ -4,7 +4,7 @@ import msgspec
 
 
 class SendCounts(msgspec.Struct):
-    """Counted while a spool is sent.
+    """What is counted while a spool is sent.
 
     Attributes:
         sent: events that Redis took.
@@ -20,11 +20,11 @@ class SendCounts(msgspec.Struct):
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """A process's counters since it connected; the first four as in `SendCounts`.
+    """A process's counters since it connected; the first four are those of `SendCounts`.
 
     Attributes:
         prefetch_failures: reads of warm results that failed or came too late.
-        asks_dropped: requests for recalls that were dropped at their bound.
+        asks_dropped: requests for recalls that were dropped because too many waited.
     """
 
     sent: int

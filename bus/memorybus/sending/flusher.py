@@ -44,10 +44,10 @@ GATHER = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
 _BATCHES = 8
-"""Batches sent at most before the flusher looks at its other work."""
+"""The most batches that are sent before the flusher turns to its other work."""
 
 _MANY = 64
-"""Events in a batch after which it waits `GATHER`, as many are coming."""
+"""A batch of at least this many events shows that many are coming: `GATHER` follows it."""
 
 # Seconds between two rounds of each kind of work.
 _HOUSEKEEPING = 0.5
@@ -61,8 +61,8 @@ class Flusher:
 
     Args:
         spool: the spool this process owns.
-        files: where spools of dead processes may lie.
-        context: what everything on the way to the log shares.
+        files: the host's spools, among which those of dead processes are found.
+        context: what all parts of sending share.
         while_connected: called now and then while Redis answers.
 
     Attributes:
@@ -79,7 +79,7 @@ class Flusher:
         context: SendingContext,
         while_connected: Callable[[], None],
     ) -> None:
-        """Prepare; nothing runs yet."""
+        """Prepare the flusher; `start` starts its thread."""
         self._while_connected = while_connected
         self.state: LogState = "unknown"
         self.problem = ""
@@ -169,7 +169,7 @@ class Flusher:
 
     @property
     def dropped_asks(self) -> int:
-        """How many requests for recalls were dropped at their bound."""
+        """How many requests for recalls were dropped because too many waited."""
         return self._asks.dropped
 
     @property
@@ -199,7 +199,7 @@ class Flusher:
             except MemoryBusError as error:
                 self._back_off(error)
             except Exception as error:  # the thread must outlive any mistake (G9)
-                _log.exception("flusher: unexpected error; it goes on")
+                _log.exception("the flusher met an unexpected error; it goes on")
                 self._back_off(error)
         for opened in (self._redis, self._asker, self._asking):
             if opened is not None:
@@ -271,7 +271,7 @@ class Flusher:
             _log.debug("after connecting: %s", error)
 
     def _answer(self, sender: Sender, *, replicated: bool) -> None:
-        """Ask Redis what it has now, and answer the flushes whose events it has."""
+        """Ask Redis what it has now, and answer the waiting flushes whose events are there."""
         due = self._flushes.find_due(sender.progress.whole, replicated=replicated)
         if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING)):
             sender.confirm()  # last: a Redis that lost its newest events is replicated too
@@ -292,7 +292,7 @@ class Flusher:
             self._spool.note_unsent(cursor)
 
     def _delete_old(self, sender: Sender, now: float) -> None:
-        """Delete rows `spool_keep` seconds after Redis took them, if it still has them then."""
+        """Delete the rows that Redis took `spool_keep` seconds ago, if it still has them."""
         self._retention.note(now, sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep

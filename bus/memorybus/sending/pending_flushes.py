@@ -15,7 +15,7 @@ class PendingFlush:
     """
 
     def __init__(self, sequence: int, replicated: bool) -> None:
-        """Start unanswered."""
+        """Make a call that has no answer yet."""
         self.sequence = sequence
         self.replicated = replicated
         self.met = False
@@ -29,7 +29,7 @@ class PendingFlushes:
     """
 
     def __init__(self) -> None:
-        """Start with no call."""
+        """Begin with no waiting call."""
         self._waiting: set[PendingFlush] = set()
         self._answered = Waiters()
 

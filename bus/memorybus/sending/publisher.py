@@ -22,10 +22,10 @@ from memorybus.wire.codec import Encoder
 
 _LEVELS = get_args(Level)
 _STOP = 1.0
-"""Seconds that the flusher of a damaged spool has to end."""
+"""Seconds within which the flusher of a damaged spool has to end."""
 
 _LEAST = 0.1
-"""Seconds that the flusher has to end at least when the bus is closed."""
+"""When the bus is closed, the flusher gets at least this many seconds to end."""
 
 _ID_BYTES = 16
 
@@ -34,7 +34,7 @@ class Publisher:
     """Publishes the events of one process. Safe to call from any thread, and after a fork.
 
     Args:
-        context: what everything on the way to the log shares.
+        context: what all parts of sending share.
         while_connected: called now and then on the flusher's thread while Redis answers.
     """
 
@@ -78,7 +78,7 @@ class Publisher:
         """
         if not 0 <= envelope.at <= LATEST:
             raise InvalidEvent(
-                f"`at` is {envelope.at}: milliseconds since 1970, up to the year 9999"
+                f"`at` is {envelope.at}; it must be milliseconds since 1970, up to the year 9999"
             )
         body, mark = self._encode(envelope)
         partition = partition_of(envelope.key, self._settings.partitions)
@@ -98,7 +98,7 @@ class Publisher:
             raise InvalidEvent(f"{kind}: cannot be encoded: {error}") from error
         if len(body) > self._settings.event_max_bytes:
             raise EventTooLarge(
-                f"{kind} of {len(body)} bytes; `event_max_bytes` is "
+                f"this {kind} has {len(body)} bytes, and `event_max_bytes` is "
                 f"{self._settings.event_max_bytes}. Publish less text per event, or raise the bound"
             )
         return body, checksum(payload)
@@ -122,7 +122,7 @@ class Publisher:
         return self.spool
 
     def _adapt_to_fork(self) -> None:
-        """After a fork, open a spool of our own, once: the inherited one is the parent's.
+        """After a fork, open a spool for the child, once: the inherited one belongs to the parent.
 
         The inherited objects are kept, because closing a SQLite file disturbs another process that
         has it open.
@@ -160,7 +160,7 @@ class Publisher:
         return self.flusher.unsent
 
     def counters(self, prefetch_failures: int) -> Counters:
-        """Return all counters; the caller passes the number of its own failed reads."""
+        """Return all counters; `prefetch_failures` is the caller's count of its failed reads."""
         sent = msgspec.structs.asdict(self.flusher.counts)
         return Counters(
             **sent,
@@ -180,7 +180,7 @@ class Publisher:
             False if it has not after `timeout` seconds; even then no event is lost.
         """
         if level not in _LEVELS:
-            raise ConfigError(f"level {level!r} is none of {', '.join(_LEVELS)}")
+            raise ConfigError(f"the level {level!r} is unknown; use one of: {', '.join(_LEVELS)}")
         if level == "spooled":
             return True
         self._adapt_to_fork()

@@ -1,4 +1,4 @@
-"""How long rows stay in the spool after Redis took them (G1)."""
+"""Decides how long rows stay in the spool after Redis took them (G1)."""
 
 from collections import deque
 
@@ -19,7 +19,7 @@ class RowRetention:
             self._marks.append((now, cursor))
 
     def take_upto(self, until: float) -> int:
-        """Return the row up to which Redis had them at `until`, and drop its mark; 0 for none."""
+        """Return the last row that Redis had at the time `until`, and drop its mark; 0 for none."""
         cursor = 0
         while self._marks and self._marks[0][0] <= until:
             cursor = self._marks.popleft()[1]

@@ -2,8 +2,8 @@
 
 Redis remembers for each partition the last sequence that it took from each producer. After every
 connection the sender asks for it: rows up to this sequence are in the log, and later ones are sent
-(G1, G2, G3). If a partition cannot take its rows, because a key that is not ours has its name, only
-this partition lags; the others go on.
+(G1, G2, G3). If a partition cannot take its rows, because another program uses the name of its key,
+only this partition lags; the others go on.
 """
 
 import logging
@@ -55,7 +55,7 @@ partition's key is not ours; ``failed``: the server cannot take them.
 
 
 class SendProgress(msgspec.Struct, frozen=True):
-    """How far a spool is sent: up to `cursor`, except for partitions that lag.
+    """How far a spool has been sent: up to `cursor`, except for partitions that lag.
 
     Attributes:
         cursor: every row up to this sequence is in the log, except those of lagging partitions.
@@ -89,7 +89,7 @@ class Sender:
         context: SendingContext,
         counts: SendCounts | None = None,
     ) -> None:
-        """Prepare; call `resync` before sending."""
+        """Prepare the sender; call `resync` before sending."""
         self.spool = spool
         self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()
@@ -120,7 +120,7 @@ class Sender:
         self.progress = SendProgress.from_lagging(cursor, self._lagging)
 
     def resync(self) -> None:
-        """Ask Redis what it has of this producer, and start over from there.
+        """Ask Redis which rows of this producer it has, and send from there on.
 
         Raises:
             LogUnavailable: Redis does not answer.
@@ -146,7 +146,8 @@ class Sender:
     def delete_upto(self, sequence: int) -> None:
         """Delete rows that Redis has had long enough, if it still has them.
 
-        While the spool is not half full, rows that a replica lacks stay, too: it may take over.
+        As long as the spool is less than half full, rows that a replica lacks stay, too: the
+        replica may take over.
 
         Raises:
             LogUnavailable: Redis does not answer.
@@ -296,7 +297,7 @@ class Sender:
         for index in outcome.conflicts:
             self.counts.conflicts += 1
             _log.error(
-                "event %s came again with another payload; the first one stands",
+                "event %s came again with another payload; the first one counts",
                 events[index].id.hex(),
             )
 

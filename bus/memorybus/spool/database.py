@@ -20,7 +20,7 @@ from memorybus.spool.disk_reserve import RESERVE
 from memorybus.spool.note import NOTE, SENT
 
 _PAGE = 8_192
-"""Five turns of usual size fit a page: most inserts write one page, few begin another."""
+"""Five turns of usual size fit into a page: most inserts write one page, few begin another."""
 
 _CHECKED_UP_TO = 64 << 20
 
@@ -32,7 +32,7 @@ SpoolRow: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
 
 ROW_OVERHEAD = 64
-"""Bytes a row takes beside its body, for the spool's bound."""
+"""Bytes that a row takes in addition to its body, for the spool's bound."""
 
 SCHEMA = """
 create table if not exists events(
@@ -62,7 +62,7 @@ def connect(path: Path) -> sqlite3.Connection:
     SQLite's ``unix-excl`` locks the file for this process once, not at every insert, which saves a
     third of an insert's time; connections of this process still share it, others cannot read it.
     """
-    with suppress(OSError):  # SQLite says the same in the words that are handled
+    with suppress(OSError):  # SQLite reports the same problem as an error that the callers handle
         private.file(path)
     db = _open(path)
     try:
@@ -95,7 +95,7 @@ def spool_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit at the end of the block, roll back if it fails."""
+    """Commit at the end of the block; roll back if the block fails."""
     db.execute("begin immediate")
     try:
         yield
@@ -115,7 +115,7 @@ def translate_sqlite_error(path: Path, error: sqlite3.Error) -> SpoolCorrupt | S
 
 
 def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
-    """Look for damage in a file, unless it is too large; then damage shows when rows are read.
+    """Look for damage in a file. A large file is not checked: its damage shows when it is read.
 
     Raises:
         sqlite3.DatabaseError: it is damaged.
@@ -128,7 +128,7 @@ def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
 
 
 def take_up_to(rows: Iterable[SpoolRow], max_bytes: int) -> list[SpoolRow]:
-    """Return the first rows whose bodies fit into so many bytes; at least one."""
+    """Return the first rows whose bodies fit into `max_bytes`; at least one row."""
     taken: list[SpoolRow] = []
     size = 0
     for row in rows:

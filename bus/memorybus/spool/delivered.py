@@ -1,4 +1,4 @@
-"""Remembers which rows of a spool Redis may have taken: they are marked when sent again.
+"""Remembers which rows of a spool Redis may have taken: a row that is sent again is marked.
 
 A lane may have applied an event that Redis lost afterwards. So an event that is sent again says so
 in the log (`LoggedEvent.resent`), and a ``lookup`` provider is asked for it first (G4). After a
@@ -15,7 +15,7 @@ DELIVERED = ".delivered"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
 _AHEAD = 10_000 * PER_MS
-"""Sequences announced at once: those of ten seconds, so the file is written once in that time."""
+"""Sequences that are announced at once, those of ten seconds, so the file is seldom written."""
 
 _WIDTH = 20
 

@@ -39,11 +39,11 @@ class SpoolFiles:
     """The spools of one host; `from_settings` reads the settings.
 
     Args:
-        directory: where they lie.
-        new_id: names new ones.
-        max_bytes: bound of each.
+        directory: where the spools lie.
+        new_id: makes the names of new spools.
+        max_bytes: the bound of each spool.
         disk_reserve: size of the file that each spool gives up on a full disk.
-        clock: time.
+        clock: tells the time.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SpoolFiles:
         disk_reserve: int,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Touch nothing yet."""
+        """Take the directory; nothing is read or created yet."""
         self._clock = clock
         self.directory = directory
         self._new_id = new_id
@@ -99,7 +99,8 @@ class SpoolFiles:
     def adopt_all(self) -> Iterator[Spool]:
         """Take over the spools whose owner is dead, one after another, oldest first.
 
-        One that cannot be opened or saved is reported once and left alone; the others go on.
+        A spool that cannot be opened or saved is reported once and left alone; the others are
+        adopted.
         """
         for path in sorted(self.directory.glob("*.db")):
             spool = self._adopt(path)
@@ -169,7 +170,7 @@ class SpoolFiles:
                 f"{self.directory}: {error}; set `data_dir` to a place that can be written"
             ) from error
         if lock is None:
-            raise SpoolError(f"{path}: a new spool is already locked")
+            raise SpoolError(f"{path}: another process has locked this new spool; try again")
         try:
             spool = self._open(path, lock)
             spool.sign()
@@ -183,13 +184,13 @@ class SpoolFiles:
         try:
             saved, count = self._save_readable(path)
         except (SpoolError, OSError) as error:
-            self.report(path, f"{why}; what can be read of it cannot be saved: {error}")
+            self.report(path, f"{why}; its readable rows cannot be saved: {error}")
             lock.release()
             return None
         remove_files(path)
         lock.release()
         aside = path.with_suffix(ASIDE).name
-        _log.error("%s; it is now %s, and %d events read from it go on", why, aside, count)
+        _log.error("%s; it is now %s, and %d events read from it will be sent", why, aside, count)
         return saved
 
     def _save_readable(self, path: Path) -> tuple[Spool, int]:
@@ -197,7 +198,7 @@ class SpoolFiles:
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._disk_reserve:
-            raise SpoolFull(f"its disk has no room for a copy of {need} bytes: make room on it")
+            raise SpoolFull(f"the disk has no room for a copy of {need} bytes; make room on it")
         fresh = self._create()
         try:
             count = fresh.save(read_intact_rows(path))
@@ -208,7 +209,7 @@ class SpoolFiles:
         return fresh, count
 
     def report(self, path: Path, why: object) -> None:
-        """Log once why a spool is left alone; it is tried again every few seconds."""
+        """Log once why a spool is left alone; another attempt follows every few seconds."""
         if path not in self._reported:
             self._reported.add(path)
             _log.warning("%s; left alone", why)

@@ -1,4 +1,4 @@
-"""A note beside a spool says what is unsent, since nobody else can open a living owner's spool."""
+"""A file beside a spool says what is unsent: only the living owner can open the spool itself."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ SENT = ".sent"
 """Suffix of the file that says since when a spool without an owner had nothing to send."""
 
 PER_MS = 1_024
-"""Sequences per millisecond: a sequence tells the time at which it was given."""
+"""Sequences per millisecond: a sequence tells the time at which it was assigned."""
 
 _NOTE_BYTES = 128
 
@@ -29,7 +29,7 @@ class SpoolStats(msgspec.Struct, frozen=True):
 
 
 def spooled_at(sequence: int) -> int:
-    """Return the wall time (ms) at which a sequence was given."""
+    """Return the wall time (ms) at which a sequence was assigned."""
     return sequence // PER_MS
 
 

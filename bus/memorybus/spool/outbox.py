@@ -1,10 +1,10 @@
 """The spool: a producer's local SQLite outbox. An event is in it before `publish` returns (G1).
 
 There is one file per producer, held by a file lock that ends with its process. The file's name is
-the producer's id, and a row's key is its sequence. No sequence is used twice, also across owners of
-the file. The spool remembers what was deleted, by partition, so that a loss in Redis can be told
-from a resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`` also a
-power cut.
+the producer's id, and a row's key is its sequence. No sequence is used twice, even if the file gets
+another owner. The spool remembers what was deleted, by partition, so that a loss in Redis can be
+told from a resend. SQLite makes it safe: its write-ahead log survives a killed process, and with
+``durable=True`` also a power cut.
 """
 
 import sqlite3
@@ -50,11 +50,11 @@ class Spool:
         """Open the file, which `lock` says is ours.
 
         A sequence is the wall time in 1/1024 milliseconds, or the successor of the last one if that
-        is larger. So none is used twice, even if the file lost its last rows in a power cut:
-        otherwise Redis would take the new event for a resend of the lost one.
+        is larger. So no sequence is used twice, even if the file lost its last rows in a power cut.
+        Otherwise Redis would take a new event for the lost one that is sent again.
 
         Raises:
-            SpoolCorrupt: the file is no spool, or damaged.
+            SpoolCorrupt: the file is not a spool, or it is damaged.
             SpoolFull: the disk is full.
         """
         self.path = path
@@ -97,14 +97,15 @@ class Spool:
         """Store an event and return its sequence (G1: level ``spooled``).
 
         Args:
-            partition: where it will go.
+            partition: the partition to which the event belongs.
             event_id: 16 bytes.
-            digest: of the event's payload.
-            body: the envelope's msgpack.
-            durable: also survive a power cut: fsync before returning.
+            digest: the digest of the event's payload.
+            body: the envelope as msgpack.
+            durable: whether the event must survive a power cut, by an fsync before returning.
 
         Raises:
-            SpoolFull: the declared bound or the disk is full; the event was not accepted.
+            SpoolFull: the spool has reached its bound, or the disk is full; the event was not
+                accepted.
             SpoolCorrupt: the file is damaged.
         """
         size = len(body) + ROW_OVERHEAD
@@ -143,10 +144,10 @@ class Spool:
 
     def _full_message(self) -> str:
         if self._disk_full:
-            return f"{self.path}: the disk is full; the event was not accepted: make room on it"
+            return f"{self.path}: the disk is full, so the event was not accepted; make room on it"
         return (
-            f"{self.path}: {self._rows} events, {self._bytes} bytes wait for Redis, the bound "
-            f"`spool_max_bytes` is {self._max_bytes}; the event was not accepted. Bring Redis "
+            f"{self.path}: {self._rows} events ({self._bytes} bytes) wait for Redis, and the bound "
+            f"`spool_max_bytes` is {self._max_bytes}, so the event was not accepted. Bring Redis "
             f"back (`memorybus doctor` says what is wrong) or raise the bound"
         )
 
@@ -156,12 +157,12 @@ class Spool:
             self._given = max(self._given, sequence)
 
     def save(self, rows: Iterable[SpoolRow]) -> int:
-        """Take over what can be read of a damaged spool, all or nothing, also above the bound.
+        """Take over the readable rows of a damaged spool, all or none, even above the bound.
 
-        The rows get sequences of this producer, and all count as possibly delivered.
+        The rows get new sequences from this spool, and all count as possibly delivered.
 
         Returns:
-            How many there were.
+            How many rows this spool has now.
 
         Raises:
             SpoolFull: the disk is full.
@@ -198,7 +199,7 @@ class Spool:
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
     def delete_upto(self, sequence: int) -> None:
-        """Delete rows that Redis has had long enough, a few at a time: `append` never waits."""
+        """Delete rows that Redis has had long enough, few at a time: `append` never waits long."""
         while self._delete_some(sequence) == _DELETED_AT_ONCE:
             pass
 
@@ -226,7 +227,7 @@ class Spool:
             self._in.execute("delete from events where seq <= ?", (upto,))
 
     def tidy(self) -> None:
-        """Move the write-ahead log into the file when it has grown, beside running appends.
+        """Move the write-ahead log into the file when it has grown; appends go on meanwhile.
 
         On a full disk the disk reserve makes room for that. No event is accepted then, until there
         is room for the reserve again or the spool is empty.
@@ -266,7 +267,7 @@ class Spool:
             database.sign(self._in, self.path)
 
     def is_original(self) -> bool:
-        """Say whether this is the file that was made here, and no copy of another host's."""
+        """Say whether this file was made on this host, and is not a copy from another one."""
         with self._reading, spool_errors(self.path):
             return database.is_signed(self._out, self.path)
 

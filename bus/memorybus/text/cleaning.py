@@ -1,4 +1,4 @@
-"""What is removed from texts and messages before an event is written.
+"""Removes what must not be remembered from texts and messages, before an event is written.
 
 Recall that the bus injected must never be remembered as if somebody had said it, and a character
 that cannot be stored must not stop an event:
@@ -22,7 +22,7 @@ from memorybus.events import Message
 from memorybus.text.scrubber import scrub
 
 MAX_DEPTH = 64
-"""Containers within containers in one message; more is refused (G10)."""
+"""How deep containers may be nested in one message; deeper ones are refused (G10)."""
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
 """The integers that msgpack can hold."""
@@ -35,7 +35,7 @@ _MAX_ID = 512
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
-"""Where a value stands, innermost step first; turned into a text only for an error."""
+"""The path to a value, innermost step first; only an error turns it into a text."""
 
 
 def clean_text(text: str) -> str:
@@ -44,7 +44,7 @@ def clean_text(text: str) -> str:
     A clean text is returned unchanged. Cleaning twice changes nothing.
 
     Raises:
-        InvalidEvent: it is no text.
+        InvalidEvent: it is not a text.
     """
     if not isinstance(text, str):
         raise InvalidEvent(f"a text was expected, not {type(text).__name__}")
@@ -67,7 +67,7 @@ def clean_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]
     Every text in them is cleaned, in contents, in lists of parts and in arguments of tools alike.
 
     Raises:
-        InvalidEvent: a message is no mapping, or something in it is not JSON; the message names
+        InvalidEvent: a message is not a mapping, or something in it is not JSON; the error names
             the path, for example ``messages[0].content[2].image``.
     """
     return tuple([_message(message, (None, number)) for number, message in enumerate(messages)])
@@ -87,7 +87,7 @@ def _mapping(value: Mapping[Any, Any], path: _Path, depth: int) -> Message:
             raise InvalidEvent(
                 f"{_format_path(path)}: keys must be strings, not a {type(key).__name__}"
             )
-        name = clean_text(str.__str__(key))  # first: a fence may hide what the key begins with
+        name = clean_text(str.__str__(key))  # first: a fence may hide how the key begins
         if name[:1] == "_" or name == "api_content":
             continue
         if type(inner) is str:
@@ -119,7 +119,7 @@ def _container(
 
 
 def _number(value: object, path: _Path) -> int | float:
-    """Return a number as a plain one: subclasses, as numpy has them, cannot be encoded."""
+    """Return a number as a plain int or float: subclasses, such as numpy's, cannot be encoded."""
     if isinstance(value, int) and _LEAST <= value <= _GREATEST:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -153,7 +153,7 @@ def check_id(what: str, value: str) -> str:
         InvalidEvent: it is empty, longer than 512 characters, has a NUL or is not Unicode text.
     """
     if not value or len(value) > _MAX_ID or "\x00" in value:
-        raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters, no NUL")
+        raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters and no NUL")
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""What people read: times, and texts made safe for a terminal or a log.
+"""Shows times to people, and makes texts safe for a terminal or a log.
 
 Control characters, escape sequences, direction overrides and lone surrogates are shown as escapes.
 """
@@ -23,7 +23,7 @@ def visible(text: str) -> str:
 def iso(ms: int | None) -> str | None:
     """Return a time in milliseconds as ISO 8601 in UTC, for people and ``--json``.
 
-    None if it is unknown (None or 0), or beyond any calendar.
+    Return None if the time is unknown (None or 0), or beyond any calendar.
     """
     if ms is None or not 0 < ms <= LATEST:
         return None  # a producer may send any number; an impossible time must not stop us

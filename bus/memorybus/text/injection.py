@@ -13,7 +13,7 @@ Content: TypeAlias = str | list[dict[str, Any]] | None
 """What an OpenAI-style message may hold: text, parts, or nothing."""
 
 Contexts: TypeAlias = Sequence[tuple[str, str]]
-"""Texts with the label of where each is from, best first."""
+"""Texts, best first, each with a label that says where it is from."""
 
 
 def sanitise(text: str) -> str:
@@ -25,7 +25,7 @@ def build(contexts: Contexts, budget: int = MAX_BLOCK) -> str | None:
     """Return one block of all texts, each under its label, or None if there is nothing to show.
 
     Args:
-        contexts: labels and texts, not escaped. Texts with one label stand together.
+        contexts: labels and texts, not escaped. Texts with the same label stand together.
         budget: characters of the block at most; a text that does not fit is left out entirely.
     """
     sections: dict[str, list[str]] = {}

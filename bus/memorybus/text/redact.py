@@ -1,7 +1,7 @@
-"""Errors as people read them and stores keep them: bounded, and without credentials.
+"""Makes errors fit for people and for stores: bounded, and without credentials.
 
 Every reason, trace, error and log line passes through here; events and memories do not. The time is
-linear in a text's length, whatever it holds: it may be hostile.
+linear in a text's length, whatever it contains: the text may be hostile.
 """
 
 import logging
@@ -19,12 +19,12 @@ _SHORTEST = 8
 """Characters of a value that is masked wherever it stands; shorter ones occur in words."""
 
 _KEPT = frozenset(("none", "null", "true", "false", "undefined", _SHOWN))
-"""Values that are no secrets; they show that a key is missing, which is worth knowing."""
+"""Values that are not secrets; they show that a key is missing, which is worth knowing."""
 
 _WORD = re.compile(r"[^\s\"'<>`\\]+")
 _AUTHORITY = re.compile(r"[^/?#]*")
 _STORES = ("redis", "rediss", "sentinel", "cluster", "postgres", "postgresql", "mysql", "mongodb")
-"""Ends of schemes whose paths contain no ``@``: one there belongs to the password."""
+"""Schemes (or their ends) whose paths never contain an ``@``: one there is in the password."""
 
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 """A table that leaves every other letter where it is, which `str.lower` does not."""
@@ -66,7 +66,7 @@ _FORM = re.compile(
 
 
 def describe_error(error: BaseException, secrets: Collection[str] = ()) -> str:
-    """Return an error's type and text in one line of bounded length, credentials masked.
+    """Return an error's type and text as one line of bounded length, with credentials masked.
 
     What an error quotes is the backend's or a user's text: show it through `display.visible`.
     """

@@ -1,7 +1,7 @@
-"""Removes recall blocks from a text: those that a model echoes, or that would be ingested again.
+"""Removes recall blocks from a text, which a model may echo, so that they are not stored again.
 
-It has one property: for every split of a text, feeding the pieces gives what `scrub` gives for the
-whole. It holds by construction: `scrub` is one feed and a finish.
+However a text is split into pieces, feeding them gives the same result as `scrub` gives for the
+whole, because `scrub` itself is one feed and a finish.
 
 The rules:
 

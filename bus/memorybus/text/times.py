@@ -79,7 +79,7 @@ def parse_ago(text: str, now_ms: int) -> int | None:
         now_ms: the present, in milliseconds.
 
     Returns:
-        The time, in milliseconds, at the earliest the first one; None if it is no such text.
+        The time in milliseconds, at least 1; None if the text has another form.
     """
     found = _AGO.fullmatch(text.strip())
     if found is None:

@@ -1,4 +1,4 @@
-"""Spans by OpenTelemetry's API, named as its conventions for messaging have it (1.44).
+"""Makes spans with OpenTelemetry's API, named by its conventions for messaging (1.44).
 
 Publishing and applying are reported as messaging: the log is the destination, a provider instance
 is a consumer group. No text, person or session enters a span: an event is named by its id, an error
@@ -40,10 +40,10 @@ _SAMPLED: Final = frozenset("13579bdf")
 """Last digits of a traceparent whose lowest flag is set: it is sampled."""
 
 _MOST_LINKS = 128
-"""Links of one span: what the SDK keeps by default."""
+"""The most links of one span: the SDK keeps this many by default."""
 
 MOST_APPLIES: Final = 100
-"""Spans for `apply` that one process begins in a second (G10).
+"""The most spans for `apply` that one process begins in a second (G10).
 
 A lane that catches up applies hundreds of batches a second, and nearly each batch has an event of a
 sampled publisher. Spans for all of them would take a seventh of the worker's time.
@@ -78,12 +78,12 @@ class OtelSpan(Span):
         return _format_traceparent(self._span)
 
     def set_counts(self, **counts: int) -> None:
-        """Set what the block found, as attributes under ``memorybus.``."""
+        """Set the numbers that the block found, as attributes under ``memorybus.``."""
         for name, count in counts.items():
             self._span.set_attribute(f"memorybus.{name}", count)
 
     def __enter__(self) -> Self:
-        """Make it the current one."""
+        """Make it the current span."""
         self._before = context.attach(set_span_in_context(self._span))
         return self
 
@@ -106,7 +106,7 @@ class OtelSpans:
 
     Args:
         destination: the log's namespace.
-        tracer: of the process's provider.
+        tracer: the tracer of the process's provider.
         clock: time, for `MOST_APPLIES`.
     """
 

@@ -17,7 +17,7 @@ class Span:
 
     @property
     def trace(self) -> str:
-        """See the class."""
+        """The W3C traceparent; "" because nothing is recorded."""
         return ""
 
     def set_counts(self, **counts: int) -> None:

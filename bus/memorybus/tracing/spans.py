@@ -21,7 +21,7 @@ _API = "opentelemetry.trace"
 """Whoever configured a provider of tracers has imported this module; others need not load it."""
 
 _LOOK_EVERY: Final = 0.1
-"""Seconds between looks for a provider: each reads the environment, which takes microseconds."""
+"""Seconds between two searches for a provider: each one takes microseconds."""
 
 
 class Tracing:
@@ -55,7 +55,7 @@ class Tracing:
 
     def _load(self) -> Callable[[str, Clock], OtelSpans | None]:
         """Load what makes spans, once: the process may go on without a provider of tracers."""
-        with import_guard():  # a fork in the middle of an import leaves the child half of it
+        with import_guard():  # a fork in the middle of an import leaves the child half a module
             from memorybus.tracing.otel import make_spans
         self._make = make_spans
         return make_spans
@@ -69,7 +69,7 @@ class Tracing:
         """Return a span in which an event is published.
 
         Args:
-            event_id: the event's.
+            event_id: the event's id.
             kind: the name of its type.
         """
         spans = self._spans()
@@ -79,7 +79,7 @@ class Tracing:
         """Return a span in which events are sent to the log.
 
         Args:
-            count: how many.
+            count: how many events.
             traces: what their envelopes say of their publishers' spans; read only if it matters.
         """
         spans = self._spans()

@@ -1,6 +1,6 @@
-"""Texts as vectors: from a service or a local model, asked in batches and remembered for questions.
+"""Makes vectors of texts with a service or a local model, and remembers those of questions.
 
-Stores of vectors use it (``vectors`` says what they do, ``filler`` what is done for them); it
-stores none itself. numpy and model libraries are imported when an
-embedder is chosen, since most processes have none.
+Stores of vectors use this package: ``vectors`` says what they do, and ``filler`` fills them. It
+stores no vectors itself. numpy and model libraries are imported when an embedder is chosen, since
+most processes have none.
 """

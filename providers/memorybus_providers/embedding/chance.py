@@ -1,4 +1,4 @@
-"""How near texts are that have nothing to do with each other, which differs by model; pure.
+"""Measures how near unrelated texts are to each other, which differs by model; pure.
 
 Some models give such texts a cosine of 0.0 on average, others of 0.75. So it is
 measured, with sentences that are plainly unrelated.
@@ -31,6 +31,6 @@ def chance_of(vectors: Vectors) -> float:
     """Return the mean cosine of texts that have nothing in common.
 
     Args:
-        vectors: of `UNRELATED`, of length one.
+        vectors: the vectors of `UNRELATED`, of length one.
     """
     return float((vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)].mean())

@@ -10,11 +10,11 @@ from memorybus_providers.embedding.options import MeaningOptions
 
 
 def make_embedder(options: MeaningOptions) -> Embedder:
-    """Return the embedder that the options name; nothing is asked or loaded yet.
+    """Return the embedder that the options name; nothing is requested or loaded yet.
 
     Raises:
-        ImportError: what it needs is not installed.
-        Unavailable: the variable that is to hold its key does not exist.
+        ImportError: a library that it needs is not installed.
+        Unavailable: the environment variable with its key does not exist.
     """
     if options.by_service:
         from memorybus_providers.embedding.service import ServiceEmbedder
@@ -36,6 +36,7 @@ def _key(variable: str) -> str:
         return ""
     if variable not in os.environ:
         raise Unavailable(
-            f"embedder_key names the environment variable {variable}, which this process lacks"
+            f"embedder_key names the environment variable {variable}, which this process lacks; "
+            "set it where the workers run"
         )
     return os.environ[variable]

@@ -1,4 +1,4 @@
-"""What makes vectors of texts: the protocol, and which one the options choose."""
+"""The interface of an embedder, which makes vectors of texts."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Search by meaning of one open instance, whatever store holds its vectors: embedder and filler."""
+"""The embedder and the filler of one open instance, for any store of vectors."""
 
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.choice import make_embedder
@@ -7,7 +7,7 @@ from memorybus_providers.embedding.options import MeaningOptions
 
 
 class FilledMeaning:
-    """What an instance with an embedder has beside its store; a store adds how it searches."""
+    """What an instance with an embedder has in addition to its store; a store adds its search."""
 
     def __init__(
         self, open_store: OpenStore, config: ProviderConfig, options: MeaningOptions
@@ -39,9 +39,9 @@ class FilledMeaning:
         return self._filler.report
 
     def fill(self) -> None:
-        """Fill in what is missing from now on, in a thread; and look now if that is done already.
+        """Start the thread that makes missing vectors; if it runs already, wake it.
 
-        For an instance that has lanes: one that only answers writes nothing.
+        Only an instance with lanes calls this: one that only answers writes nothing.
         """
         self._filler.start()
         self._filler.wake()
@@ -53,4 +53,4 @@ class FilledMeaning:
         self._embedder.close()
 
     def _end_searches(self) -> None:
-        """End what searches have open; a store that has anything defines it."""
+        """Release what searches use; a store that needs this overrides it."""

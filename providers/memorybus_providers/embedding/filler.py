@@ -1,7 +1,8 @@
-"""Filling in what has no vector yet: a thread beside the lanes, with a connection of its own.
+"""Makes missing vectors in a thread next to the lanes, with its own connection.
 
-It embeds outside of any transaction and writes a batch in one short one, so that a slow or dead
-embedder holds up nobody. Of several processes with one store one fills: the store says which.
+It calls the embedder outside of any transaction and writes each batch in a short one, so that a
+slow or dead embedder delays nothing else. Of several processes that use one store, only one fills
+it; the store decides which.
 """
 
 import logging
@@ -22,13 +23,13 @@ from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
 _log = logging.getLogger("memorybus")
 
 LOOKED_AT = 2_000
-"""Characters of a fact that are embedded (G10)."""
+"""The most characters of a fact that are embedded (G10)."""
 
 IDLE = 5.0
 """Seconds between two looks for facts that another process has stored."""
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
-"""Opens the store for a filler alone; None while another process fills it."""
+"""Opens the store for one filler; None while another process fills it."""
 
 TELL_EVERY = 1.0
 """Seconds between two counts of what is missing."""
@@ -38,16 +39,16 @@ _QUOTED = 300
 
 
 class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a filler fills, and how.
+    """The settings of a filler.
 
     Attributes:
         open_store: opens the vectors that are filled in.
         clock: time.
-        embedder: what makes the vectors.
-        model: what they are known by.
-        prefix: what the model wants before a fact.
-        batch: facts of one request.
-        rebuild: what renews all vectors, as an operator would type it.
+        embedder: makes the vectors.
+        model: the name under which they are stored.
+        prefix: the text that the model expects before a fact.
+        batch: how many facts one request has.
+        rebuild: the command with which an operator renews all vectors.
     """
 
     open_store: OpenStore
@@ -60,10 +61,10 @@ class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filler:
-    """The thread. It ends by `stop`, and writes nothing after that."""
+    """The thread. `stop` ends it, and it writes nothing after that."""
 
     def __init__(self, filling: FillerSettings) -> None:
-        """Prepare; `start` begins."""
+        """Prepare the filler; `start` starts the thread."""
         self._filling = filling
         self._lacking = ""
         self._error = ""
@@ -80,7 +81,7 @@ class Filler:
         return "; ".join(filter(None, (self._lacking, self._error)))
 
     def start(self) -> None:
-        """Start the thread, unless it has been."""
+        """Start the thread, unless it was started before."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -162,7 +163,7 @@ class Filler:
         return found
 
     def _check_alive(self) -> None:
-        """Find out whether it refuses some text, or everything.
+        """Find out whether the embedder refuses one text or everything.
 
         Raises:
             Unavailable: it refuses a plain word.
@@ -205,6 +206,6 @@ def describe_missing(missing: int, facts: int) -> str:
 def describe_model_change(stored: str, wanted: str, rebuild: str) -> str:
     """Return what to do about vectors of another model, as people read it."""
     return (
-        f"its vectors are of the model {stored}, and the options name {wanted}: words alone answer "
+        f"its vectors are of the model {stored}, but the options name {wanted}: words alone answer "
         f"until {rebuild}"
     )

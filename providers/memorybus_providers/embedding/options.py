@@ -26,11 +26,11 @@ class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def by_service(self) -> bool:
-        """Whether a service makes the vectors, and no model on disk."""
+        """Whether a service makes the vectors, instead of a model on disk."""
         return self.embedder.startswith(("http://", "https://"))
 
     def vectors_known_by(self, model: str) -> str:
-        """Return what vectors are known by: their model, and what it was given before a fact."""
+        """Return the name under which vectors are stored: their model, and the prefix of facts."""
         return f"{model} after {self.embedder_text!r}" if self.embedder_text else model
 
 

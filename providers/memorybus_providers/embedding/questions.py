@@ -1,4 +1,4 @@
-"""Vectors of questions: asked for in a thread, waited for a moment, and remembered."""
+"""Gets vectors of questions in a thread, waits for them a moment, and remembers them."""
 
 import queue
 import threading
@@ -12,20 +12,20 @@ from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.pauses import pause_after
 
 REMEMBERED = 512
-"""Questions whose vectors are kept, those asked last (G10)."""
+"""The most questions whose vectors are kept, the latest ones (G10)."""
 
 WAITING = 4
-"""Questions that wait for the embedder at once; one more is answered by words alone (G10)."""
+"""The most questions that wait for the embedder; further ones are answered by words alone (G10)."""
 
 LOOKED_AT = 2_000
-"""Characters of a question that are embedded (G10)."""
+"""The most characters of a question that are embedded (G10)."""
 
 LONGEST_REST = 30.0
-"""Seconds without a request after failures, at most: somebody is waiting."""
+"""The most seconds without a request after failures: somebody waits for an answer."""
 
 
 class PendingVector:
-    """The vector of a question, which may come or not."""
+    """The vector of a question, which may never come."""
 
     def __init__(self) -> None:
         """Have no vector yet."""
@@ -38,14 +38,14 @@ class PendingVector:
         self._settled.set()
 
     def wait(self, seconds: float) -> Vector | None:
-        """Wait for the vector; return it if it comes within so many seconds."""
+        """Wait at most `seconds` for the vector; return None if it does not come."""
         return self._vector if self._settled.wait(seconds) else None
 
 
 class QuestionVectors:
     """Asks for vectors of questions, one after another.
 
-    A vector that comes too late for its answer is there for the next one with this question.
+    A vector that comes too late for its answer is used the next time that this question is asked.
 
     Args:
         embed: returns the vector of a text, or raises a `ProviderError`.
@@ -53,7 +53,7 @@ class QuestionVectors:
     """
 
     def __init__(self, embed: Callable[[str], Vector], clock: Clock) -> None:
-        """Start nothing yet."""
+        """Prepare; the first question starts the thread."""
         self._embed = embed
         self._clock = clock
         self._lock = threading.Lock()

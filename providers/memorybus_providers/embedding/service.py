@@ -11,30 +11,31 @@ from memorybus.msgspec_types import prepared
 from memorybus_providers.embedding.embedder import Vectors
 
 _REFUSED = frozenset({400, 413, 422})
-"""Statuses that are about the texts; all others are about the service or its settings."""
+"""Statuses that concern the texts; all others concern the service or its settings."""
 
 _MOST_BYTES = 1 << 26
-"""Of an answer (G10)."""
+"""The most bytes of an answer (G10)."""
 
 _QUOTED = 200
-"""Characters of an answer that an error shows."""
+"""The most characters of an answer that an error shows."""
 
 
 class _Item(msgspec.Struct, frozen=True):
-    """One vector of an answer, and which text it belongs to."""
+    """One vector of an answer, and the number of its text."""
 
     index: int
     embedding: list[float]
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What a service answers."""
+    """A service's answer."""
 
     data: list[_Item]
 
 
 class ServiceEmbedder:
-    """Asks a service. It follows no redirect: a key goes where the settings say, nowhere else.
+    """Asks a service. It follows no redirect, so that the key is sent only to the configured
+    address.
 
     Args:
         url: its address up to ``/v1``.
@@ -77,7 +78,7 @@ class ServiceEmbedder:
             )
             body = answer.read(_MOST_BYTES)
             if len(body) == _MOST_BYTES:
-                answer.close()  # what is left of it is nobody's
+                answer.close()  # drop the rest of the answer
             answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unavailable(self._mask_key(f"{self._url}: {error}")) from error
@@ -89,9 +90,9 @@ class ServiceEmbedder:
             by_text = {item.index: item.embedding for item in items}
             found = np.array([by_text[number] for number in range(wanted)], dtype=np.float32)
         except (msgspec.MsgspecError, UnicodeError, LookupError, ValueError) as error:
-            raise Unavailable(f"{self._url}: its answer is none: {error}") from error
+            raise Unavailable(f"{self._url}: its answer cannot be read: {error}") from error
         if found.ndim != 2 or not found.size or not np.isfinite(found).all():
-            raise Unavailable(f"{self._url}: its answer has no {wanted} vectors")
+            raise Unavailable(f"{self._url}: its answer does not have {wanted} vectors")
         return found
 
     def _error_of(self, status: int, answered: bytes) -> Permanent | Unavailable:
@@ -100,5 +101,5 @@ class ServiceEmbedder:
         return Permanent(text) if status in _REFUSED else Unavailable(text)
 
     def _mask_key(self, text: str) -> str:
-        """Return a text without the key: some services repeat it in what they complain of."""
+        """Return a text without the key: some services repeat it in their error messages."""
         return text.replace(self._key, "***") if self._key else text

@@ -1,4 +1,4 @@
-"""Vectors by a static model on disk: a table of words, which model2vec reads; no network."""
+"""Makes vectors with a static model on disk, a table of words that model2vec reads; no network."""
 
 import threading
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from memorybus_providers.embedding.embedder import Vectors
 
 
 class StaticEmbedder:
-    """Reads its model when it is first asked.
+    """Reads its model at the first call.
 
     Args:
         directory: where the model is; nothing is ever downloaded.
@@ -41,7 +41,7 @@ class StaticEmbedder:
 
     def _load_model(self) -> Any:
         if not self._directory.is_dir():
-            raise Unavailable(f"embedder: {self._directory} is no directory with a model2vec model")
+            raise Unavailable(f"embedder: {self._directory} does not contain a model2vec model")
         from model2vec import StaticModel
 
         try:

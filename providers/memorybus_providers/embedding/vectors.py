@@ -1,4 +1,4 @@
-"""What a store of vectors does, and what a cosine of its model says; pure."""
+"""The interface of a store of vectors, and the meaning of a cosine of its model; pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -8,18 +8,18 @@ import msgspec
 from memorybus_providers.embedding.embedder import Vector
 
 NEAREST = 40
-"""Facts, those nearest to a question, that stand for selection beside what words find (G10)."""
+"""How many facts nearest to a question are ranked in addition to those found by words (G10)."""
 
 HIGHEST = 0.95
-"""The most that counts as chance, so that a model whose texts are all alike divides by no zero."""
+"""The highest `Model.chance`, so that nothing is divided by zero if all texts are alike."""
 
 
 class Model(msgspec.Struct, frozen=True):
-    """Which model made the vectors.
+    """The model that made the vectors.
 
     Attributes:
         name: its name.
-        size: numbers of each vector.
+        size: how many numbers each vector has.
         chance: the mean cosine of texts that have nothing to do with each other.
     """
 
@@ -41,10 +41,10 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class VectorStore(Protocol):
-    """The vectors beside the facts of a store, as who fills them in sees them."""
+    """The vectors of a store's facts, as the filler uses them."""
 
     def prepare(self) -> None:
-        """Make what is needed, if it is missing; every fact there is is queued."""
+        """Make the tables if they are missing; all existing facts are queued."""
         ...
 
     def model(self) -> Model | None:
@@ -52,7 +52,7 @@ class VectorStore(Protocol):
         ...
 
     def name_model(self, model: Model) -> None:
-        """Say which model all vectors from now on are of."""
+        """Record the model that makes all vectors from now on."""
         ...
 
     def missing(self, most: int) -> list[Missing]:

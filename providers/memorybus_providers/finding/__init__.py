@@ -1,8 +1,8 @@
-"""From a question to facts: the one way of finding them, whatever store holds them.
+"""Finds facts for a question in the same way for every store.
 
-A store answers the questions of ``source``, small ones: which facts hold a word, what stands around
-them. ``search`` makes answers of that, by the packages ``language``, ``ranking`` and ``truth``:
-``vocabulary`` knows the forms of words, ``standing`` what holds now, ``entities`` and
-``connections`` who is meant, ``essentials`` what matters where nothing is asked.
-No database enters here; stores and tools use it.
+A store answers the small questions of ``source``: which facts contain a word, and what surrounds
+them. ``search`` makes answers from these, with the packages ``language``, ``ranking`` and
+``truth``: ``vocabulary`` knows the forms of words, ``standing`` decides what is true now,
+``entities`` and ``connections`` find out who is meant, and ``essentials`` says what matters if
+nothing is asked. This package imports no database; stores and tools use it.
 """

@@ -1,4 +1,4 @@
-"""What a search asks about the meaning of facts: which are nearest to a question, and how near."""
+"""The interface for comparing meaning: which facts are nearest to a question, and how near."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,27 +17,28 @@ class Compared(Protocol):
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
         """Return how near some facts are, by their rows; those that have no vector are left out.
 
-        It is 0 for what has nothing in common with the question, and 1 for the same text.
+        The nearness is 0 for a fact that has nothing in common with the question, and 1 for the
+        same text.
         """
         ...
 
 
 class Uncompared:
-    """Nothing was compared: words alone answer."""
+    """The result if nothing was compared, so that words alone decide."""
 
     def nearest(self) -> Sequence[int]:
         """Return no row."""
         return ()
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
-        """Say of no fact how near it is."""
+        """Return no nearness."""
         return MappingProxyType({})
 
 
 Nearby: TypeAlias = Callable[[str, RecallScope], Callable[[], Compared]]
-"""Begins to compare the facts of a scope with a text, and returns what waits for the result."""
+"""Begins to compare the facts of a scope with a text; returns a function that waits for it."""
 
 
 def nothing_near(text: str, scope: RecallScope) -> Callable[[], Compared]:
-    """Compare words alone."""
+    """Compare no meaning, so that words alone decide."""
     return Uncompared

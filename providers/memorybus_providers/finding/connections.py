@@ -1,4 +1,4 @@
-"""What is known of entities: all about one, what goes with it, and what connects several."""
+"""Finds what is known of entities: all about one, what goes with it, what connects several."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from memorybus_providers.ranking.ranking import Fact
 
 
 class Companion(msgspec.Struct, frozen=True):
-    """A name that stands in the same facts as an entity, with those facts, the newest first."""
+    """A name that occurs in the same facts as an entity, with those facts, the newest first."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -37,7 +37,7 @@ class Connections:
     def probe(self, asked: str, whose: RecallScope) -> tuple[Entity, list[Fact]]:
         """Return an entity and all about it.
 
-        What was kept comes first, then what others said of it, then what it said itself.
+        Kept facts come first, then what others said of it, then what it said itself.
         """
         entity = self._entities.resolve(asked, whose)
         naming = self._entities.about(entity, whose)
@@ -47,7 +47,7 @@ class Connections:
         return entity, sorted(naming, key=lambda fact: fact.place is not None) + own
 
     def related(self, asked: str, whose: RecallScope) -> tuple[Entity, list[Companion]]:
-        """Return an entity and what is named together with it, the most often named first."""
+        """Return an entity and the names that occur together with it, the most frequent first."""
         entity = self._entities.resolve(asked, whose)
         return entity, _companions(entity, self._entities.about(entity, whose))
 
@@ -92,12 +92,12 @@ def _companions(entity: Entity, about: Iterable[Fact]) -> list[Companion]:
 
 
 def _names(fact: Fact) -> set[str]:
-    """Return the names in a fact; a single word that opens a sentence may be none."""
+    """Return the names in a fact; a single word that begins a sentence may not be a name."""
     return {m.name for m in mentions(fact.content) if not m.opens or " " in m.name}
 
 
 def _bridges(entities: Sequence[Entity], about: Sequence[Sequence[Fact]]) -> list[Bridge]:
-    """Return the names that stand with every entity, in a fact of its own with each."""
+    """Return the names that occur with every entity, each time in another fact."""
     sides = [
         {one.name: one.facts for one in _companions(entity, facts)}
         for entity, facts in zip(entities, about, strict=True)

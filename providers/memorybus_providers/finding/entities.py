@@ -1,7 +1,7 @@
-"""Who or what a name stands for within a scope: its kind, and what else it goes by.
+"""Finds out who or what a name stands for within a scope: its kind, and its other names.
 
-Nothing is stored: an entity is read from the facts of the scope whenever it is asked for. What is
-taken back is thereby forgotten, and the order of events makes no difference (G8).
+Nothing is stored: an entity is read from the facts of the scope whenever it is needed. So a fact
+that was taken back no longer counts, and the order of events makes no difference (G8).
 """
 
 import re
@@ -28,10 +28,10 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.ranking import Fact
 
 ROLES = 4
-"""Roles in a question that are looked up (G10)."""
+"""The most roles of a question that are looked up (G10)."""
 
 FEW = 20
-"""Facts that are looked at for each of them, the newest (G10)."""
+"""The most facts that are read for each of them, the newest (G10)."""
 
 EntityKind = Literal["person", "organisation", "place", "other"]
 
@@ -48,7 +48,7 @@ _PEOPLE = """
     dentist teacher manager roommate flatmate coach lawyer therapist nurse
 """
 _PERSONS = frozenset(_PEOPLE.split())
-"""Roles that only a person has."""
+"""Roles that only a person can have."""
 
 
 class Entity(msgspec.Struct, frozen=True):
@@ -56,8 +56,9 @@ class Entity(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the longest name that is known.
-        kind: what it is, as far as the texts tell; a role that is no person's ("dog") is a kind.
-        aliases: what it goes by, the name among them.
+        kind: what it is, as far as the texts tell; a role that no person can have ("dog") is a
+            kind.
+        aliases: all its names, including `name`.
         roles: who it is to whom: "my sister", "tom's boss".
     """
 
@@ -80,9 +81,10 @@ class Entities:
         self._source = source
 
     def resolve(self, asked: str, whose: RecallScope) -> Entity:
-        """Return what is meant by a name, a part of one, a title with one, or a role.
+        """Return the entity that is meant by a name, a part of a name, a title with a name, or a
+        role.
 
-        What nothing is known of stands for itself.
+        A name of which nothing is known stands for itself.
         """
         role = parse_role(asked)
         name = self.holder_of_role(role, whose) if role else None
@@ -105,9 +107,9 @@ class Entities:
         return [fact for fact in found if names_any(fact.content, entity.folded_aliases)]
 
     def add_names(self, question: str, whose: RecallScope) -> str:
-        """Return a question with the names of those whose roles it speaks of behind it.
+        """Return a question, followed by the names of the people whose roles it mentions.
 
-        "When is my sister's birthday?" is also a question about Ana, if she was told to be.
+        "When is my sister's birthday?" is also a question about Ana, if somebody said that she is.
         """
         said = roles_in(question)[:ROLES]
         known = [name for role in said if (name := self.holder_of_role(role, whose, FEW))]
@@ -116,12 +118,12 @@ class Entities:
     def holder_of_role(
         self, role: tuple[str, str], whose: RecallScope, most: int = MOST
     ) -> str | None:
-        """Return who has a role (see `mentions.parse_role`), as it was told last.
+        """Return who has a role (see `mentions.parse_role`), according to the newest statement.
 
         Args:
-            role: whose what.
+            role: the owner of the role and the role: (tom, boss).
             whose: whose facts.
-            most: facts that are looked at, the newest.
+            most: the most facts that are read, the newest.
         """
         owner, what = role
         found = [
@@ -133,7 +135,7 @@ class Entities:
         return next((one.name for one in sorted(found, key=lambda one: one.weak)), None)
 
     def _aliases(self, name: str, whose: RecallScope) -> tuple[str, ...]:
-        """Return the full names that a part stands for, and the parts that stand for one alone."""
+        """Return the full names that contain a part, and the parts that only one name contains."""
         parts = words(name)
         full = self._full_names(parts, whose)
         meant = [one for one in full if set(parts) <= set(words(one))]
@@ -163,13 +165,13 @@ def _role_statements_in(fact: Fact) -> list[RoleStatement]:
 
 
 def _called(role: str) -> list[list[str]]:
-    """Return the words by one of which a role is called, in whatever language it was told."""
+    """Return the words for a role, in any language in which it may have been stated."""
     last = role.rsplit(maxsplit=1)[-1]
     return [[form] for form in FORMS.get(BASE_FORM.get(last, last), (last,))]
 
 
 def _is_role(told: str, asked: str) -> bool:
-    """Say whether a role that was told ends with the one that is asked for."""
+    """Say whether a role that was stated ends with the one that is asked for."""
     said, wanted = _base_forms(told), _base_forms(asked)
     return said[-len(wanted) :] == wanted
 
@@ -179,7 +181,7 @@ def _base_forms(role: str) -> list[str]:
 
 
 def _is_owner(one: RoleStatement, owner: str, fact: Fact) -> bool:
-    """Say whether `owner` is who a role was told of: "" is the person of the scope."""
+    """Say whether a stated role is a role of `owner`; "" is the person of the scope."""
     by_assistant = fact.kind in _ASSISTANTS
     if owner:
         said_by_them = one.owner == "" and not set(words(owner)).isdisjoint(words(fact.speaker))
@@ -198,7 +200,7 @@ def _kind_of(
     roles: Iterable[RoleStatement],
     speaks: bool,
 ) -> str:
-    """Return what an entity is: what was told counts more than what its surroundings suggest."""
+    """Return what an entity is: a statement counts more than what its context suggests."""
     for one in roles:
         last = folded(one.role).split()[-1]
         if not one.weak:

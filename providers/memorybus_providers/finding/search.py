@@ -1,9 +1,9 @@
-"""Searching: from a question to scored facts. It only reads.
+"""Searches scored facts for a question; it only reads.
 
-A recall costs a look at the vocabulary for each term, at most `query.MAX_MATCHES` matches, and the
-re-ranking of at most `CANDIDATES` facts, `SAID_THEN` more of a time that the question names, and
-their neighbours, however long the history. All of it is read within the asker's own scope: nobody
-else's facts change an answer, or the time it takes.
+However long the history is, a recall looks up each term in the vocabulary, reads at most
+`query.MAX_MATCHES` matches, and ranks at most `CANDIDATES` facts, `SAID_THEN` more from a time that
+the question names, and their neighbours. It reads only the asker's own scope, so the facts of
+others change neither an answer nor the time that it takes.
 """
 
 import heapq
@@ -30,26 +30,26 @@ from memorybus_providers.ranking.renewal import newest_first
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
 
 CANDIDATES = 80
-"""Facts that are re-ranked, beside the utterances around them (G10)."""
+"""The most facts that are ranked, in addition to the utterances around them (G10)."""
 
 SAID_THEN = 40
-"""Facts that are looked at beside those, since they were said at the time asked for (G10)."""
+"""The most further facts that are ranked because they were said at the time asked for (G10)."""
 
 _REACH = max(NEAR)
 
 _ROUNDED = 1 + 1e-9
-"""More than sums of rarities are ever off by rounding."""
+"""A factor that is larger than any rounding error of the sums of rarities."""
 
 
 class FactSearch:
     """Answers questions from a store.
 
     Args:
-        source: what it reads through.
+        source: reads the facts.
         nearby: finds facts by their meaning.
 
     Attributes:
-        source: the same.
+        source: reads the facts.
     """
 
     def __init__(self, source: FactSource, nearby: Nearby = nothing_near) -> None:
@@ -72,16 +72,17 @@ class FactSearch:
     ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
-        Any text is a question. It has no answer without a word that some fact holds, a fact whose
-        meaning is near, or a time at which something was said.
+        Any text can be a question. It has an answer only if some fact contains one of its words or
+        is near in meaning, or if it names a time at which something was said.
 
         Args:
             text: the question.
             scope: whose facts.
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
-            as_of: what was known then, milliseconds; None for now. Trust is always today's.
-            now: when it is asked, milliseconds. With `as_of` that is when.
+            as_of: only what was known at this time, milliseconds; None for now. Trust is always
+                today's.
+            now: when it is asked, milliseconds; with `as_of` that time is used.
             zone: the time zone in which days begin.
         """
         asked, aside = split_prompt(text)
@@ -93,7 +94,7 @@ class FactSearch:
             told = self._said_within(question, names, view)
             if told or not (question.months or question.years):
                 return self._standings.settle(told, scope, as_of)
-            # What nobody said then may yet be spoken of.
+            # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside).without_vague_terms()
         found = self._rank(question, without_words(asked, names), names, view)
         return self._standings.settle(found, scope, as_of)
@@ -108,7 +109,7 @@ class FactSearch:
     def _rank(
         self, question: Question, meant: str, names: frozenset[str], view: View
     ) -> list[Scored]:
-        """Return what is found by words, meaning and time; `meant` is what is compared."""
+        """Return the facts found by words, meaning and time; the meaning of `meant` is compared."""
         scope = view.whose
         waited_for = self._nearby(meant, scope)
         extent = self.source.extent(scope)
@@ -137,13 +138,13 @@ class FactSearch:
         return newest_first(question, ranked, corpus)
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
-        """Return the newest facts of parts of a time, some of each, `most` at most."""
+        """Return at most `most` of the newest facts from parts of a time, some of each part."""
         return list(islice(in_turn(self.source.rows_said_within(parts, most, view)), most))
 
     def _rows_by_words(
         self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View
     ) -> list[int]:
-        """Return the facts that hold most of what is asked for, the newest of equals first."""
+        """Return the facts that contain most of what is asked for; of equals the newest first."""
         terms = choose_terms(question.terms, corpus.found)
         rarities = [corpus.rarity(term.stem) for term in terms]
         found = self.source.matching_rows([term.forms for term in terms], scopes, view)
@@ -168,7 +169,7 @@ def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> lis
     """
     sums: dict[int, float] = {}
     for amount, rows in found:
-        if _least_chosen(sums) > left * _ROUNDED:  # a new row could not catch up any more
+        if _least_chosen(sums) > left * _ROUNDED:  # no new row can reach the chosen ones any more
             for row in sums.keys() & rows:
                 sums[row] += amount
         else:
@@ -180,7 +181,7 @@ def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> lis
 
 
 def _least_chosen(sums: Mapping[int, float]) -> float:
-    """Return the sum of the last row that would be chosen now; 0 if all would be."""
+    """Return the smallest sum that would be chosen now; 0 if all would be."""
     if len(sums) < CANDIDATES:
         return 0.0
     return heapq.nlargest(CANDIDATES, sums.values())[-1]
@@ -189,8 +190,8 @@ def _least_chosen(sums: Mapping[int, float]) -> float:
 def fit_budget(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
     """Choose whole facts, best first, until their texts fill `budget` characters.
 
-    A text is given once. One that does not fit any more is left out for shorter ones after it;
-    only the very best is given though it is longer than the budget, rather than nothing.
+    Each text is given once. A text that does not fit any more is left out, and shorter ones after
+    it may still fit. Only the best fact is given even if it alone exceeds the budget.
     """
     given: set[str] = set()
     left = budget

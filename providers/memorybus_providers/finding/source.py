@@ -1,6 +1,6 @@
-"""The questions that a store answers about its facts; all else is decided here, for all stores.
+"""The questions that a store answers about its facts; this package decides everything else.
 
-Every question names whose facts may be seen. A store returns nothing else.
+Every question names the scope whose facts may be seen. A store returns no other facts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,20 +16,20 @@ from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
 LATEST: Final = (1 << 63) - 1
-"""A time that nothing is later than, as far as a database can tell."""
+"""The latest time that a database can store."""
 
 MOST = 500
-"""Facts that one list holds at most, the newest (G10)."""
+"""The most facts of one list, the newest (G10)."""
 
 KEPT = 100
-"""Kept facts that are looked at where nothing is asked, the newest (G10)."""
+"""The most kept facts that are read if nothing is asked, the newest (G10)."""
 
 SAID = 10
 SESSIONS = 3
-"""What people said that is looked at then: so much of so many sessions, the newest (G10)."""
+"""The most utterances of people that are read then, of the most sessions, the newest (G10)."""
 
 RECENT = 500
-"""Sessions that came last, among which these are looked for (G10)."""
+"""The most sessions among which these are chosen, the last ones (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -37,9 +37,9 @@ class View(msgspec.Struct, frozen=True):
 
     Attributes:
         whose: whose facts.
-        about: only what this person said, and kept facts that name the person; folded, empty for
+        about: only what this person said, and kept facts that name the person (folded); empty for
             everything.
-        known_by: only what was said until then, milliseconds.
+        known_by: only what was said until this time, milliseconds.
     """
 
     whose: RecallScope
@@ -53,19 +53,19 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """How many facts there are, and by what the store knows the scopes that hold any."""
+    """How many facts there are, and the store's ids of the scopes that have any."""
 
     facts: int
     scopes: Sequence[str]
 
 
 class FactSource(Protocol):
-    """Reads facts. Lists hold `MOST` facts, the newest first, if nothing else is said."""
+    """Reads facts. A list has at most `MOST` facts, the newest first, unless a method differs."""
 
     # -- what a search is made of -------------------------------------------------------------
 
     def extent(self, whose: RecallScope) -> Extent:
-        """Return how much there is."""
+        """Return how many facts there are, and their scopes."""
         ...
 
     def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
@@ -75,17 +75,17 @@ class FactSource(Protocol):
     def tokens(
         self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
-        """Return the tokens within spans: the span's number, scope, token, facts that hold it."""
+        """Return the tokens within spans: span number, scope, token, and how many facts have it."""
         ...
 
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterable[Sequence[int]]:
-        """Return for each term, which is some tokens, the rows of the facts that hold one."""
+        """Return for each term, given as tokens, the rows of the facts that contain one of them."""
         ...
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
-        """Return those of some rows that a view sees."""
+        """Return the rows among these that a view may see."""
         ...
 
     def rows_said_within(
@@ -108,22 +108,22 @@ class FactSource(Protocol):
         most: int = MOST,
         as_of: int | None = None,
     ) -> list[Fact]:
-        """Return facts that hold all words of one of some phrases, in whatever order.
+        """Return facts that contain all words of at least one phrase, in any order.
 
         Args:
             phrases: each as its folded words.
             whose: whose facts.
-            most: how many at most.
-            as_of: only what was said until then, milliseconds; everything if None.
+            most: the most facts to return.
+            as_of: only what was said until this time, milliseconds; everything if None.
         """
         ...
 
     def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
-        """Return what speakers said who have one of these folded words in their name."""
+        """Return what was said by speakers whose names contain one of these folded words."""
         ...
 
     def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
-        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        """Return facts that somebody chose to keep; only those of a category, if one is given."""
         ...
 
     def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
@@ -137,7 +137,7 @@ class FactSource(Protocol):
     def essentials(self, view: View) -> Iterable[Fact]:
         """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`.
 
-        A session is as new as the newest that a person said in it, whenever it came to the store.
+        A session is as new as a person's newest utterance in it, whenever that came to the store.
         """
         ...
 

@@ -1,8 +1,8 @@
-"""Decides which found facts hold now: newer statements come before those that they replace.
+"""Decides which found facts are true now: newer statements come before those they replace.
 
-Which statement replaces which is read from the facts whenever they are recalled (`succession`),
-from corrections, and from what entries said before. Nothing is marked in the store: the order of
-events makes no difference (G8), and what is taken back no longer counts.
+At each recall it is derived from the facts (`succession`), from corrections and from former entries
+which statement replaces which. Nothing is marked in the store, so the order of events makes no
+difference (G8), and a fact that was taken back no longer counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,17 +25,17 @@ from memorybus_providers.truth.succession import (
 )
 
 LOOKED_AT = 15
-"""Found facts, the best, whose place others may have taken (G10)."""
+"""The most found facts, the best ones, for which replacements are looked up (G10)."""
 
 SLOTS = 3
-"""Slots of these facts for which newer statements are looked up (G10)."""
+"""The most slots of these facts for which newer statements are looked up (G10)."""
 
 RIVALS = 100
-"""Facts that are looked up for these slots, the newest (G10)."""
+"""The most facts that are read for these slots, the newest (G10)."""
 
 
 class Standings:
-    """Says what holds; it only reads."""
+    """Decides which facts are true now; it only reads."""
 
     def __init__(self, source: FactSource) -> None:
         """Read through `source`."""
@@ -44,12 +44,12 @@ class Standings:
     def settle(
         self, found: Sequence[Scored], whose: RecallScope, as_of: int | None = None
     ) -> list[Scored]:
-        """Return what was found with what holds first, and marked what holds no more.
+        """Return what was found, with true facts first, and facts that no longer hold marked.
 
         Args:
             found: what was found, best first.
             whose: whose facts.
-            as_of: what held then is asked for, milliseconds; what holds now if None.
+            as_of: the time for which it is asked what was true, milliseconds; None for now.
         """
         best = [one.fact for one in found[:LOOKED_AT]]
         if not best:
@@ -82,7 +82,7 @@ class Standings:
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
     def rivals(self, statement: str, whose: RecallScope) -> list[Fact]:
-        """Return the facts that say otherwise than a statement, the newest first."""
+        """Return the facts that contradict a statement, the newest first."""
         asked = claims(statement, kept=True)[:SLOTS]
         said = self._source.facts_holding(_phrases(asked), whose)
         kept = self._source.kept_facts("", whose)

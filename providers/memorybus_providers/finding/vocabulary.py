@@ -1,7 +1,7 @@
-"""The words that the facts of a scope are made of, and how many facts hold each.
+"""Reads the words of the facts of a scope, and how many facts contain each.
 
-They are read out of the store's index, in which the tokens of one scope stand together in order: a
-look at those that begin as a word does costs what that scope holds of them, and nothing else.
+They come from the store's index, in which the tokens of one scope are sorted. So reading the tokens
+that begin like a word costs only as much as that scope has of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,23 +22,23 @@ from memorybus_providers.language.unknown_words import (
 from memorybus_providers.language.words import MARK, split_token
 
 MAX_TOKENS = 20_000
-"""Tokens that are looked at for one question (G10)."""
+"""The most tokens that are read for one question (G10)."""
 
 _SHORTEST = 3
-"""Characters that forms of a word begin with alike, at least; a shorter stem has no other forms."""
+"""Forms of a word share at least this many first characters; a shorter stem has no other forms."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 
 _Held = dict[tuple[str, str], int]
-"""How many facts hold a token, by scope and token."""
+"""How many facts contain a token, by scope and token."""
 
 
 class KnownTerm(msgspec.Struct, frozen=True):
-    """What a vocabulary has of a term.
+    """What a vocabulary knows of a term.
 
     Attributes:
-        term: the term, with the forms that are there.
-        facts: how many facts hold it; one that holds two of its forms counts twice.
+        term: the term, with the forms that occur.
+        facts: how many facts contain it; a fact with two of its forms counts twice.
     """
 
     term: Term
@@ -55,12 +55,12 @@ class Vocabulary:
     def look_up(
         self, question: Question, terms: Sequence[Term], scopes: Sequence[str]
     ) -> list[KnownTerm]:
-        """Return what some scopes have of each term; see `Term.extra` for what is left out.
+        """Return what is known of each term in some scopes; `Term.extra` says what is left out.
 
         Args:
             question: the question.
             terms: those of its terms that are searched for.
-            scopes: what the store knows the scopes by (see `Extent`).
+            scopes: the store's ids of the scopes (see `Extent`).
         """
         held = self._read_tokens(
             [_token_ranges(term) for term in terms],
@@ -81,7 +81,7 @@ class Vocabulary:
     def _near_words(
         self, terms: Sequence[Term], unknown: Sequence[int], scopes: Sequence[str]
     ) -> list[_Held]:
-        """Return the words that some terms, which nobody wrote, may have meant."""
+        """Return the words that may be meant by terms that no fact contains."""
         words = [terms[number].forms[0] for number in unknown[:MAX_UNKNOWN]]
         return self._read_tokens(
             [spans_near(word) for word in words],
@@ -95,7 +95,7 @@ class Vocabulary:
         scopes: Sequence[str],
         fits: Callable[[int, str], bool],
     ) -> list[_Held]:
-        """Return what scopes hold within some spans, as far as it fits their number."""
+        """Return the tokens of scopes within some spans that fit, by the span's number."""
         asked = [(number, span) for number, some in enumerate(spans) for span in some]
         held: list[_Held] = [{} for _ in spans]
         if asked:
@@ -119,7 +119,7 @@ def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
 
 
 def _prefer_sure_forms(term: Term, held: _Held) -> _Held:
-    """Return the forms that need no guess at a language: itself and English ones; all if none."""
+    """Return the forms that are certain in any language: itself and English ones; all if none."""
     sure = {
         (scope, token): facts
         for (scope, token), facts in held.items()

@@ -1,15 +1,16 @@
-"""Which tokens an index holds of a fact; pure."""
+"""Chooses the tokens of a fact for an index; pure."""
 
 from memorybus_providers.language.english import SILENT
 from memorybus_providers.language.words import parts_of, tokens
 
 ENGLISH = 0.2
-"""Share of stop words by which a text is English. Its own are left out: they are half of it, no
-question asks for them, and a word like "die" means something where it is not one of them."""
+"""A text with at least this share of English stop words is English. Its stop words are not indexed:
+they are half of it, and no question asks for them. In a text of another language they stay, since a
+word like "die" may mean something there."""
 
 
 def held_tokens(tags: str, content: str) -> set[str]:
-    """Return what an index holds of a fact: its tokens, each once."""
+    """Return the tokens of a fact that an index contains, each once."""
     held = set(tokens(f"{tags} {content}" if tags else content))
     kept = held - SILENT
     return held.union(parts_of(held)) if len(kept) > (1 - ENGLISH) * len(held) else kept

@@ -1,4 +1,4 @@
-"""What is known of languages: which one a question is in, its stop words, and stems of words; pure.
+"""Finds the language of a question, its stop words, and the stems of words; pure.
 
 The index knows no language (see `words`). A question is read in the language whose stop words it
 uses, in all languages of its script if it uses none, and always in English too, whose words stand
@@ -30,7 +30,7 @@ LATIN: Final = (
 COMPOUNDING: Final = frozenset(
     {"german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian", "estonian"}
 )
-"""Languages that write several words as one."""
+"""Languages that join several words into one."""
 
 _SCRIPTS: Final = (
     (re.compile("[\u0370-\u03ff]"), ("greek",)),
@@ -44,7 +44,7 @@ _SCRIPTS: Final = (
 """Scripts other than Latin, and the languages whose stemmers are used for them."""
 
 _ALIKE = 5
-"""Letters that forms of a word begin with, where there is no stemmer."""
+"""Forms of a word share this many first letters, if there is no stemmer."""
 
 _ENGLISH_TOO: Final = frozenset(
     {
@@ -58,7 +58,7 @@ _ENGLISH_TOO: Final = frozenset(
 """Stop words of other languages that mean something in English."""
 
 _RATHER_FOREIGN: Final = frozenset({"con", "den", "des", "die", "pour", "sur"})
-"""Those of them that other languages use in every other sentence, and English seldom."""
+"""Those of them that are frequent in other languages, and rare in English."""
 
 _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
@@ -73,12 +73,12 @@ _SPEAKS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         for word in frozenset().union(*_STOP_WORDS.values())
     }
 )
-"""Each stop word of any language, and the languages for which it speaks. One that means something
-in English speaks for English as well."""
+"""Each stop word, and the languages that it indicates. A word that means something in English
+indicates English as well."""
 
 
 def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that words without diacritics are read in, the likeliest first."""
+    """Return the languages in which words without diacritics are read, the likeliest first."""
     found = Counter(language for word in words for language in _SPEAKS_FOR.get(word, ()))
     most = max(found.values(), default=0)
     likely = [language for language in found if found[language] == most]
@@ -88,8 +88,8 @@ def likely_languages(words: Iterable[str]) -> tuple[str, ...]:
 def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozenset[str]:
     """Return the words that say nothing about what is asked for.
 
-    One that is an English word too is not believed unless another is foreign for sure, or another
-    language is likelier than English: "sedan" is Swedish, or a car.
+    A stop word that is an English word, too, counts only if another one is certainly foreign, or
+    another language is likelier than English: "sedan" is Swedish, or a car.
     """
     found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
     foreign = found - _ENGLISH_TOO - _STOP_WORDS["english"]
@@ -106,7 +106,8 @@ def is_stop_word(word: str) -> bool:
 def form_stems(token: str, languages: Iterable[str]) -> frozenset[str]:
     """Return the stems by which a token may be another form of a word that was asked for.
 
-    In a language whose stop word it is it has none: "die" is no form of "died", but an article.
+    It has none in a language in which it is a stop word: "die" is then an article, and not a form
+    of "died".
     """
     word = split_token(token)[0]
     if word not in _SPEAKS_FOR:

@@ -1,7 +1,7 @@
-"""The names that a text mentions, and who is called what in it; pure.
+"""Finds the names that a text mentions, and who has which role in it; pure.
 
-A name is a run of capitalised words. Scripts without capitals have no names here: what is asked for
-in them is found by its words.
+A name is a run of capitalised words. In scripts without capitals no names are found; there a fact
+is found by its words alone.
 """
 
 import re
@@ -19,7 +19,7 @@ _TITLES = """
     senora sr sra don dona signor signora
 """
 TITLES: Final = frozenset(_TITLES.split())
-"""Words that stand before a surname and are no part of it, folded."""
+"""Folded words that come before a surname and are not part of it."""
 
 _SMALL = "de da del della der den di du el la le van von bin ibn al"
 _PARTICLES = frozenset(_SMALL.split())
@@ -75,13 +75,14 @@ class Mention(msgspec.Struct, frozen=True):
 
 
 class RoleStatement(msgspec.Struct, frozen=True):
-    """Who somebody is to somebody: "my sister Ana".
+    """A statement of somebody's role: "my sister Ana".
 
     Attributes:
-        owner: whose, folded: "" of the one who speaks, "you" of the one spoken to, else a name.
-        role: what, folded: one or two words.
-        name: who, as it is written.
-        weak: whether it may be no name: "my sister is Polish".
+        owner: the owner of the role, folded: "" for the speaker, "you" for the person addressed,
+            else a name.
+        role: the role, folded: one or two words.
+        name: the person with this role, as it is written.
+        weak: whether `name` may not be a name: "my sister is Polish".
     """
 
     owner: str
@@ -96,12 +97,12 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def mentions(text: str) -> list[Mention]:
-    """Return the names in a text, in order; a stop word, a month or a weekday is none."""
+    """Return the names in a text, in order; stop words, months and weekdays are not names."""
     return [found for run in _runs(text) if (found := _mention(text, run)) is not None]
 
 
 def role_statements(text: str) -> list[RoleStatement]:
-    """Return who is said to be whose what."""
+    """Return all statements of roles in a text."""
     hits = [
         (hit, False) for pattern in _TELLING for hit in re.finditer(pattern, text, re.IGNORECASE)
     ]
@@ -125,7 +126,7 @@ def parse_role(asked: str) -> tuple[str, str] | None:
 
 
 def roles_in(question: str) -> list[tuple[str, str]]:
-    """Return whose what a question speaks of, as `parse_role` has it: the longest role first."""
+    """Return the roles that a question mentions, as `parse_role` returns them, longest first."""
     found = []
     for hit in re.finditer(_SPOKEN_OF, question, re.IGNORECASE):
         role = folded(hit["role"])
@@ -142,7 +143,7 @@ def without_title(name: str) -> str:
 
 
 def names_any(text: str, aliases: Iterable[Sequence[str]]) -> bool:
-    """Say whether a text names what goes by any of these aliases, each as its folded words.
+    """Say whether a text contains one of these aliases, each given as its folded words.
 
     An alias within another, longer name stands for that one: "Martha" is not in "Martha Jones".
     """

@@ -1,7 +1,7 @@
-"""Reading a question: the words, names and times that are searched for; pure.
+"""Reads a question: the words, names and times that are searched for; pure.
 
-A question never reaches the full-text engine raw: it is cut into tokens (see `words`), and only
-tokens, each in quotes, stand in the expression. Operators and quotes in a question are therefore
+A question never reaches the full-text engine as it is: it is cut into tokens (see `words`), and the
+expression contains only tokens, each in quotes. Operators and quotes in a question are therefore
 harmless.
 """
 
@@ -45,13 +45,13 @@ from memorybus_providers.language.words import (
 )
 
 MAX_WORDS = 64
-"""Words of a question that are looked at (G10)."""
+"""The most words of a question that are read (G10)."""
 
 MAX_TERMS = 24
-"""Terms a search is made of, the rarest ones (G10)."""
+"""The most terms of a search, the rarest ones (G10)."""
 
 MAX_MATCHES = 20_000
-"""Rows a search may touch: common terms beyond it only count in re-ranking (G10)."""
+"""The most rows that a search may read: further common terms only count in ranking (G10)."""
 
 _MONTH_MAY = re.compile(r"(?<!^)\bMay\b")
 _RUN_STOP_WORDS = re.compile(f"(?:{'|'.join(OF_RUNS)}|(?<=[^ぁ-ゟ])[はがにでとのもかへや])+")
@@ -83,13 +83,13 @@ class Term(msgspec.Struct, frozen=True):
     """One thing asked for.
 
     Attributes:
-        stem: what it is known by.
+        stem: the stem that identifies it.
         forms: the tokens that stand for it in the index: those a reading knows, and after
             `Vocabulary.look_up` those that are there.
         kin: the stems of its forms; empty if it has only the forms that it names.
         word: the word of the question, folded; empty in scripts without spaces.
-        extra: whether it only adds to what others ask: it says nothing if it is unknown.
-        weight: how much it counts, 1 for what is asked for and less for what stands beside it.
+        extra: whether it only supports other terms: if it is unknown, this says nothing.
+        weight: how much it counts: 1 for what is asked for, less for the context.
     """
 
     stem: str
@@ -101,18 +101,18 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a question says.
+    """A question that was read.
 
     Attributes:
         words: its words, folded, in order, each once.
-        terms: those that carry meaning.
-        months: months named, 1 to 12.
-        years: years named.
-        languages: in which its words are stemmed (see `languages`).
+        terms: the terms that carry meaning.
+        months: the months that it names, 1 to 12.
+        years: the years that it names.
+        languages: the languages in which its words are stemmed (see `languages`).
         names: the words, folded, that are written as names are: with a capital within a sentence.
             Empty if the question may be German, which writes all its nouns so.
-        mine: the words, folded, behind "my" or "our", two of each.
-        periods: when that was which it asks for; the words that say so are no terms.
+        mine: the folded words after "my" or "our", two for each.
+        periods: the times that it asks for; the words that name them are not terms.
         asked_at: when it was asked, milliseconds.
         zone: the time zone in which days begin.
     """
@@ -138,14 +138,14 @@ class Question(msgspec.Struct, frozen=True):
     def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:
         """Return the terms that are not names of speakers; all of them if nothing else is left.
 
-        A speaker's own utterances rarely say their name, the other side's do: as a search term
-        it finds the wrong ones.
+        A speaker's own utterances rarely contain their name, but those of the other side do, so
+        that the name would find the wrong ones.
         """
         kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
 
     def without_vague_terms(self) -> "Question":
-        """Return it without terms such as "happened" or "anything", if it has others."""
+        """Return the question without terms such as "happened" or "anything", if it has others."""
         kept = tuple(term for term in self.terms if term.word not in VAGUE)
         return msgspec.structs.replace(self, terms=kept or self.terms)
 
@@ -171,12 +171,12 @@ class Question(msgspec.Struct, frozen=True):
 def parse_question(
     text: str, aside: str = "", now: int | None = None, zone: tzinfo = UTC
 ) -> Question:
-    """Read a question; any text is one.
+    """Read a question; any text can be a question.
 
     Args:
         text: the question.
-        aside: what was said beside it (see `sentences`): its words count the less, the more the
-            question itself says.
+        aside: the context of the question (see `sentences`): the more the question itself says, the
+            less the words of the context count.
         now: when it is asked, milliseconds; if None, only names of months and years are seen.
         zone: the time zone in which days begin.
     """
@@ -218,7 +218,7 @@ def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
 def _with_aside(
     asked: Mapping[str, Term], aside: str, languages: Sequence[str]
 ) -> Mapping[str, Term]:
-    """Add the terms of what was said beside a question; names in code count in full."""
+    """Add the terms of a question's context; names of code count in full."""
     if not aside:
         return asked
     weight = 1 / (len(asked) + 1) ** 2
@@ -236,11 +236,11 @@ def stems(text: str) -> list[str]:
 
 
 def choose_terms(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
-    """Return the terms to search by: what is asked for first, the rarest first, within bounds.
+    """Return the terms to search for, within bounds: what is asked for first, rare terms first.
 
     Args:
         terms: the question's terms.
-        found: how many facts hold each, by stem.
+        found: how many facts contain each, by stem.
     """
     known = (term for term in terms if found[term.stem])
     rarest = sorted(known, key=lambda term: (-term.weight, found[term.stem]))
@@ -259,7 +259,7 @@ def any_token_expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
 
     Args:
         tokens: tokens (see `words`).
-        scopes: what stands before the tokens of each scope (see `schema.scope_prefix`).
+        scopes: the prefixes of each scope's tokens (see `schema.scope_prefix`).
     """
     held = tuple(tokens)
     return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in held)
@@ -271,7 +271,7 @@ def all_words_expression(phrases: Iterable[str], scopes: Sequence[str]) -> str:
     English stop words are left out, as in the index.
 
     Args:
-        phrases: folded words, parted by spaces.
+        phrases: folded words, separated by spaces.
         scopes: see `any_token_expression`.
     """
     return " OR ".join(
@@ -282,7 +282,7 @@ def all_words_expression(phrases: Iterable[str], scopes: Sequence[str]) -> str:
 
 
 def phrase_tokens(phrases: Iterable[str]) -> list[list[str]]:
-    """Return the tokens of each phrase that an index may hold; none of one of stop words alone."""
+    """Return the tokens of each phrase that an index may contain; none for only stop words."""
     found = ([token for token in tokens(phrase) if token not in SILENT] for phrase in phrases)
     return [phrase for phrase in found if phrase]
 
@@ -326,7 +326,7 @@ def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iter
 
 
 def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
-    """Return what stands for a word within longer ones, and for the words that it is made of."""
+    """Return the terms for a word within compounds, and for the words of which it is composed."""
     whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
     parts = tuple(sorted(part[1:] for part in parts_of([word])))
     found = []
@@ -338,7 +338,7 @@ def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
 
 
 def _parts(run: str, kind: WritingSystem) -> list[str]:
-    """Return what is searched for of a run of characters without spaces."""
+    """Return the parts to search for of a run of characters without spaces."""
     if kind == "hangul":
         stem = _KOREAN_ENDING.sub("", run) or run
         return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)

@@ -1,4 +1,4 @@
-"""Which sentences of a prompt ask for something, and which only stand beside them; pure.
+"""Finds the sentences of a prompt that ask for something; the others are context; pure.
 
 People tell an agent a story and ask one thing in it. What they ask for is what memory has to
 answer; the words around it only help.
@@ -36,10 +36,10 @@ _ASKING_WORDS = """
     zoek boek help maak
 """
 _ASKING: Final = frozenset(_ASKING_WORDS.split())
-"""Words with which a sentence begins that asks, or asks for something to be done."""
+"""Words with which questions and requests begin."""
 
 _LONG = 60
-"""Characters of a prompt from which it may say more than it asks."""
+"""A prompt of at least this many characters may contain more than its question."""
 
 
 class SplitPrompt(NamedTuple):
@@ -57,7 +57,7 @@ class SplitPrompt(NamedTuple):
 def split_prompt(text: str) -> SplitPrompt:
     """Return which sentences of a prompt ask: those with a question mark.
 
-    If there are none, those count that begin as a question or a request does.
+    If there are none, the sentences that begin like a question or a request are taken.
     """
     if len(text) < _LONG:
         return SplitPrompt(text)

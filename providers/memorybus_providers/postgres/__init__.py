@@ -2,15 +2,15 @@
 
 Where to look:
 
-- ``provider``: options, and what is its own beside `memorybus_providers.fact_provider`.
+- ``provider``: options, and what `memorybus_providers.fact_provider` does not have.
 - ``link``: a connection, its transactions, and what its errors mean. ``migrations``: the tables.
-- ``store``: what is open. ``ledger``: lanes and applied events. ``digest``: the state (G8).
-- ``erasure``: what is kept of somebody.
+- ``store``: the open connections. ``ledger``: lanes and applied events. ``digest``: the state (G8).
+- ``erasure``: exports and erases what is kept of a person or an agent.
 - ``writing``: ``places`` (scopes and sessions), ``index`` (facts and their words), ``utterances``,
   ``notes``, ``corrections``, ``judgements``, ``results``.
 - ``finding``: ``source`` answers what a search asks, ``rows``: how a fact is read.
-- ``meaning``: vectors beside the facts, if an embedder is configured.
-- ``texts``: what Postgres can hold.
+- ``meaning``: the vectors of facts, if an embedder is configured.
+- ``texts``: which texts Postgres can store.
 
 Facts of psycopg 3.3 and PostgreSQL 15 to 18 that the code relies on:
 

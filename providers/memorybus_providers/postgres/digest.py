@@ -1,4 +1,4 @@
-"""The digest of the state (G8): what recalls see, without the numbers of rows.
+"""Makes the digest of the state (G8): all that recalls see, without the numbers of rows.
 
 Keys and rows are those of `holographic.digest`: the same events give both stores the same digest.
 """
@@ -63,6 +63,6 @@ def _keys(db: Connection) -> Iterator[tuple[str, StateRows]]:
 
 
 def _rows(db: Connection, query: str, *given: int | str) -> StateRows:
-    """Yield the rows of a query, which runs when the first is asked for."""
+    """Yield the rows of a query, which runs when the first row is read."""
     for row in db.execute(query, given):
         yield tuple(decode_text(one) if isinstance(one, str) else one for one in row)

@@ -1,9 +1,8 @@
-"""Exports or erases all that the tables hold of an owner.
+"""Exports or erases everything of an owner in the tables.
 
-An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
-long; one that was broken off is begun again. Its last slice waits until no lane has a transaction
-open, and takes the rows of scope and sessions along: lanes then look up anew what they knew of
-them (see `Places`).
+An erasure works in slices, each in its own transaction, so that no lane waits long. An interrupted
+erasure is begun again. Its last slice waits until no lane has a transaction open, and then removes
+the rows of the scope and its sessions, too: lanes then look these up again (see `Places`).
 """
 
 from collections.abc import Iterator
@@ -132,7 +131,7 @@ class PostgresErasure:
         return Residue(erased, (self._residue_text(),) if erased else ())
 
     def _erase_scope(self, scope: int) -> int:
-        """Erase a scope's facts by slices, and all else with the last; return how many facts."""
+        """Erase a scope's facts in slices, and all else with the last; return how many facts."""
         erased = 0
         while count := self._erase_slice(scope):
             erased += count

@@ -1,8 +1,8 @@
-"""Checkpoint and ledger in the provider's own tables: effects happen once (G4, G5).
+"""Keeps checkpoint and ledger in the provider's own tables, so that effects happen once (G4, G5).
 
-A lane's row holds the newest epoch and the checkpoint; its ledger the ids of the events that were
-applied last, one row for each batch. Each lane has one owner, who knows them from memory: a
-transaction begins by reading what was committed since, by whomever.
+A lane's row has the newest epoch and the checkpoint; its ledger has the ids of the events that were
+applied last, one row for each batch. Each lane has one owner, which keeps these ids in memory. A
+transaction begins by reading what has been committed since, by any owner.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.transactions import refuse_stale
 
 KEPT = 20_000
-"""Event ids that are remembered for each lane, the last ones (G10): some 2 MB of a worker."""
+"""The most event ids that are remembered for each lane, the last ones (G10): some 2 MB."""
 
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema() || ' lane ' || %s))"
 _PROGRESS = "select epoch, entry, n from lanes where lane = %s"
@@ -53,16 +53,16 @@ class LaneTransaction(TransactionIds):
 
 
 class PostgresLedger:
-    """The lanes that were worked on here, and their latest event ids. For one thread."""
+    """The lanes that this process worked on, and their latest event ids. For one thread."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Begin without any lane."""
         self._lanes: dict[str, AppliedIds] = {}
 
     def open(self, db: Connection, fence: Fence) -> LaneTransaction:
         """Claim a lane for the transaction that `db` has open.
 
-        Another owner's transaction is waited for: it ends before this one reads.
+        If another owner has a transaction open, this waits for its end before it reads.
 
         Raises:
             StaleEpoch: the tables have seen a newer owner.

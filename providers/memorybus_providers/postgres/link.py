@@ -13,10 +13,10 @@ from memorybus_providers.postgres.options import Where
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 SECONDS = 10.0
-"""Seconds that a statement of a lane may take, or its wait for another transaction's lock."""
+"""Seconds that a statement of a lane may take, and that it may wait for a lock."""
 
 CONNECTING = 5
-"""Seconds for a new connection; libpq knows no shorter ones than 2."""
+"""Seconds for a new connection; libpq does not accept fewer than 2."""
 
 _SHOWN = 300
 _AGAIN: Final = (
@@ -26,7 +26,7 @@ _AGAIN: Final = (
     errors.QueryCanceled,
     errors.UniqueViolation,
 )
-"""Errors that another try may not meet again: locks, time limits, a row that another made first."""
+"""Errors that may not occur at another try: locks, time limits, a row that another one made."""
 
 _NOT_OURS: Final = (
     errors.InsufficientPrivilege,
@@ -37,7 +37,7 @@ _NOT_OURS: Final = (
 
 
 class Link:
-    """A connection, made when it is needed, and made anew after it broke. For one thread."""
+    """A connection that is made when it is needed, and again after it broke. For one thread."""
 
     def __init__(self, where: Where) -> None:
         """Connect to nothing yet."""
@@ -49,7 +49,7 @@ class Link:
         """Open a transaction; leaving normally commits, an exception rolls back.
 
         Args:
-            seconds: what each statement may take.
+            seconds: how long each statement may take.
             reading: whether it only reads, from one snapshot.
 
         Raises:
@@ -74,7 +74,7 @@ class Link:
             self._db = None
 
     def _begin_on_connection(self, begin: sql.Composed) -> Connection:
-        """Begin, on a new connection if the server has ended the one there was."""
+        """Begin a transaction, on a new connection if the server has closed the old one."""
         if self._db is not None:
             with suppress(psycopg.OperationalError):
                 self._db.execute(begin)
@@ -93,9 +93,9 @@ class Link:
 
 
 def confine(db: Connection, reader: str, scopes: Sequence[int]) -> None:
-    """Let the open transaction read as a role, and see these scopes alone until it ends.
+    """Let the open transaction read as a role, and see only these scopes until it ends.
 
-    The server enforces that, whatever a statement asks for: each table has a policy.
+    The server enforces this for every statement, because each table has a policy.
     """
     with db.pipeline():
         named = ",".join(map(str, scopes))
@@ -115,7 +115,7 @@ def connect(where: Where) -> Connection:
 def translating_errors() -> Iterator[None]:
     """Turn psycopg's errors into the provider's.
 
-    What is about the data (SQLSTATE classes 22 and 23) passes: it is a bug of ours.
+    Errors about the data (SQLSTATE classes 22 and 23) are not translated: they are bugs of ours.
     """
     try:
         yield
@@ -127,7 +127,7 @@ def translating_errors() -> Iterator[None]:
 
 
 def provider_error_of(error: psycopg.Error) -> ProviderError | None:
-    """Return the provider's error for one of the server or the connection; None for a bug of ours.
+    """Return the provider's error for an error of server or connection; None for a bug of ours.
 
     The error's detail is left out, since the server quotes values in it.
     """
@@ -145,7 +145,7 @@ def _is_refusal(error: psycopg.Error) -> bool:
 
 
 def _begin_statement(schema: str, seconds: float, *, reading: bool) -> sql.Composed:
-    """Return what begins a transaction, in one message."""
+    """Return the statements that begin a transaction, as one message."""
     mode = "isolation level repeatable read, read only" if reading else "read write"
     limit = max(1, round(seconds * 1000))
     return sql.SQL(

@@ -1,8 +1,9 @@
-"""The agent's two stores as rows that providers of the two-method contract read (see `ethos`).
+"""Keeps the agent's two stores as rows for providers of the two-method contract (see `ethos`).
 
 ``memory_rows(key, store, content, updated_at)`` has one row for each store of each owner. The rows
 are made from the kept facts of the stores, in the transaction that changes those facts. So a row is
-never behind, and holds nothing that was taken back or erased. Nothing here reads them.
+always current, and contains nothing that was taken back or erased. memorybus itself does not read
+these rows.
 """
 
 from typing import Final
@@ -16,7 +17,7 @@ from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.remembering.notes import KINDS
 
 SEPARATOR = "\n§\n"
-"""Between entries, as the agent's own files have it; an adapter takes a text apart there."""
+"""The separator of entries, as in the agent's own files; an adapter splits a text there."""
 
 _THERE = "select to_regclass('memory_rows') is not null"
 _TABLE = """
@@ -45,7 +46,7 @@ _STORES: Final[tuple[tuple[StoreName, str], ...]] = (("memory", _OF_OWNER), ("us
 
 
 def prepare(link: Link) -> None:
-    """Make the table if it is missing, with a row for all that is kept so far."""
+    """Make the table if it is missing, with rows for all facts that are kept so far."""
     with link.transaction(SECONDS) as db:
         if _has_table(db):
             return
@@ -58,7 +59,7 @@ def prepare(link: Link) -> None:
 
 
 def refresh(db: Connection, scope: Scope) -> None:
-    """Bring the rows of a scope's stores to what is kept, in the transaction that is open."""
+    """Write the rows of a scope's stores anew from the kept facts, in the open transaction."""
     _refresh(db, owner_of(scope))
 
 

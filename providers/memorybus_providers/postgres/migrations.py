@@ -1,4 +1,4 @@
-"""The tables, as numbered steps; each is applied once, by whoever comes first.
+"""Makes the tables in numbered steps; each is applied once, by the first instance that opens.
 
 The instances of all workers open at once: they take turns by an advisory lock. A step that was
 released is never changed. Every index keeps the rows of one scope together, so that a look into it

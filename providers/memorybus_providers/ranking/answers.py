@@ -1,8 +1,8 @@
-"""What kind of answer a question wants, and which facts look like one; pure, and for English.
+"""Decides what kind of answer a question wants, and which facts look like it; pure, for English.
 
 A question that begins with "when" is answered by a text that names a time, "how many" by a number,
-"where" by a place, "what" and "which" mostly by a name. A question of another language, or of no
-kind, wants nothing in particular.
+"where" by a place, "what" and "which" mostly by a name. A question in another language, or of no
+such kind, wants no kind in particular.
 """
 
 import re
@@ -41,9 +41,9 @@ class AnswerKind(msgspec.Struct, frozen=True):
     """A kind of answer.
 
     Attributes:
-        asked: the beginning of a question, or words in it, that want it.
+        asked: matches questions that want this kind, by their beginning or their words.
         fits: whether a text looks like such an answer.
-        factor: what such a text gains.
+        factor: by how much the score of such a text is multiplied.
     """
 
     asked: re.Pattern[str]
@@ -96,6 +96,6 @@ def wanted_kind(question: str) -> AnswerKind | None:
     """Return the kind of answer that a question wants, or None.
 
     Args:
-        question: its words in lower case, parted by spaces.
+        question: its words in lower case, separated by spaces.
     """
     return next((kind for kind in KINDS.values() if kind.asked.search(question)), None)

@@ -1,4 +1,4 @@
-"""Which texts ask rather than tell; pure."""
+"""Decides which texts ask rather than tell; pure."""
 
 import re
 
@@ -21,7 +21,7 @@ def asks(text: str) -> bool:
 
 
 def only_asks(text: str) -> bool:
-    """Say whether a text is nothing but questions, beside short exclamations."""
+    """Say whether a text consists only of questions and short exclamations."""
     if not asks(text) or len(text) > _ENDING:
         return False
     sentences = _SENTENCE_END.split(_LAST.sub("", text).strip())

@@ -1,9 +1,9 @@
-"""Where an answer ends: at facts that are not worth their room; pure.
+"""Ends an answer where further facts are not worth their room; pure.
 
-A block of memories costs an agent tokens, and attention. So it is not filled for its own sake: the
-fuller it is, the better a fact must be. An agent that gives more room than usual wants more, so
-weaker facts are let in. And where even the best fact says little of what is asked for, nothing was
-ever said of it: there is no answer, and none is given.
+A block of memories costs an agent tokens and attention. So the fuller the block is, the better a
+further fact must be. An agent that gives more room than usual wants more, so weaker facts are
+accepted. If even the best fact covers little of what is asked for, there is no answer, and nothing
+is given.
 """
 
 import math
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from memorybus_providers.ranking.ranking import LINE, Scored
 
 LEAST_FIT = 0.45
-"""`Scored.fit` of the best fact from which there is an answer."""
+"""The least `Scored.fit` of the best fact with which there is an answer."""
 
 LEAST_SHARE = 0.5
-"""Share of the best fact's score that the last fact of a full block must have; of a block that is
-filled by a quarter, half as much."""
+"""The least share of the best fact's score for the last fact of a full block; half as much for a
+block that is filled to a quarter."""
 
 USUAL_BUDGET = 2_000
 """Characters of an answer up to which `LEAST_SHARE` holds. Beyond, it falls with the root of the

@@ -1,10 +1,11 @@
-"""How much speaks for a fact: the terms asked for, in it and in what stands around it; pure.
+"""Weighs how well a fact answers by its words and those of the texts around it; pure.
 
 An answer need not repeat the words of its question. They may stand in the question that it follows,
 in what was said just before or after, or elsewhere in the conversation. So each term is looked for
-in all these places, each with its weight. What several places say of one term is put together as
-the sides of a rectangle make its diagonal: two places say more than one, but not twice as much, or
-a conversation that repeats one word would outweigh a fact that holds them all.
+in all these places, and each place has a weight. The amounts of one term from several places are
+added as squares, like the sides of a rectangle that give its diagonal: two places count more than
+one, but not twice as much. Otherwise a conversation that repeats one word would outweigh a fact
+that contains all of them.
 """
 
 import math
@@ -30,7 +31,7 @@ SESSION = 0.25
 """Weight of the fact of the same session that says most of a term."""
 
 Amounts: TypeAlias = Mapping[str, float]
-"""How much is said of each term."""
+"""How much a text says of each term."""
 
 _NOTHING: Amounts = MappingProxyType({})
 
@@ -42,7 +43,7 @@ class WeighedFact(msgspec.Struct, frozen=True):
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
         words: the stems of its words, in order; none if it holds no term.
-        asks: whether it asks rather than tells; of no meaning without words.
+        asks: whether it asks rather than tells; unused if `words` is empty.
     """
 
     id: int
@@ -52,13 +53,13 @@ class WeighedFact(msgspec.Struct, frozen=True):
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """How much speaks for a fact.
+    """How well a fact answers, as parts and as a total.
 
     Attributes:
-        words: its own words.
-        meaning: its own meaning.
-        around: what stands around it.
-        total: all of it.
+        words: the part of its own words.
+        meaning: the part of its meaning.
+        around: the part of the texts around it.
+        total: all parts together.
     """
 
     words: float
@@ -70,12 +71,12 @@ class Weight(msgspec.Struct, frozen=True):
 def weights(
     places: Sequence[WeighedFact], rarity: Mapping[str, float], meant: Mapping[int, float]
 ) -> dict[int, Weight]:
-    """Return how much speaks for each fact; those for which nothing speaks are left out.
+    """Return the weight of each fact; facts without any weight are left out.
 
     Args:
         places: the facts.
-        rarity: of each term asked for, by its stem; rare terms count more.
-        meant: what facts gain by their meaning, by their rows; it is theirs alone.
+        rarity: how much each term asked for counts, by its stem; rare terms count more.
+        meant: how much facts gain by their own meaning, by their rows.
     """
     said = _own_amounts(places, rarity)
     squared = {
@@ -132,7 +133,7 @@ def _sources(
     at: Mapping[tuple[int, int], WeighedFact],
     sessions: Mapping[int, Amounts],
 ) -> Iterator[tuple[float, Amounts]]:
-    """Yield what speaks for a fact, with its weight."""
+    """Yield the amounts of each place that counts for a fact, with the place's weight."""
     if place.id in squared:
         yield 1.0, squared[place.id]
     if place.place is None:

@@ -1,14 +1,15 @@
-"""What the meaning of a fact is worth beside its words; pure.
+"""Decides how much the meaning of a fact counts in addition to its words; pure.
 
-Both are amounts of one measure, the rarity of the question's words. How far meaning is believed is
-decided for each question: a model that knows little more than words brings near only what shares
-words, which count already. One that also brings near a fact that shares none has understood.
+Both are measured by the rarity of the question's words. How far meaning is believed is decided for
+each question. A model that knows little more than words finds only facts near that share words with
+the question, and those count already. A model that also finds a fact near that shares no word is
+believed.
 """
 
 from collections.abc import Iterable, Mapping
 
 WORTH = 1.2
-"""What a fact that means exactly the same gains, times the rarity of the question's words."""
+"""The gain of a fact that means exactly the same, in units of the question's rarity."""
 
 DOUBTED = 0.2
 BELIEVED = 0.4
@@ -16,7 +17,7 @@ BELIEVED = 0.4
 counts for nothing; from the second on, in full."""
 
 EXPECTED = 0.6
-"""By which share more is asked of an answer where meaning counts in full: it gains by it, too."""
+"""How much more, as a share, is asked of an answer if meaning counts in full: it gains, too."""
 
 
 def belief(without_words: Iterable[float]) -> float:
@@ -32,11 +33,11 @@ def belief(without_words: Iterable[float]) -> float:
 def meaning_amounts(
     near: Mapping[int, float], rarities: Iterable[float], believed: float
 ) -> dict[int, float]:
-    """Return what each fact gains; what gains nothing is left out.
+    """Return how much each fact gains; facts that gain nothing are left out.
 
     Args:
         near: how near a fact's meaning is to the question's, from 0 to 1.
-        rarities: of the question's words.
+        rarities: the rarities of the question's words.
         believed: how far meaning counts (see `belief`).
     """
     worth = WORTH * believed * sum(rarities)
@@ -44,5 +45,5 @@ def meaning_amounts(
 
 
 def more_expected(believed: float) -> float:
-    """Return the factor by which more is asked of an answer, since it may gain by its meaning."""
+    """Return the factor by which the required fit grows, since facts may gain by their meaning."""
     return 1 + EXPECTED * believed

@@ -1,9 +1,9 @@
-"""Re-ranking of the facts a full-text search found; pure.
+"""Ranks the facts that a full-text search found; pure.
 
-What speaks for a fact (see `evidence`) is multiplied by what words do not say: whether it was said
-by the person asked about, in the month asked about, and looks like an answer of the kind that is
-wanted (see `answers`). Each is a small general prior, not a model. The weights were chosen on two
-conversations of LoCoMo and checked on three others (decision 82).
+The weight of a fact (see `evidence`) is multiplied by factors for what words do not say: whether it
+was said by the person asked about, in the month asked about, and looks like an answer of the kind
+that is wanted (see `answers`). Each factor is a small general prior, not a model. The weights were
+chosen on two conversations of LoCoMo and checked on three others (decision 82).
 """
 
 import heapq
@@ -56,7 +56,7 @@ FEW = 100
 """How many terms of a long question count as what is asked for, and how many facts are few."""
 
 UNKNOWN_NAME = 2.0
-"""How much more a name counts that no fact contains: then nothing is known of whom it names."""
+"""How much more a name counts that no fact contains: nothing is known of its bearer."""
 
 USED = 0.01
 USES = 5
@@ -64,10 +64,10 @@ USES = 5
 facts that are otherwise equal, and no more, since a rebuild forgets it."""
 
 LOOKED_AT = 10_000
-"""Characters of a fact whose words are compared (G10)."""
+"""The most characters of a fact that are compared (G10)."""
 
 CLOSELY = 100
-"""Facts that are looked at closely, the likeliest ones (G10)."""
+"""The most facts that are examined closely, the likeliest ones (G10)."""
 
 _BEHIND = 0.999
 _ASKS = "asks"
@@ -85,15 +85,15 @@ class Fact(msgspec.Struct, frozen=True):
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
         trust: 0 to 1; 0.5 if nobody has judged it.
-        name: what it is called outside of the store (see `facts`).
+        name: its name outside of the store (see `facts`).
         session: the session's name.
         kind: see `facts`.
         speaker: who said it.
         at: milliseconds.
         content: the text.
-        category: of a note.
-        tags: of a note, parted by spaces.
-        event: id of the event that brought it.
+        category: the category of a note.
+        tags: the tags of a note, separated by spaces.
+        event: the id of the event that brought it.
         retrieved: how often a tool listed it. A rebuild begins to count anew.
     """
 
@@ -113,7 +113,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Corpus(msgspec.Struct, frozen=True):
-    """How many facts there are, and how many hold each stem asked for.
+    """How many facts there are, and how many contain each stem asked for.
 
     Attributes:
         size: the number of facts.
@@ -137,10 +137,10 @@ class Corpus(msgspec.Struct, frozen=True):
 
     @property
     def rarity_of_question(self) -> float:
-        """The rarity of all that is asked for, of the `RAREST` terms if there are more.
+        """The rarity of all terms asked for; only of the `RAREST` ones if there are more.
 
-        That a word is in no fact says little where there are few facts, and counts less there. It
-        says more of a name.
+        If there are few facts, it says little that no fact contains a word, so such a word counts
+        less. For a name it says more.
         """
         if self.names and all(self.found.get(stem) for stem in self.names):
             return max(map(self.rarity, self.names))
@@ -163,10 +163,10 @@ class Scored(msgspec.Struct, frozen=True):
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
         near: how near its meaning is to the question's, from 0 to 1; None if it was not compared.
-        until: when another took its place, milliseconds; 0 if it holds.
-        before: what was so before it; empty if it took nobody's place.
-        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it,
-            and means it where meaning counts.
+        until: when another fact replaced it, milliseconds; 0 if it is still true.
+        before: what was true before it; empty if it replaced nothing.
+        fit: how much of what is asked for it covers: about 1 for a fact that says all of it, and
+            also means it if meaning counts.
     """
 
     fact: Fact
@@ -191,7 +191,7 @@ def rank_facts(
     Args:
         question: what is asked.
         hits: what the search found.
-        around: the utterances around the hits, which are no hits themselves.
+        around: the utterances around the hits that are not hits themselves.
         corpus: statistics of the terms.
         names: words of the question that name speakers.
         near: how near the meaning of some facts is to the question's, from 0 to 1, by their rows.
@@ -217,7 +217,7 @@ def rank_facts(
 
 
 class _Candidate(NamedTuple):
-    """A fact with all that is known of it without a closer look."""
+    """A fact with all that is known of it before it is examined closely."""
 
     fact: Fact
     weight: Weight
@@ -236,7 +236,7 @@ def _weights(
     corpus: Corpus,
     near: Mapping[int, float],
 ) -> tuple[dict[int, Weight], float]:
-    """Return how much speaks for each fact by words, meaning and place; how far meaning counts."""
+    """Return the weight of each fact by words, meaning and place, and how far meaning counts."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     said = list(question.read_texts(_text(fact) for fact in hits))
     places = [
@@ -254,7 +254,7 @@ def _weights(
 
 
 def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:
-    """Put bare questions behind what follows them; leave out those that only ask what is asked."""
+    """Put mere questions behind the texts that follow them; drop those that repeat the question."""
     asked = {term.stem for term in question.terms}
     scores = {one.fact.place: one.score for one in scored}
     for one in scored:
@@ -294,7 +294,7 @@ def _score(one: _Candidate, wants: AnswerKind | None, near: float | None, asked:
 def _circumstance_factors(
     question: Question, fact: Fact, speakers: Collection[str]
 ) -> dict[str, float]:
-    """Return the factors of who said it and when, and of what became of it since."""
+    """Return the factors for who said it and when, and for what happened to it since."""
     factors: dict[str, float] = {}
     if (trust := 0.75 + 0.5 * fact.trust) != 1.0:
         factors["trust"] = trust
@@ -310,7 +310,7 @@ def _circumstance_factors(
 
 
 def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
-    """Return the factors of what a text looks like."""
+    """Return the factors for what a text looks like."""
     factors = {
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
         _ASKS: QUESTION if asks(fact.content) else 1.0,

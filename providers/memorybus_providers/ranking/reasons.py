@@ -1,4 +1,4 @@
-"""Why a fact was found, for a person who asks; pure."""
+"""Explains to a person why a fact was found; pure."""
 
 import re
 from datetime import UTC, tzinfo
@@ -12,9 +12,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def explain(question: str, scored: Scored, now: int | None = None, zone: tzinfo = UTC) -> Why:
-    """Return the words that a fact shares with a question, and what its score is made of.
+    """Return the words that a fact shares with a question, and the parts of its score.
 
-    A fact that shares none was found by the conversation around it, or by when it was said.
+    A fact that shares no word was found by the conversation around it, or by the time when it was
+    said.
 
     Args:
         question: what was asked.

@@ -1,10 +1,10 @@
-"""Putting what was changed before what it changed; pure.
+"""Puts a fact that changed something before the older fact that it changed; pure.
 
-"Actually make the course 14:00" says less of a question than what it changed, so words rank it
-lower. A fact that says that something changed therefore comes before an older one of the same: it
-must say at least half of what the older one says of the question, and be nearly as good. The older
-one stands behind it, since it may hold what the newer one leaves out. A newer entry of a memory
-file comes first in the same way.
+"Actually make the course 14:00" says less about a question than the statement that it changed, so
+words rank it lower. Therefore a fact that reports a change comes before an older one about the same
+thing, if it says at least half of what the older one says about the question, and is nearly as
+good. The older one follows it, since it may contain what the newer one leaves out. A newer entry of
+a memory file comes first in the same way.
 """
 
 import re
@@ -19,14 +19,14 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.ranking import LOOKED_AT, Corpus, Fact, Scored
 
 COMPARED = 12
-"""Facts of an answer that are compared, the best ones (G10)."""
+"""The most facts of an answer that are compared, the best ones (G10)."""
 
 _READ = 1_000
-"""Characters of a fact in which a change is looked for (G10)."""
+"""The most characters of a fact in which a change is looked for (G10)."""
 
 LEAST_SHARED = 0.5
 LEAST_SCORE = 0.7
-"""Shares of what the older one says, and of its score, that the newer one must have."""
+"""The newer fact must have these shares of what the older one says, and of its score."""
 
 _CHANGING = r"""
     \b(?:now|new|changed?|changes|moved|switched|replaced|rescheduled|postponed|instead|actually
@@ -44,10 +44,10 @@ _ASKS_FOR_THE_OLD: Final = re.compile(
 
 
 def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -> list[Scored]:
-    """Return what was found, with what was changed before what it changed.
+    """Return what was found, with each change before the fact that it changed.
 
     Args:
-        question: what is asked; one for what was so before keeps its order.
+        question: what is asked; if it asks for what was true before, the order stays.
         scored: what was found, best first.
         corpus: statistics of the terms.
     """
@@ -58,7 +58,7 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
     said = cache(lambda: _amounts_said(question, best, corpus))
     for one in best:
         place = found.index(one)
-        # What costs little is asked first; a text is only read if the answer depends on it.
+        # Cheap tests come first; a text is only read if the result depends on it.
         older = [n for n in range(place) if _may_be_renewed(found[n], one)]
         if older and _tells_a_change(one.fact):
             same = (n for n in older if _says_as_much(one, found[n], said()))

@@ -1,8 +1,8 @@
-"""Putting in order what was said within a time, where nothing else is asked for; pure.
+"""Orders what was said within a time, if a question asks for nothing else; pure.
 
-What the person said, and what was kept, comes before what others said, and what tells before what
-only asks. Of equals the newest of each part of the time come in turn, so that a block that cannot
-hold all of them shows something of each part.
+The person's own words and kept facts come before the words of others, and statements before mere
+questions. Among equal ones the newest of each part of the time come in turn, so that a block that
+cannot show all of them shows something of each part.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ from memorybus_providers.ranking.ranking import LOOKED_AT, Fact, Scored
 
 PARTS = 8
 LEAST_PARTS = 4
-"""Parts that a time is cut into, and each of several (G10)."""
+"""The most parts of a time; if there are several times, the least parts of each (G10)."""
 
 _FEW = 3
-"""Words of which an utterance says something."""
+"""An utterance of at least this many words says something."""
 
 _T = TypeVar("_T")
 
@@ -58,7 +58,7 @@ def order_by_time(
         parts: the parts of the time.
         names: folded words that name the speakers who are asked for; empty for no one in
             particular.
-        question: what is asked; what names an activity of it comes first.
+        question: what is asked; facts that name its activity come first.
     """
     activities = tuple(term for term in question.terms if term.word in ACTIVITIES)
     asked = msgspec.structs.replace(question, terms=activities)
@@ -76,7 +76,7 @@ def order_by_time(
 
 
 def _order(fact: Fact, names: Collection[str]) -> tuple[bool, bool, bool]:
-    """Return what sorts a fact behind others: another speaker, no person, nothing that tells."""
+    """Return what puts a fact behind others: another speaker, no person, or no statement."""
     asked = not set(names).isdisjoint(folded(fact.speaker).split()) if names else True
     own = fact.place is None or fact.kind == "user"
     tells = len(fact.content.split()) >= _FEW and not only_asks(fact.content)

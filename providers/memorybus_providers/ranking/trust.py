@@ -1,4 +1,4 @@
-"""How much a fact is trusted, from how it was judged; pure."""
+"""Computes how much a fact is trusted from how it was judged; pure."""
 
 from functools import lru_cache
 

@@ -1,5 +1,5 @@
-"""What of an event is kept as facts, and what a store must be able to write; pure.
+"""Turns events into facts, and says what a store must be able to write; pure.
 
-``utterances`` is what was said, ``notes`` what somebody chose to keep, ``parts`` what each store
-does with both. ``fact_provider`` calls them; no database enters.
+``utterances`` has what was said, ``notes`` what somebody chose to keep, and ``parts`` what each
+store does with both. ``fact_provider`` calls them; this package imports no database.
 """

@@ -1,7 +1,7 @@
 """Facts that somebody chose to keep: entries of the agent's two stores, and the model's notes.
 
-Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One kind in one scope
-holds a text once.
+Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). In one scope, each text
+    exists once for each kind.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ KINDS: Final[Mapping[StoreName, str]] = MappingProxyType({"memory": "memory", "u
 """The kind of each store's entries."""
 
 NOTE: Final = "note"
-"""The kind that the tool writes: the one kind that events of several keys may write."""
+"""The kind that the tool writes: the only kind that events of several keys may write."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A fact to keep: what kind, what it says, and how it is filed."""
+    """A fact to keep: its kind, its text, and its category and tags."""
 
     kind: str
     content: str

@@ -1,4 +1,4 @@
-"""What every store of facts does in a transaction; the classes of each store are such."""
+"""The interfaces that every store of facts implements for use within a transaction."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -10,14 +10,14 @@ from memorybus_providers.truth.changes import Correction
 
 
 class KeepsUtterances(Protocol):
-    """Facts that were said: they keep their session's order, so that recall looks around them."""
+    """Facts that were said, in the order of their session, so recall finds their neighbours."""
 
     def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        """Append an event's utterances to its session, verbatim; blank ones are skipped."""
         ...
 
     def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append what the lineage has not stored yet: a compression repeats its turns."""
+        """Append the utterances that the lineage does not have: a compression repeats turns."""
         ...
 
     def add_speaker(self, name: str, ctx: HookContext) -> None:
@@ -36,18 +36,18 @@ class KeepsNotes(Protocol):
     """Facts that somebody chose to keep."""
 
     def add(self, note: Note, ctx: HookContext) -> str | None:
-        """Keep a note as it stands; return its name, None if it is blank.
+        """Keep a note verbatim; return its name, or None if it is blank.
 
         Of several events with the same note the earliest counts (G8).
         """
         ...
 
     def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
-        """Put `content` in the place of the fact that `old_text` means; add it if none is meant."""
+        """Replace the fact that `old_text` means by `content`; add it if none is meant."""
         ...
 
     def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
-        """Remove the fact that `old_text` means: one equal to it, else the only one with it."""
+        """Remove the fact that `old_text` means: the equal one, else the only one with it."""
         ...
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
@@ -56,10 +56,10 @@ class KeepsNotes(Protocol):
 
 
 class KeepsCorrections(Protocol):
-    """What was put right by tool."""
+    """Corrections that were made by the tool."""
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Correct a fact, known by its name or else by a text that it holds, with a note."""
+        """Correct a fact by a note; the fact is known by its name, or by a text in it."""
         ...
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
@@ -68,7 +68,7 @@ class KeepsCorrections(Protocol):
 
 
 class KeepsJudgements(Protocol):
-    """Feedback on facts, which may come before its fact."""
+    """Feedback on facts; it may come before the fact itself."""
 
     def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
         """Judge the fact of this name in the context's scope; return its trust, if it exists."""
@@ -88,7 +88,7 @@ class KeepsResults(Protocol):
 
 
 class Parts(Protocol):
-    """All of these, within one open transaction."""
+    """All these interfaces, within one open transaction."""
 
     @property
     def utterances(self) -> KeepsUtterances:
@@ -102,7 +102,7 @@ class Parts(Protocol):
 
     @property
     def corrections(self) -> KeepsCorrections:
-        """What was put right."""
+        """What was corrected."""
         ...
 
     @property
@@ -117,4 +117,4 @@ class Parts(Protocol):
 
 
 RESULTS_KEPT = 10_000
-"""Results of writing tools that a store remembers (G10)."""
+"""The most results of writing tools that a store remembers (G10)."""

@@ -1,4 +1,4 @@
-"""How the facts of the agent's two stores follow its writes, whatever database holds them."""
+"""Lets the facts of the agent's two stores follow its writes, in any database."""
 
 from abc import ABC, abstractmethod
 
@@ -9,7 +9,7 @@ from memorybus_providers.remembering.notes import Note
 
 
 class StoreEntries(ABC):
-    """Facts of which a write may put one in the place of another, or remove it."""
+    """Facts that a write of the agent can add, replace or remove."""
 
     @abstractmethod
     def add(self, note: Note, ctx: HookContext) -> str | None:
@@ -19,22 +19,23 @@ class StoreEntries(ABC):
     def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
         """Remove the fact that a text means, if there is one; keep what it said as a former entry.
 
-        That is the fact equal to it, else the only one that contains it; of several none. Facts
-        of the event's own scope come first, then the others of the same store: the memory of the
-        agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
+        This is the fact equal to the text, else the only one that contains it; if several contain
+        it, none. Facts of the event's own scope come first, then the others of the same store: the
+        memory of the agent, whoever talks to it, and the profile of the person, whatever agent
+        wrote it.
 
         Args:
-            kind: the store's.
+            kind: the kind of the store's entries.
             old_text: what the write names.
-            successor: the name of the fact that takes its place, "" for none.
-            ctx: the write's.
+            successor: the name of the fact that replaces it, "" for none.
+            ctx: the context of the write.
         """
 
     def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
-        """Put `content` in the place of the fact that `old_text` means.
+        """Replace the fact that `old_text` means by `content`.
 
-        Where it means none the text is added, for the agent believes it remembered. Without a
-        text nothing changes.
+        If it means no fact, the text is added, because the agent believes that it is remembered. If
+        `content` is empty, nothing changes.
         """
         text = clean(content)
         if text and not text.isspace():

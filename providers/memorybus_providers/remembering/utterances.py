@@ -1,4 +1,4 @@
-"""What is said in an event: utterances, and the passages that they are kept as; pure.
+"""Reads what is said in an event: utterances, and the passages in which they are kept; pure.
 
 Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
 ``delegation`` (a task and its result).
@@ -12,7 +12,7 @@ from memorybus.events import Delegated, Message, TurnCompleted
 from memorybus_providers.ranking.facts import clean, passages
 
 Piece = tuple[int, "Utterance", str]
-"""Which passage of its event it is, from 0; the utterance; the passage."""
+"""The number of a passage within its event, from 0; the utterance; the passage."""
 
 
 class Utterance(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Utterance(msgspec.Struct, frozen=True):
 
 
 def turn_utterances(event: TurnCompleted) -> Iterable[Utterance]:
-    """Return a turn's utterances; its messages stand in where neither side is given as text."""
+    """Return a turn's utterances; if neither side is given as text, its messages are used."""
     if not event.user and not event.assistant:
         return message_utterances(event.messages)
     return (
@@ -35,7 +35,7 @@ def turn_utterances(event: TurnCompleted) -> Iterable[Utterance]:
 
 
 def delegation_utterances(event: Delegated) -> Iterable[Utterance]:
-    """Return a task and, right after it, its result: who finds one finds the other."""
+    """Return a task and, right after it, its result, so that a recall finds both together."""
     return [
         Utterance("delegation", speaker, text, tags=event.child_session)
         for speaker, text in (("assistant", event.task), ("sub-agent", event.result))
@@ -43,7 +43,7 @@ def delegation_utterances(event: Delegated) -> Iterable[Utterance]:
 
 
 def message_utterances(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
-    """Yield what people and agents said in chat messages; tools' output and images are not."""
+    """Yield what people and agents said in chat messages, without images and tools' output."""
     for message in messages:
         role = message.get("role")
         if role in {"user", "assistant"}:
@@ -53,7 +53,7 @@ def message_utterances(messages: Sequence[Message], kind: str = "") -> Iterator[
 
 
 def numbered_passages(utterances: Iterable[Utterance]) -> Iterator[Piece]:
-    """Yield the passages of an event's utterances, numbered whichever of them are stored."""
+    """Yield the passages of an event's utterances with numbers, even if not all are stored."""
     number = 0
     for one in utterances:
         for text in passages(clean(one.content)):

@@ -1,5 +1,5 @@
 """The tools that a model calls, for any store of facts.
 
-``arguments`` says what they take, ``reading`` and ``writing`` what they do, ``shown`` what a model
-is shown of it.
+``arguments`` says what the tools take, ``reading`` and ``writing`` run them, and ``shown`` makes
+the results that a model sees.
 """

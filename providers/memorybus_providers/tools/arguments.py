@@ -1,4 +1,4 @@
-"""The tools as a model is told of them: their arguments and descriptions; reading a call."""
+"""Describes the tools and their arguments to a model, and reads its calls."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -263,7 +263,7 @@ def parse_call(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
         call = msgspec.convert(dict(arguments), prepared(kind))
         if isinstance(call, Search):
             parse_time(call.as_of)
-    except ValueError as error:  # msgspec's are such
+    except ValueError as error:  # msgspec's errors are ValueErrors
         return f"{tool}: {error}"
     return call
 

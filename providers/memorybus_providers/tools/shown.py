@@ -1,4 +1,4 @@
-"""What a model is shown of facts and entities."""
+"""Shows facts and entities to a model."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
 
 
 def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
-    """Return facts as they are shown, with what became of them."""
+    """Return facts as they are shown, with `until` and `before`."""
     return [show_fact(one.fact, one.until, one.before) for one in found]
 
 

@@ -1,5 +1,5 @@
-"""What holds now, where two statements compete; pure.
+"""Decides which of two competing statements is true now; pure.
 
-``claims`` reads what a text claims of whom, ``succession`` says which claim takes the place of
-which. Stores hand in the facts that may compete, and mark those that hold no longer.
+``claims`` reads what a text claims about whom, ``succession`` decides which claim replaces which.
+Callers pass the facts that may compete, and get those marked that are no longer true.
 """

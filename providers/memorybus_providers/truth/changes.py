@@ -1,4 +1,4 @@
-"""What was put right or replaced, as stores keep it beside the facts; pure."""
+"""Corrections and former entries, which stores keep in addition to the facts; pure."""
 
 import msgspec
 
@@ -6,13 +6,13 @@ from memorybus_providers.ranking.ranking import Fact
 
 
 class Correction(msgspec.Struct, frozen=True):
-    """What was put right, and by what.
+    """A correction: the fact that was wrong, and the note that replaces it.
 
     Attributes:
-        fact: name of the fact that is meant; empty if it is known by its text.
-        old: a text that it holds; empty if it is known by its name.
-        note: name of the note that holds instead.
-        at: when, milliseconds.
+        fact: the name of the corrected fact; empty if it is known by its text.
+        old: a text that it contains; empty if it is known by its name.
+        note: the name of the note that is true instead.
+        at: when it was corrected, milliseconds.
     """
 
     fact: str
@@ -21,7 +21,7 @@ class Correction(msgspec.Struct, frozen=True):
     at: int
 
     def corrects(self, fact: Fact) -> bool:
-        """Say whether a fact is put right by this: it was there before, and is not the note."""
+        """Say whether this corrects a fact: the fact existed before, and is not the note itself."""
         if fact.name == self.note:
             return False
         if self.fact:
@@ -30,12 +30,12 @@ class Correction(msgspec.Struct, frozen=True):
 
 
 class FormerEntry(msgspec.Struct, frozen=True):
-    """An entry that does not stand in its store any more.
+    """An entry that is no longer in its store.
 
     Attributes:
-        fact: what it said; its row is below zero, and none of the facts'.
+        fact: what it said; its row number is below zero, so it differs from that of every fact.
         until: when it was replaced or removed, milliseconds.
-        successor: name of what replaced it; empty if it was removed.
+        successor: the name of the fact that replaced it; empty if it was removed.
     """
 
     fact: Fact

@@ -1,9 +1,9 @@
-"""What a text claims that holds for a time: where somebody lives, what something is; pure.
+"""Reads claims that are true for a time: where somebody lives, what something is; pure.
 
-A claim fills a slot of a subject, as "lives in" or "favourite colour", and another claim for the
-same slot of the same subject takes its place. Only plain statements of the present claim: no
-question, no plan, no past. English forms, and the commonest of a few other languages; kept facts of
-any language compete by their words (`rewords`).
+A claim fills a slot of a subject, such as "lives in" or "favourite colour", and a later claim for
+the same slot of the same subject replaces it. Only plain statements about the present are claims:
+no question, no plan, no past. English forms are read, and the commonest forms of a few other
+languages; kept facts of any language compete by their words (`rewords`).
 """
 
 import re
@@ -18,7 +18,7 @@ from memorybus_providers.language.mentions import WEEKDAYS, mentions, words
 from memorybus_providers.language.query import stems
 
 ME: Final = ""
-"""The subject of who speaks, and of kept facts that name nobody: the person of the scope."""
+"""The subject of the speaker's own claims, and of kept facts that name nobody: the person."""
 
 SLOT_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -38,7 +38,7 @@ SLOT_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "diet": ("vegetarian", "vegan", "pescatarian", "meat"),
     }
 )  # fmt: skip
-"""The words by which other claims for a slot are found, folded."""
+"""The folded words by which other claims for a slot are found."""
 
 LONGEST_VALUE = 60
 
@@ -123,7 +123,7 @@ _AMERICAN = re.compile(r"(?<=\w\w)our(?=$|ite$)")
 _BRITISH = re.compile(r"or$")
 _BEING = re.compile(rf" (?:is|are|became|become) |:|{_CHANGES} ")
 _BEGINNINGS = {slot: {word[1:] for word in known} for slot, known in SLOT_WORDS.items()}
-"""What a clause holds that fills a slot, whether it begins with a capital or not."""
+"""Words without their first letter; a clause that fills a slot contains one of them."""
 
 _VAGUE = """
     day week weekend morning evening night life thing idea point question problem guess mind fault
@@ -131,7 +131,7 @@ _VAGUE = """
 """
 _PASSING = frozenset(_VAGUE.split())
 _OWNERS = frozenset({"my", "our", "the", "s"})
-"""Words without one of which nothing said is an attribute; "s" is what an owner's name ends in."""
+"""A spoken attribute contains one of these words; "s" is the ending of an owner's name."""
 
 _CHOSEN = frozenset({"favorite", "preferred"})
 _EXACT = re.compile(r"\d|@|\b[^\W\d_a-z]")
@@ -144,12 +144,12 @@ _HOUSES = frozenset(_LIVED_IN.split())
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One thing that holds for a time.
+    """One thing that is true for a time.
 
     Attributes:
-        slot: which of the subject's facts it is.
-        subject: whose, folded; `ME` for who speaks.
-        value: what it says, as it is written; empty if the slot is said to be empty now.
+        slot: which property of the subject it states.
+        subject: the owner of the property, folded; `ME` for the speaker.
+        value: the value as it is written; empty if the text says that there is none now.
     """
 
     slot: str
@@ -158,12 +158,12 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def fills(self) -> tuple[str, str]:
-        """What it fills, and another claim may."""
+        """The slot and the subject, which other claims may fill as well."""
         return self.slot, self.subject
 
     @property
     def value_stems(self) -> frozenset[str]:
-        """The words of the value that carry meaning, as stems."""
+        """The stems of those words of the value that carry meaning."""
         return frozenset(s for s in stems(self.value) if s not in STOP_WORDS)
 
 
@@ -192,21 +192,21 @@ def claims(text: str, *, kept: bool = False) -> list[Claim]:
 
 
 def search_words(claim: Claim) -> tuple[str, ...]:
-    """Return the phrases of which a fact that fills the same slot holds one."""
+    """Return phrases; every fact that fills the same slot contains one of them."""
     head = claim.slot.rsplit(" ", 1)[-1]
     return SLOT_WORDS.get(claim.slot, tuple(dict.fromkeys((head, _BRITISH.sub("our", head)))))
 
 
 def frame(text: str) -> tuple[str, ...]:
-    """Return the words of a kept text that carry meaning, as stems, for `rewords`."""
+    """Return the stems of those words of a kept text that carry meaning, for `rewords`."""
     return tuple(stem for stem in stems(text) if stem not in STOP_WORDS)
 
 
 def rewords(one: Sequence[str], two: Sequence[str]) -> bool:
     """Say whether one kept text puts another value into the frame of the other.
 
-    Both begin alike and share at least half of their words, and what differs stands nearer to the
-    end: "Releases happen on Fridays", "Releases happen on Tuesdays".
+    Both begin alike and share at least half of their words, and they differ nearer to the end:
+    "Releases happen on Fridays", "Releases happen on Tuesdays".
     """
     if one == two or min(len(one), len(two)) < 2:
         return False
@@ -218,7 +218,7 @@ def rewords(one: Sequence[str], two: Sequence[str]) -> bool:
 
 
 def _count_shared_beginning(one: Sequence[str], two: Sequence[str]) -> int:
-    """Return how many words two texts begin with alike."""
+    """Return how many words the two texts share at their beginning."""
     differs = (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     return next(differs, min(len(one), len(two)))
 
@@ -241,7 +241,7 @@ def _slot_claims(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim
 
 
 def _use_claims(clause: str, *, kept: bool) -> list[Claim]:
-    """Return what is used, each in a slot of its own, which what replaces it fills."""
+    """Return claims of what is used; each has its own slot, which its replacement fills, too."""
     found = []
     for pattern in (_USES, _SWITCHED):
         for hit in pattern.finditer(clause):
@@ -290,7 +290,7 @@ def _is_vague(what: list[str]) -> bool:
 
 
 def _read_subject(written: str | None, *, kept: bool) -> str | None:
-    """Return whose claim it is; None if a clause without a subject was said, not kept."""
+    """Return the subject of a claim; None if a clause without a subject was said, not kept."""
     if written is None:
         return ME if kept else None
     said = words(written)
@@ -304,7 +304,7 @@ def _read_value(written: str) -> str:
 
 
 def _is_value_of(slot: str, value: str) -> bool:
-    """Say whether a value is of the sort that its slot takes: a home is a place."""
+    """Say whether a value suits its slot: a home, for example, must be a place."""
     if slot not in {"home", "employer"}:
         return bool(value)
     named = [one for one in mentions(value) if words(one.name)[0] not in _DATES]

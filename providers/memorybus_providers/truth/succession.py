@@ -1,4 +1,4 @@
-"""Which fact takes the place of which: the newer comes first, the older one is dated; pure."""
+"""Decides which fact replaces which: the newer comes first, the older one gets an end; pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,20 +10,20 @@ from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.truth.claims import ME, Claim, claims, frame, rewords
 
 LONGEST_BEFORE = 200
-"""Characters of what was so before that are shown (G10)."""
+"""The most characters of `before` that are shown (G10)."""
 
 _LIFT = 1.001
 _AGENTS = frozenset({"assistant", "sub-agent"})
 
 
 class Succession(msgspec.Struct, frozen=True):
-    """One fact that holds in the place of another.
+    """A fact that replaces another.
 
     Attributes:
-        older: what does not hold any more.
-        newer: what holds now.
-        until: when the older one ceased to hold, milliseconds.
-        before: what was so before, in short.
+        older: the fact that is no longer true.
+        newer: the fact that is true now.
+        until: when the older one ceased to be true, milliseconds.
+        before: what was true before, in short.
     """
 
     older: Fact
@@ -42,8 +42,8 @@ class Statement(msgspec.Struct, frozen=True):
 def statements(facts: Iterable[Fact]) -> list[Statement]:
     """Return what facts claim: what people said, and what was kept.
 
-    What an agent says of others it has from memory: it makes nothing true that is outdated. Where
-    somebody with a name answers, what they say of themselves counts.
+    What an agent says about others comes from memory, so it cannot make an outdated fact true
+    again. If the one who answers has a person's name, what they say about themselves counts.
     """
     return [
         Statement(claim, fact)
@@ -54,7 +54,7 @@ def statements(facts: Iterable[Fact]) -> list[Statement]:
 
 
 def successions_by_claims(made: Iterable[Statement]) -> list[Succession]:
-    """Return which facts replace which, of those with statements for one slot of one subject."""
+    """Return which facts replace which, among statements for the same slot of the same subject."""
     slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
     for one in sorted(_with_person_as_me(made), key=lambda one: _order_key(one.fact)):
         slots[one.claim.fills].append(one)
@@ -75,7 +75,7 @@ def successions_by_wording(facts: Iterable[Fact]) -> list[Succession]:
 
 
 def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that say otherwise than a statement, the newest first."""
+    """Return the facts that contradict a statement, the newest first."""
     given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
     made = _with_person_as_me(statements([given, *facts]))
     own = {one.claim.fills: one.claim for one in made if one.fact == given}
@@ -91,14 +91,14 @@ def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
 
 
 def succession_by_correction(older: Fact, newer: Fact, at: int) -> Succession:
-    """Return what a correction says: the older fact was put right at a time."""
+    """Return the succession of a correction, which replaced the older fact at a time."""
     return Succession(older, newer, at, _short(older.content))
 
 
 def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]) -> list[Scored]:
-    """Return what was found, each newer fact before what it takes the place of, both marked.
+    """Return what was found, each newer fact before the one that it replaces, both marked.
 
-    A newer fact that was not found itself comes with the score of what it takes the place of.
+    A newer fact that was not found itself is added with the score of the fact that it replaces.
     """
     scored = {one.fact.id: one for one in found}
     for one in successions:
@@ -118,7 +118,7 @@ def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]
 def _chain(filled: Sequence[Statement]) -> list[Succession]:
     """Return the successions among statements for one slot, given in the order of time.
 
-    A newer statement that is trusted less takes no place.
+    A newer statement that is trusted less replaces nothing.
     """
     found = []
     for place, one in enumerate(filled):
@@ -131,7 +131,7 @@ def _chain(filled: Sequence[Statement]) -> list[Succession]:
 
 
 def _agree(one: Claim, two: Claim) -> bool:
-    """Say whether two claims for a slot say one thing: one may say it more precisely."""
+    """Say whether two claims for a slot agree: one may say the same more precisely."""
     if not (one.value_stems and two.value_stems):
         return one.value_stems == two.value_stems
     return one.value_stems <= two.value_stems or two.value_stems <= one.value_stems
@@ -146,7 +146,7 @@ def _claims_of(fact: Fact) -> list[Claim]:
 
 
 def _with_person_as_me(made: Iterable[Statement]) -> list[Statement]:
-    """Return statements in which the person of the scope is `ME`, also where the name is given."""
+    """Return statements in which the person of the scope is `ME`, even if they give the name."""
     made = list(made)
     me = [set(words(one.fact.speaker)) for one in made if one.fact.kind == "user"]
     return [

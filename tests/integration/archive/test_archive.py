@@ -53,7 +53,7 @@ def test_sealing_again_adds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [[], [entry(2), entry(1)], [entry(1), entry(1)]])
 def test_what_is_not_in_order_is_refused(tmp_path: Path, wrong: list[object]) -> None:
     """A mistake of the caller does not reach the archive."""
-    with pytest.raises(ValueError, match=r"nothing to seal|comes after"):
+    with pytest.raises(ValueError, match=r"there is nothing to seal|comes after"):
         archive_in(tmp_path).publish(0, wrong)  # type: ignore[arg-type]
     assert archive_in(tmp_path).end(0) is None
 
@@ -223,7 +223,7 @@ def test_the_place_is_a_directory_or_a_url(tmp_path: Path, place: str, where: st
 
 def test_another_place_is_refused() -> None:
     """A URL that we do not know is an error of the settings."""
-    with pytest.raises(ConfigError, match=r"ftp:// is no place.*s3://"):
+    with pytest.raises(ConfigError, match=r"ftp:// is not supported.*s3://"):
         Archive.from_settings(Settings(archive="ftp://x/y"), LOG)
 
 

@@ -157,7 +157,7 @@ def lost() -> NoReturn:
     ("fault", "said"),
     [
         (Fault(PATH, 500), "it answers 500"),
-        (Fault(PATH, 302, {"Location": "/elsewhere"}), "a redirect, which is not followed"),
+        (Fault(PATH, 302, {"Location": "/elsewhere"}), "redirects are not followed"),
         (Fault(PATH, "lose"), "a notice by webhook failed"),
     ],
 )

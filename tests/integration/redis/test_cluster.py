@@ -227,7 +227,7 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
 
 def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster: Settings) -> None:
     """G8: on a cluster, too, a rebuild frozen before its swap does not undo another's drop."""
-    with pytest.raises(RebuildRuns, match="stood still for over"):
+    with pytest.raises(RebuildRuns, match="was suspended for over"):
         swap(on_cluster, NEXT, "rebuild", frozen(on_cluster, partial(drop, on_cluster)))
     with Stores(on_cluster) as stores:
         assert live_name(NAME, stores.instances.live()) == NAME

@@ -299,7 +299,7 @@ def test_a_damaged_spool_is_set_aside(
     assert len(saved) >= least
     assert set(saved) <= set(range(400))
     assert path.name in caplog.text
-    assert f"{len(saved)} events read from it go on" in caplog.text
+    assert f"{len(saved)} events read from it will be sent" in caplog.text
     put(spool, 1_000)
     spool.close()
 

@@ -68,7 +68,7 @@ def test_a_wheel_is_found_without_being_imported(
     [
         (says("5.0.7"), "5.0.7, older than 6.2.0"),
         ("exit 3", "does not run"),
-        ("echo hello", "does not tell its version"),
+        ("echo hello", "does not print its version"),
     ],
 )
 def test_what_does_not_serve_is_passed_over_and_named(tmp_path: Path, body: str, said: str) -> None:

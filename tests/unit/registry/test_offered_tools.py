@@ -70,8 +70,8 @@ def test_a_name_that_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> N
         (schema("x") | {"name": 7}, "a name has"),
         (schema("x") | {"name": "a\nb"}, "a name has"),
         (schema("x", description=None), "no description"),
-        (schema("x", parameters=[]), "no JSON schema"),
-        (schema("x", parameters={"type": "string"}), "no JSON schema"),
+        (schema("x", parameters=[]), "not a JSON schema"),
+        (schema("x", parameters={"type": "string"}), "not a JSON schema"),
     ],
 )
 def test_a_malformed_schema_is_left_out(

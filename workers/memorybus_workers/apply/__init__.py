@@ -1,4 +1,4 @@
-"""From a lane's events into a provider, by delivery class.
+"""Applies a lane's events to a provider, in the way of its delivery class.
 
-Lanes and calls enter. Only a lane set chooses and runs an applier.
+This package imports lanes and calls. Only a lane set (`hosting`) chooses and runs an applier.
 """

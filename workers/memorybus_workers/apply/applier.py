@@ -1,4 +1,4 @@
-"""The applier: a lane's events into one provider instance.
+"""The applier applies a lane's events to one provider instance.
 
 How it applies them depends on the provider's delivery class (G4). A transactional provider takes a
 batch, its ledger and its checkpoint in one transaction (`transactional`). The others are called
@@ -58,7 +58,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
         activity: the call that its own thread is busy with.
         troubles: its failing events.
         breaker: holds its calls back while its backend is down.
-        allowance: bounds its calls.
+        allowance: bounds how many calls are made.
     """
 
     context: InstanceContext
@@ -106,16 +106,15 @@ class Applier:
     def count_suspects(self, deaths: int) -> int:
         """Return how many events may have been under way when a lane's owner died (G6).
 
-        They are tried one by one, so that the one which ends workers is found. By default it is a
-        batch.
+        They are tried one by one, to find the event that ends workers. By default this is a batch.
 
         Args:
-            deaths: owners in a row that died without advancing; 0 is no death.
+            deaths: how many owners in a row died without advancing.
         """
         return self._settings.batch if deaths else 0
 
     def begin(self, lane: Lane) -> StartPoint:
-        """Return where the lane goes on, and claim it in the provider's own store if it has one.
+        """Return where the lane continues, and claim it in the provider's own store if it has one.
 
         Raises:
             LeaseLost: the store has seen a newer owner.
@@ -124,7 +123,7 @@ class Applier:
         return StartPoint(known.entry, known.n, decode_done_above(known.done, known.n))
 
     def work(self, lane: Lane) -> bool:
-        """Read, apply and commit for a while; return whether there may be more to do at once.
+        """Read, apply and commit for a while; return whether there may be more to do now.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -133,7 +132,7 @@ class Applier:
         raise NotImplementedError
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
-        """Apply what was read, as far as it may be now; return whether there may be more at once.
+        """Apply the events that may be applied now; return whether there may be more to do now.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -145,9 +144,9 @@ class Applier:
     def apply_dead_letter(
         self, lane: Lane, event: LoggedEvent, note_try: NoteTry
     ) -> Failure | None:
-        """Apply a dead letter: None if it is applied now or was before, else why not.
+        """Apply a dead letter; return None if it is applied now or was before, else the failure.
 
-        Its call may end this process: `note_try` is called right before it.
+        The call may end this process, so `note_try` is called right before it.
 
         Raises:
             Unavailable: the backend is down, or the call may be tried later.
@@ -184,18 +183,18 @@ class Applier:
         return None
 
     def pin_checkpoint(self, lane: Lane) -> None:
-        """Bring the provider's own checkpoint, if it keeps one, to where the lane stands.
+        """Set the provider's own checkpoint, if it keeps one, to the lane's.
 
         Raises:
             LeaseLost: the lane has another owner.
         """
 
     def collect(self) -> set[int]:
-        """Take in what other threads have done; return the partitions it concerns."""
+        """Take the results of other threads; return the partitions that they concern."""
         return set()
 
     def has_room(self) -> bool:
-        """Say whether more keys could be handed to the pool now; False without a pool."""
+        """Say whether the pool could take more keys now; False without a pool."""
         return False
 
     def drain(self, lane: Lane) -> bool:
@@ -223,7 +222,7 @@ class Applier:
         return self._clock.monotonic() < max(self._breaker.until, self._allowance.until)
 
     def _take_allowance(self, event: LoggedEvent) -> RetryAt | None:
-        """Take one of the calls that may be made; return until when to wait if there is none.
+        """Use one of the calls that may be made; if there is none, return when to try again.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -242,20 +241,16 @@ class Applier:
             self._activity.end()
             if known:
                 return
-            lane.check(self._settings.call_timeout)  # the answer may have been long on its way
+            lane.check(self._settings.call_timeout)  # the answer may have taken long
         lane.answers.answer_applied(event, self._call(lane, event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Say whether an earlier try, owner or log may have brought the event to the backend
-        already.
-        """
+        """Say whether an earlier try, or one before a loss, may have sent the event already."""
         known = self._troubles.get(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Say whether an event is neither known to have failed nor in doubt, and its key is not
-        parked.
-        """
+        """Say whether an event has not failed and is not in doubt, and its key is not parked."""
         known = self._troubles.get(event.envelope.id) is not None
         in_doubt = self._lookup and self._in_doubt(lane, event)
         return not (known or in_doubt or event.envelope.key in lane.parked.keys)
@@ -304,7 +299,7 @@ class Applier:
     ) -> Parked | RetryAt:
         """Decide what follows a failure of an event, and do it.
 
-        `served` counts the successes before its call, if others were under way since.
+        `served` is the number of successes before the call, if other calls ran meanwhile.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -334,7 +329,7 @@ class Applier:
                 return PARKED
 
     def _note_backend_down(self, error: BaseException, now: float) -> float:
-        """Open the breaker; return until when it holds calls back."""
+        """Open the breaker; return the time until which it holds calls back."""
         was_closed = self._breaker.is_closed
         delay = self._breaker.note_failure(now, describe_failure(error))
         if was_closed:
@@ -357,9 +352,7 @@ class Applier:
         return True
 
     def _pop_hang(self, event: LoggedEvent) -> bool:
-        """Forget what is known of a dead letter's event; return whether it hung before: once is
-        enough.
-        """
+        """Forget what is known of a dead letter's event; return whether its call ever hung."""
         trouble = self._troubles.get(event.envelope.id)
         self._troubles.settle(event.envelope.id)
         return trouble is not None and trouble.hung
@@ -379,7 +372,7 @@ class Applier:
         self._troubles.settle(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
-        """Note a try on a lane whose owners died; park an event that has ended too many of them.
+        """Note a try on a lane whose owners died; park an event that has ended too many owners.
 
         Returns:
             None if it is to be tried now; `RetryAt` if another event is tried alone meanwhile.
@@ -406,7 +399,7 @@ class Applier:
             self._isolation.end(lane.lease, n)
 
     def _put_aside_parked(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Put aside the events of keys that are parked already; return the others."""
+        """Park the events of keys that are parked already; return the other events."""
         parked = lane.parked.keys
         if not parked:
             return events

@@ -1,8 +1,7 @@
 """Applies several turns in one call (`sync_turns`), for providers whose backend accepts that.
 
-Only turns that never failed and are not in doubt go this way. The outcome of each turn is sorted
-out here: if a turn failed, the later turns of its key stay open, whatever the provider answered for
-them (G3).
+Only turns that never failed and are not in doubt go this way. If a turn failed, the later turns of
+its key stay open, even if the provider says that it applied them (G3).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ def is_turn(event: LoggedEvent) -> bool:
 def takes_turns_in_bulk(provider: MemoryProvider) -> bool:
     """Say whether a provider gets several turns at once.
 
-    A ``blind`` one does not: each turn of a call would be one more that a crash may repeat (G4).
+    A ``blind`` provider does not: a crash could then repeat every turn of a call (G4).
     """
     overridden = type(provider).sync_turns is not MemoryProvider.sync_turns
     handles = TurnCompleted in provider.capabilities.handles
@@ -43,7 +42,7 @@ class TurnOutcomes(msgspec.Struct, frozen=True):
     Attributes:
         done: the turns that were applied.
         failed: the first failed turn of each key, with its error.
-        behind: the turns that wait behind these.
+        behind: the turns that wait behind the failed ones.
     """
 
     done: list[LoggedEvent]
@@ -85,7 +84,7 @@ def send_turns(
     ]
     failed = provider.sync_turns(turns)
     if not isinstance(failed, Mapping):
-        raise Permanent(f"sync_turns returned {type(failed).__name__}, not what failed by event id")
+        raise Permanent(f"sync_turns returned {type(failed).__name__}, not errors by event id")
     strange = [name for name, why in failed.items() if not isinstance(why, Exception)]
     if strange or not failed.keys() <= {event.envelope.id for event in events}:
         raise Permanent("sync_turns names failures of events that it was not given, or no errors")
@@ -93,10 +92,10 @@ def send_turns(
 
 
 class BulkApplier(SerialApplier):
-    """For ``keyed`` and ``lookup`` providers with a bulk call, which are called from one thread.
+    """Applies events of ``keyed`` and ``lookup`` providers with a bulk call, from one thread.
 
-    Before a call the checkpoint of a ``lookup`` provider records up to where the backend may have
-    events, so that a crash leaves the turns of this call in doubt, and no others.
+    Before a call to a ``lookup`` provider the checkpoint records the last event that the backend
+    may have. So a crash leaves only the turns of this call in doubt.
     """
 
     def __init__(self, instance: OpenInstance) -> None:
@@ -127,9 +126,7 @@ class BulkApplier(SerialApplier):
     def _split_into_runs(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Iterator[Sequence[LoggedEvent]]:
-        """Split events into runs: turns go together, other events alone; those that wait are left
-        out.
-        """
+        """Split events into runs: turns together, other events alone; leave out those that wait."""
         run: list[LoggedEvent] = []
         for event in events:
             together = self._goes_in_bulk(lane, event)
@@ -150,7 +147,7 @@ class BulkApplier(SerialApplier):
         return calm and is_turn(event) and self._is_fresh(lane, event)
 
     def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:
-        """Send turns, and note what became of each.
+        """Send turns, and note the outcome of each.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -179,7 +176,7 @@ class BulkApplier(SerialApplier):
     def _send(self, lane: Lane, run: Sequence[LoggedEvent]) -> Mapping[str, BaseException]:
         lane.check(self._settings.call_timeout)
         bind_calls(self._activity, run)
-        for event in run:  # a turn that gets no answer is tried alone the next time
+        for event in run:  # a turn without an answer is tried alone the next time
             self._troubles.note_doubt(event.envelope.id)
         self._activity.begin_several(
             [event.envelope.id for event in run], self._lane_to_guard(lane)
@@ -191,9 +188,7 @@ class BulkApplier(SerialApplier):
     def _handle_failed_call(
         self, lane: Lane, run: Sequence[LoggedEvent], error: BaseException, outcome: ChunkOutcome
     ) -> None:
-        """Handle a call that raised: after a transient error its turns wait, else each is tried
-        alone.
-        """
+        """Handle a call that raised: its turns wait after a transient error, else go one by one."""
         self._activity.end_interrupted()
         if isinstance(error, StaleEpoch):
             raise LeaseLost(str(error)) from error

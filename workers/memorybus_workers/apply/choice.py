@@ -1,4 +1,4 @@
-"""Which applier a provider instance gets: by class, and by how many calls it allows at once."""
+"""Chooses the applier of an instance by its delivery class and how many calls it allows at once."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ from memorybus_workers.apply.transactional import TransactionalApplier
 def applier_for(instance: OpenInstance, wake: Callable[[], None]) -> Applier:
     """Return the applier of an open instance.
 
-    A ``blind`` provider is never called for several keys at once: each call under way would be one
-    more that a crash may repeat (G4).
+    A ``blind`` provider is never called for several keys at once: a crash could repeat every call
+    that is under way (G4).
 
     Args:
         instance: the instance.
-        wake: called from other threads when there is something to take in.
+        wake: called from other threads when there are results to collect.
     """
     provider = instance.provider
     if isinstance(provider, TransactionalProvider):

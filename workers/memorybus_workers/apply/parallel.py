@@ -1,4 +1,4 @@
-"""The applier of slow providers: it calls several keys at once, each key in order.
+"""The applier of slow providers calls the provider for several keys at once, each key in order.
 
 Events that are done out of order are kept in the checkpoint's done-set, so that a crash repeats
 only what was not done. Before a ``lookup`` provider gets an event, the checkpoint records that the
@@ -23,13 +23,13 @@ from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
 _AHEAD = 2
-"""Calls handed to the pool for each of its threads, so that none waits for the next one."""
+"""How many calls the pool gets for each of its threads, so that no thread waits for work."""
 
 _PROBE = 0.02
-"""Seconds between two looks whether a probe has returned."""
+"""Seconds between two checks of whether a probe has returned."""
 
 _DEATHS = 2
-"""Deaths of owners in a row after which a lane's events go one by one, which is slow."""
+"""After so many deaths of owners in a row a lane's events are tried one by one, slowly."""
 
 
 class PartlyFailed(BaseException):
@@ -42,7 +42,7 @@ class PartlyFailed(BaseException):
 
 
 class ParallelApplier(Applier):
-    """For ``keyed`` and ``lookup`` providers whose hooks may be called from several threads.
+    """Applies events of ``keyed`` and ``lookup`` providers whose hooks allow several threads.
 
     Attributes:
         pool: its threads.
@@ -61,13 +61,13 @@ class ParallelApplier(Applier):
         self._bulk = takes_turns_in_bulk(instance.provider)
 
     def count_suspects(self, deaths: int) -> int:
-        """Return the whole window after two deaths; one may be due to anything."""
+        """Return the size of the whole window after two deaths; one death may have any cause."""
         return self._settings.window if deaths >= _DEATHS else 0
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
     def work(self, lane: Lane) -> bool:
-        """Read on, hand out what is ready, commit now and then."""
+        """Read more events, hand out those that are ready, and commit now and then."""
         if lane in self._failed:
             raise self._failed.pop(lane)
         lane.check()
@@ -76,7 +76,7 @@ class ParallelApplier(Applier):
         try:
             more = self._read_on(lane)
         except ArchiveError as error:
-            unreadable = error  # what is open already goes on
+            unreadable = error  # the events that were read before go on
         lane.window.wake(self._clock.monotonic())
         self._hand_out(lane)
         now = self._clock.monotonic()
@@ -90,7 +90,7 @@ class ParallelApplier(Applier):
         return more
 
     def _read_on(self, lane: Lane) -> bool:
-        """Read as much as there is room for; return whether there may be more at once."""
+        """Read as many events as there is room for; return whether there may be more now."""
         if self._is_paused():
             return False
         if lane.catch_up():
@@ -123,7 +123,7 @@ class ParallelApplier(Applier):
         most = self._room()
         if lane.careful:
             if any(other.careful for other in self._in_flight):
-                return  # of two at once either could be blamed for the other
+                return  # if two ran at once, either could be blamed for the other
             lane.commit()
             most = 1
         now = self._clock.monotonic()
@@ -135,7 +135,7 @@ class ParallelApplier(Applier):
                 window.postpone(event, wait.at)
 
     def _decide_wait(self, lane: Lane, event: LoggedEvent, now: float) -> RetryAt | None:
-        """Return until when an event waits; None if its call is to begin, as the probe if need be.
+        """Return until when an event waits; None if its call is to begin (perhaps as the probe).
 
         Raises:
             redis.RedisError: Redis is away.
@@ -166,7 +166,7 @@ class ParallelApplier(Applier):
             self._put_back(lane, event, verdict)
 
     def _turns_behind(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
-        """Return the turns of an event's key that go in one call with it."""
+        """Return the turns of the same key that share one call with an event."""
         if not self._bulk or lane.careful or not self._breaker.is_closed:
             return ()
         most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
@@ -184,13 +184,11 @@ class ParallelApplier(Applier):
         else:
             lane.parked.put_aside(
                 lane.window.waiting_from(event)[1:], BEHIND
-            )  # they wait with it (G6)
+            )  # they wait with the parked event (G6)
             lane.window.pass_over(event)
 
     def _room(self) -> int:
-        """Return how many calls may be handed out; few wait in the pool, so that a pause reaches
-        all.
-        """
+        """Return how many calls may be handed out; few wait in the pool, so that pauses work."""
         return max(0, _AHEAD * self._size - self.pool.unfinished)
 
     def has_room(self) -> bool:
@@ -236,9 +234,9 @@ class ParallelApplier(Applier):
     # -- what came back ---------------------------------------------------------------------------
 
     def collect(self) -> set[int]:
-        """Take in what the threads have done; return the partitions it concerns.
+        """Take the results of the threads; return the partitions that they concern.
 
-        A failure of one lane alone is raised in its next turn.
+        A failure that concerns only one lane is raised in that lane's next turn.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -261,7 +259,7 @@ class ParallelApplier(Applier):
             except Exception as error:
                 self._release_probe(done.task)
                 self._failed[lane] = raise_unless_lane_error(error, self._provider.config.name)
-            self.dirty.add(lane)  # if it is lost, its next turn finds out
+            self.dirty.add(lane)  # if the lane is lost, its next turn notices that
         return {lane.partition for lane in self.dirty}
 
     def _settle(self, lane: Lane, done: CallResult) -> None:
@@ -285,7 +283,7 @@ class ParallelApplier(Applier):
     def _settle_several(
         self, lane: Lane, done: CallResult, failed: Mapping[str, BaseException]
     ) -> None:
-        """Finish the turns before the first one that failed; those behind it go alone later."""
+        """Finish the turns before the first failed one; those behind it are tried alone later."""
         task = done.task
         found = sort_outcomes(task.events, failed)
         if found.done:
@@ -309,7 +307,7 @@ class ParallelApplier(Applier):
         """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
         if task.behind and not isinstance(error, Transient | OSError | StaleEpoch):
-            return RetryAt(self._clock.monotonic())  # one of them is at fault: each goes alone
+            return RetryAt(self._clock.monotonic())  # one is at fault: each is tried alone
         if not isinstance(error, ProviderHung):
             return self._handle_failure(task.lane, task.event, error, served)
         self._troubles.note_hang(event_id, backend_up=self._breaker.is_closed, served=served)
@@ -326,7 +324,7 @@ class ParallelApplier(Applier):
         return lane not in self._in_flight and super().is_at_rest(lane)
 
     def drain(self, lane: Lane) -> bool:
-        """Hand out nothing more; once nothing is in flight, commit and return True."""
+        """Hand out no further event; once no call is in flight, commit and return True."""
         self._leaving.add(lane)
         if not self.is_at_rest(lane):
             return False
@@ -335,13 +333,13 @@ class ParallelApplier(Applier):
         return True
 
     def cancel_drain(self, lane: Lane) -> None:
-        """Note that a lane which was to be given up stays: hand out again."""
+        """Note that a lane which was to be given up stays: hand out its events again."""
         if lane in self._leaving:
             self._leaving.discard(lane)
             self.dirty.add(lane)
 
     def forget(self, lane: Lane) -> None:
-        """Forget a lane that is another's now: results of its calls are ignored."""
+        """Forget a lane that another worker owns now: results of its calls are ignored."""
         super().forget(lane)
         self._leaving.discard(lane)
         self._failed.pop(lane, None)

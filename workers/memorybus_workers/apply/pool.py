@@ -21,7 +21,7 @@ from memorybus_workers.lanes.lane import Lane
 
 
 class Withdrawn(BaseException):
-    """Raised for a task that was not begun, since its lane is given up: its event stays open."""
+    """Raised for a task that did not begin because its lane is given up: its event stays open."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -29,10 +29,10 @@ class Task(msgspec.Struct, frozen=True):
 
     Attributes:
         lane: the event's lane.
-        event: what the call is about.
+        event: the event to apply.
         served: how many calls had succeeded when the event was handed out.
         probes: whether the call finds out if the backend works again.
-        behind: further turns of the event's key, in order, if it is a call for several.
+        behind: further turns of the event's key, in order, if one call is for several turns.
     """
 
     lane: Lane
@@ -43,16 +43,16 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> tuple[LoggedEvent, ...]:
-        """All that the call is about."""
+        """All events that the call applies."""
         return (self.event, *self.behind)
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """A task that ended, with what it raised, or else what its hook replied.
+    """A task that ended, with the error that it raised, or its hook's reply.
 
     Attributes:
-        given_up: its call, if that was abandoned.
-        took: the seconds of its call.
+        given_up: the call, if it was abandoned.
+        took: how many seconds the call took.
     """
 
     task: Task
@@ -69,7 +69,7 @@ class PoolThread:
     """One thread and the call it is busy with."""
 
     def __init__(self, clock: Clock, run: Callable[["PoolThread"], None], name: str) -> None:
-        """Start it."""
+        """Start the thread."""
         self.activity = ThreadActivity(clock)
         self.task: Task | None = None
         self._thread = threading.Thread(
@@ -87,10 +87,10 @@ class Pool:
     """A bounded number of threads, started when there is work for them.
 
     Args:
-        name: the provider instance's.
-        size: threads at once, hung ones apart.
+        name: the name of the provider instance.
+        size: the most threads at once; hung ones do not count.
         clock: time.
-        call: what each thread does with a task; begins and ends its activity.
+        call: makes the call of a task in a thread; begins and ends its activity.
         wake: called when a task is done.
 
     Attributes:
@@ -123,7 +123,7 @@ class Pool:
             self._start()
 
     def collect(self) -> Iterator[CallResult]:
-        """Yield the tasks that ended; those that the caller does not take now come next time."""
+        """Yield the tasks that ended; the next call yields those that the caller did not take."""
         while self._done:
             self.unfinished -= 1
             yield self._done.popleft()
@@ -142,7 +142,7 @@ class Pool:
         ]
 
     def activities(self) -> list[ThreadActivity]:
-        """Return what its threads are busy with."""
+        """Return the activity of each of its threads."""
         return [thread.activity for thread in list(self._threads)]
 
     def take_hung(self) -> list["PoolThread"]:
@@ -191,7 +191,7 @@ class Pool:
             begun = self._clock.monotonic()
             try:
                 said = self._call(task, thread.activity)
-            except BaseException as raised:  # whatever a provider raises is about its event
+            except BaseException as raised:  # every error that a provider raises concerns its event
                 error = raised
             thread.activity.end()
             if not self._leave(thread):
@@ -209,7 +209,7 @@ class Pool:
             return True
 
     def _leave(self, thread: PoolThread) -> bool:
-        """Note that a call has returned; return whether anybody still wants to know of it."""
+        """Note that a call has returned; return whether its result still matters."""
         with self._lock:
             self._calling -= 1
             close = None if self._calling else self._close

@@ -1,4 +1,4 @@
-"""Appliers that call their provider from one thread, one event after the other."""
+"""The appliers that call their provider from one thread, one event after the other."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -19,18 +19,18 @@ from memorybus_workers.lanes.parking import BEHIND
 _FIRST_CHUNK = 64
 
 _BATCHES = 4
-"""Batches that are applied between two commits at most: after a death they are tried one by one."""
+"""The most batches between two commits: after a death their events are tried one by one."""
 
 TURN = 0.25
-"""Seconds after which a lane lets others have their turn, give or take one call."""
+"""Seconds after which another lane gets its turn, give or take one call."""
 
 
 class ChunkOutcome(msgspec.Struct):
-    """What became of a chunk.
+    """The outcome of a chunk.
 
     Attributes:
-        left: numbers of the events that stay open.
-        delays: their keys that failed, and when to try them again (monotonic).
+        left: the numbers of the events that stay open.
+        delays: the keys that failed, and when to try each again (monotonic).
         taken: False if the whole chunk has to be read again.
     """
 
@@ -39,18 +39,19 @@ class ChunkOutcome(msgspec.Struct):
     taken: bool = True
 
     def note(self, event: LoggedEvent, verdict: TryVerdict) -> None:
-        """Note what became of an event: it stays open if it is to be tried again."""
+        """Note the outcome of an event: it stays open if it is to be tried again."""
         if isinstance(verdict, RetryAt):
             self.left.add(event.position.n)
             self.delays[event.envelope.key] = verdict.at
 
 
 class SerialApplier(Applier):
-    """For ``keyed``, ``lookup`` and ``blind`` providers: the checkpoint is in Redis alone (G4).
+    """Applies events of providers that are not transactional: only Redis has the checkpoint (G4).
 
     A ``keyed`` provider recognises a repeated event, so it gets whole chunks, and its lanes commit
-    now and then while they have more to do. For the others a lane commits after every event, so
-    that a crash leaves one event in doubt; a ``lookup`` provider is then asked whether it has it.
+    now and then while they have more to do. For ``lookup`` and ``blind`` providers a lane commits
+    after every event, so that a crash leaves one event in doubt; a ``lookup`` provider is then
+    asked whether it has that event.
     """
 
     def __init__(self, instance: OpenInstance) -> None:
@@ -70,7 +71,7 @@ class SerialApplier(Applier):
     # -- a lane's turn ----------------------------------------------------------------------------
 
     def work(self, lane: Lane) -> bool:
-        """Read and apply a batch, and more of them for a moment; commit.
+        """Read and apply batches for a moment, then commit.
 
         `_stopped` says after each batch whether it was cut short: calls are held back, or another
         event is tried alone.
@@ -84,13 +85,13 @@ class SerialApplier(Applier):
                     more = self.apply(lane, lane.read(self._settings.batch)) or more
                 more = more and not self._stopped
                 if number and lane.window.read_n == read_before:
-                    # Nothing was left, or the pace makes us wait: the next turn finds out.
+                    # Nothing was left, or the rate limit makes us wait: the next turn finds out.
                     more = more or not self._stopped
                     break
                 if not more or self._clock.monotonic() >= end:
                     break
         except ArchiveError:
-            lane.commit()  # what was applied before
+            lane.commit()  # commit the events that were applied before
             raise
         lane.commit()
         return more
@@ -189,16 +190,14 @@ class SerialApplier(Applier):
             self._chunk = min(self._largest, self._chunk * 2)
 
     def drain(self, lane: Lane) -> bool:
-        """Commit what a failed turn left uncommitted; only an abandoned call may still be in
-        flight.
-        """
+        """Commit what a failed turn left; only an abandoned call may still be in flight."""
         lane.commit()
         return self.is_at_rest(lane)
 
     # -- a chunk ----------------------------------------------------------------------------------
 
     def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
-        """Call the hooks in order; a failing key waits or is parked, the others go on."""
+        """Call the hooks in order; a failing key waits or is parked, and the other keys go on."""
         outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
         calling = self._events_to_call(lane, events)
@@ -211,7 +210,7 @@ class SerialApplier(Applier):
         return outcome
 
     def _events_to_call(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Return the events that need a call, or have to be put aside."""
+        """Return the events that need a call, or have to be parked."""
         if lane.parked.keys:
             return [e for e in events if type(e.envelope.event) is not Omitted]
         handles = self._apply.handles
@@ -231,7 +230,7 @@ class SerialApplier(Applier):
     def _call_quickly(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Sequence[LoggedEvent]:
-        """Apply events until one fails, at the least cost for each; return what is behind it.
+        """Apply events until one fails, with little work for each; return the events behind it.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -250,7 +249,7 @@ class SerialApplier(Applier):
             try:
                 if begin(event_id, sends) + timeout >= lease.until or lease.lost:
                     lane.check(timeout)
-                # The context is made here: a call of `_context` would cost a tenth of the way.
+                # The context is made here: calling `_context` would make the loop a tenth slower.
                 said = hook_of(type(what))(
                     what,
                     HookContext(at.scope, at.session, event_id, event.position, at.at, timeout),
@@ -270,9 +269,7 @@ class SerialApplier(Applier):
         return ()
 
     def _must_wait(self, lane: Lane, event: LoggedEvent, outcome: ChunkOutcome) -> bool:
-        """Say whether an event is not to be tried now: it is done, or its key or its provider
-        waits.
-        """
+        """Say whether an event must not be tried now: it is done, or its key or provider waits."""
         if lane.window.is_done(event.position.n):
             return True
         key = event.envelope.key
@@ -285,7 +282,7 @@ class SerialApplier(Applier):
 
     @bind_event
     def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:
-        """Try one event; return what became of it.
+        """Try one event; return the verdict.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -313,7 +310,7 @@ class SerialApplier(Applier):
         return DONE
 
     def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> TryVerdict | None:
-        """Return what is decided before any call, None if the event is to be tried."""
+        """Return the verdict if no call is needed; None if the event is to be tried."""
         if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
@@ -328,8 +325,8 @@ class SerialApplier(Applier):
     def _handle_failed_try(
         self, lane: Lane, event: LoggedEvent, error: BaseException
     ) -> TryVerdict:
-        """Decide what becomes of an event whose try has failed; see `_try`."""
+        """Return the verdict on an event whose try has failed; see `_try`."""
         if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
-            error = Unavailable(str(error))  # it came of opening or committing, not of this event
+            error = Unavailable(str(error))  # opening or committing caused it, not this event
         self._note_survival(lane, event)
         return self._handle_failure(lane, event, error)

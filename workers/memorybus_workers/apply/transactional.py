@@ -1,4 +1,4 @@
-"""The applier of transactional providers: effects, ledger and checkpoint commit as one (G4)."""
+"""The applier of transactional providers commits effects, ledger and checkpoint as one (G4)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ from memorybus_workers.lanes.window import StartPoint
 
 
 class TransactionalApplier(SerialApplier):
-    """Takes whole chunks; if one fails, its events one by one.
+    """Applies whole chunks; if one fails, it applies the events of that chunk one by one.
 
-    The ledger stands for the done-set: what is done above the checkpoint is found in it.
+    The ledger replaces the done-set: it says which events above the checkpoint are done.
     """
 
     def __init__(self, instance: OpenInstance, store: TransactionalProvider) -> None:
@@ -47,15 +47,15 @@ class TransactionalApplier(SerialApplier):
             self._activity.end()
 
     def begin(self, lane: Lane) -> StartPoint:
-        """Return the provider's own checkpoint, and write our epoch beside it at once (G5)."""
+        """Return the provider's own checkpoint, and write our epoch next to it at once (G5)."""
         known = self._read_progress(lane.partition)
-        # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
+        # A new store begins at the log's beginning, wherever the lane's checkpoint in Redis is.
         entry, n = (known.entry, known.n) if known else (START, 0)
         self._write_checkpoint(lane, entry, n)
         return StartPoint(entry, n)
 
     def pin_checkpoint(self, lane: Lane) -> None:
-        """Bring the store's checkpoint to where the lane's stands."""
+        """Set the store's checkpoint to the lane's."""
         self._write_checkpoint(lane, lane.window.entry, lane.window.n)
 
     def _write_checkpoint(self, lane: Lane, entry: str, n: int) -> None:
@@ -71,7 +71,7 @@ class TransactionalApplier(SerialApplier):
 
     @contextmanager
     def _transaction(self, lane: Lane) -> Iterator[Transaction]:
-        """Open a transaction whose every step is watched."""
+        """Open a transaction; each of its steps is watched for a hang."""
         self._activity.enter("a transaction's begin")
         with self._store.transaction(Fence(lane_name(lane.partition), lane.epoch)) as transaction:
             self._activity.end()
@@ -80,7 +80,7 @@ class TransactionalApplier(SerialApplier):
         self._activity.end()
 
     def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> ChunkOutcome:
-        """Apply a chunk in one transaction; if it fails, one by one."""
+        """Apply a chunk in one transaction; if that fails, apply its events one by one."""
         outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
         mine = self._put_aside_parked(lane, self._events_to_apply(lane, events, outcome))
@@ -123,14 +123,14 @@ class TransactionalApplier(SerialApplier):
     def _apply_all(
         self, lane: Lane, transaction: Transaction, events: Sequence[LoggedEvent]
     ) -> list[tuple[LoggedEvent, str]]:
-        """Call the hooks of what the ledger does not know; return what some of them replied."""
+        """Call the hooks for events that the ledger does not have; return the replies."""
         done = set(transaction.applied([event.envelope.id for event in events]))
         said: list[tuple[LoggedEvent, str]] = []
         bind_calls(self._activity, events)
         for event in events:
             if event.envelope.id not in done:
                 text = self._call(lane, event)
-                done.add(event.envelope.id)  # it may stand in the log twice
+                done.add(event.envelope.id)  # the log may have it twice
                 if text is not None:
                     said.append((event, text))
         return said
@@ -150,9 +150,7 @@ class TransactionalApplier(SerialApplier):
         return outcome
 
     def _apply_one(self, lane: Lane, event: LoggedEvent) -> None:
-        """Apply an event in its own transaction; if others are open, only the ledger says it is
-        done.
-        """
+        """Apply an event in its own transaction; above open ones, only the ledger has it."""
         said: str | None = None
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):
@@ -169,5 +167,5 @@ class TransactionalApplier(SerialApplier):
 
 
 def _as_provider_error(error: Exception) -> ProviderError:
-    """Return a store's failure outside of any event as a provider error: no lane is blamed."""
+    """Return a store's failure outside of any event as a provider error, so no lane is blamed."""
     return error if isinstance(error, ProviderError) else Unavailable(describe_failure(error))

@@ -1,4 +1,4 @@
-"""What became of one event that was to be applied."""
+"""The outcomes of applying one event."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
 """Moves the log's past into the archive, with one owner for each partition (G7).
 
-Leases, the log and the archive enter. Each worker runs one archiver.
+This package imports leases, the log and the archive. Each worker runs one archiver.
 """

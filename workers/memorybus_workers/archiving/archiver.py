@@ -1,7 +1,7 @@
-"""The archiver: a thread of each worker that moves the log's past into the archive.
+"""The archiver is a thread of each worker that moves the log's past into the archive.
 
-Any worker may do it, partition by partition, under the lease of the lane `@archive`. A slow or
-broken object store holds up nobody else: the thread has its own connection and its own leases.
+Any worker may archive a partition while it has the lease of the lane `@archive`. A slow or broken
+object store delays nothing else, because the thread has its own connection and its own leases.
 """
 
 import logging
@@ -36,11 +36,11 @@ from memorybus_workers.lanes.leases import Leases
 _log = logging.getLogger("memorybus")
 
 EVERY = 5.0
-"""Seconds between looks, at most; more often if segments are sealed after less."""
+"""The most seconds between looks; there are fewer if segments are sealed sooner."""
 
 _LEAST = 0.1
 _PATIENCE = 4
-"""Looks during which due work is left to the worker that archived last."""
+"""For how many looks due work is left to the worker that archived last."""
 
 _FIRST, _CAP = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
@@ -55,20 +55,20 @@ def look_interval(settings: Settings) -> float:
 
 
 class ArchiverThread:
-    """Archives on a thread of its own, until told to stop.
+    """Archives on a separate thread, until told to stop.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        worker: our id.
-        rng: jitter.
+        worker: the id of this worker.
+        rng: makes the jitter.
         crash: named places to die at.
     """
 
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, rng: random.Random, crash: CrashPoint
     ) -> None:
-        """Prepare; `start` begins."""
+        """Prepare the archiver; `start` starts its thread."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
@@ -89,7 +89,7 @@ class ArchiverThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread if it runs; an upload that hangs is left behind, its lease expires."""
+        """End the thread if it runs; an upload that hangs is abandoned, and its lease expires."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_END)
@@ -126,14 +126,14 @@ class ArchiverThread:
         )
 
     def _publish_state(self, archiving: ArchivingRound) -> None:
-        """Publish how the archiver fares, and log an error that is new."""
+        """Report the state of the archiver, and log a new error."""
         error = "; ".join(archiving.troubles.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
 
     def _report_failure(self, archiving: ArchivingRound | None, error: Exception) -> None:
-        """Log a failure once; publish it if Redis can be reached."""
+        """Log a failure once; report it if Redis can be reached."""
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         self._log(str(error), None if known else error)
         if archiving is not None and archiving.now_ms:
@@ -141,7 +141,7 @@ class ArchiverThread:
                 self._report(archiving, str(error))
 
     def _report_progress(self) -> None:
-        """Show that we are at work: a backlog takes longer than an archiver may be silent."""
+        """Report progress, because a backlog takes longer than an archiver may be silent."""
         if self._archiving is not None and self._clock.monotonic() - self._reported_at >= EVERY:
             self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
 
@@ -178,12 +178,12 @@ def make_archiving(
     Args:
         settings: see `Settings`.
         clock: time.
-        leases: of the lanes `@archive`; started.
-        redis: a client for this alone.
+        leases: the leases of the lanes `@archive`; they must be started.
+        redis: a client that nothing else uses.
         crash: named places to die at.
         stopping: whether to stop before the next segment.
         progress: called after each segment.
-        patience: seconds for which others go first; a few looks if None.
+        patience: seconds for which other workers go first; a few looks if None.
     """
     context = SealingContext(redis, settings, clock, leases, crash, stopping, progress)
     return ArchivingRound(
@@ -192,7 +192,7 @@ def make_archiving(
 
 
 def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
-    """Seal now what may be sealed, however small the segments; compact and trim.
+    """Seal all that may be sealed, even in small segments; then compact and trim.
 
     A partition that a worker's archiver is at work on is left to it.
 

@@ -1,4 +1,4 @@
-"""Rewrites segments: merges small ones, and takes out rows that are kept no longer.
+"""Rewrites segments: merges small ones, and removes the content of rows that has expired.
 
 Segments are sealed by age too, so a quiet partition has many small ones. Neighbours are merged into
 one that is at least `FAN` times as large a class, so that no event is rewritten more often than
@@ -24,27 +24,26 @@ from memorybus_workers.archiving.retention import (
 )
 
 FAN = 4
-"""A class holds segments of up to so many times as many events as the one below."""
+"""A size class holds segments with up to this many times the events of the class below."""
 
 
 class Compactor:
     """Rewrites segments of partitions that the caller owns. Belongs to one thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Rewrite nothing yet."""
+        """Prepare; `work` rewrites segments."""
         self._settings = settings
 
     def work(self, archive: Archive, partition: int, policy: Policy, now_ms: int) -> int:
-        """Merge small segments, take out rows kept no longer; return how many segments were
-        rewritten.
+        """Merge small segments and drop expired content; return the number of rewritten segments.
 
-        Segments that this pass has written are not looked through again, whatever the clocks say. A
+        Segments that this call has written are not examined again, whatever the clocks say. A
         segment that cannot be read is skipped; the others are rewritten all the same.
 
         Args:
-            archive: the log's.
-            partition: which one; the caller owns its lane `@archive`.
-            policy: what is kept.
+            archive: the log's archive.
+            partition: the partition; the caller owns its lane `@archive`.
+            policy: decides which content is kept.
             now_ms: the server's wall time when the policy was read.
 
         Raises:
@@ -75,7 +74,7 @@ class Compactor:
     def _choose_next(
         self, runs: Sequence[Sequence[Segment]], policy: Policy, fresh: set[str], now_ms: int
     ) -> Sequence[Segment]:
-        """Return the neighbours to rewrite next; nothing if all are as they should be."""
+        """Return the neighbours to rewrite next; nothing if no segment needs it."""
         for segments in runs:
             sizes = [SegmentSize(one.count, one.raw) for one in segments]
             chosen = choose_run(sizes, self._settings.segment_events)

@@ -1,4 +1,4 @@
-"""Which events of a partition may be sealed and trimmed now; pure.
+"""Decides which events of a partition may be sealed and trimmed now; pure.
 
 Events are sealed, a segment at a time, once they have been in the log for longer than what Redis
 may lose (`seal_after`). They are trimmed once they are sealed and have left the hot window (G7).
@@ -15,7 +15,7 @@ from memorybus.log.entry import entry_ms, number_of
 from memorybus.log.inspection import PartitionSight
 
 PAGE = 500
-"""Entries that are read at once, at most."""
+"""The most entries that are read at once."""
 
 FULL_SEGMENT_BYTES = 32 << 20
 """Bytes of bodies after which a segment is full, however few its events (G10).
@@ -28,33 +28,33 @@ _SLACK = 60.0
 
 
 class DueArchiving(msgspec.Struct, frozen=True):
-    """What there is to be done about a partition.
+    """What has to be done with a partition.
 
     Attributes:
         seal: a segment is ready.
-        trim: something that is sealed has left the hot window.
+        trim: some sealed events have left the hot window.
     """
 
     seal: bool = False
     trim: bool = False
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether there is anything to do."""
         return self.seal or self.trim
 
 
 class NumbersGivenTwice(MemoryBusError):
-    """A partition's numbers go back: they were given twice, and cannot be put in one order."""
+    """A partition's numbers do not ascend: some were assigned twice, so they give no order."""
 
 
 def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> DueArchiving:
-    """Say what there is to be done.
+    """Return what has to be done with a partition.
 
     Args:
         sight: the partition; `numbers[0]` is the number of the first entry that is younger than
             `seal_after`.
         settings: see `Settings`.
-        force: seal what may be sealed, however small the segment and young its first event.
+        force: seal all that may be sealed, however small the segment and young its first event.
     """
     first = sight.view.unsealed
     if first is None:
@@ -67,7 +67,7 @@ def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) 
 
 
 def _is_hidden(sight: PartitionSight) -> bool:
-    """Say whether something is not sealed although a look does not see where that begins.
+    """Say whether there are unsealed events although the reading does not show where they begin.
 
     Many foreign entries stand before it, or it lies before the sealed end because a clock went
     back.
@@ -129,9 +129,9 @@ def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -
             continue
         if n <= after:
             raise NumbersGivenTwice(
-                f"entry {entry} has the number {n}, but {after} came before it: numbers were given "
-                f"twice, after Redis lost its tail or its counter. Nothing is lost; this partition "
-                f"is not sealed until: memorybus archive repair --execute"
+                f"entry {entry} has the number {n}, but {after} came before it: some numbers were "
+                f"assigned twice, after Redis lost its tail or its counter. Nothing is lost; this "
+                f"partition is not sealed until you run: memorybus archive repair --execute"
             )
         found.append(RawEntry(entry, n, fields))
         after = n

@@ -1,4 +1,4 @@
-"""Which rows of the archive lose their envelope: too old for their scope, or forgotten.
+"""Decides which rows of the archive lose their envelope: too old for their scope, or forgotten.
 
 The row itself stays, so that numbers remain dense and readers know that something was there.
 """
@@ -17,7 +17,7 @@ from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
 
 _MARK = 16
-"""Digits of a mark."""
+"""How many digits a mark of tombstones has."""
 
 DAY_MS = 86_400_000
 """A row may outlive its retention by so much, or by a tenth of it: each segment is then rewritten
@@ -29,10 +29,10 @@ class SegmentAges(msgspec.Struct, frozen=True):
 
     Attributes:
         first_at: when its first event came into the log.
-        last_at: when its last one did.
-        judged_at: the time as of which was decided what it keeps.
+        last_at: when its last event came into the log.
+        judged_at: the time for which it was decided what it keeps.
         kept: rows that still have their envelope.
-        tombstones: the mark of those that were known then.
+        tombstones: the mark of the tombstones that were known then.
     """
 
     first_at: int
@@ -43,13 +43,13 @@ class SegmentAges(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How long rows are kept, and since when this setting has held.
+    """How long the content of rows is kept, and since when this setting has applied.
 
     Attributes:
         ages: seconds by scope, as the setting `retention` has them; 0 for ever.
         since: when the setting was first seen like this (wall time, milliseconds).
-        forgotten: the queries of what is to be forgotten.
-        tombstones: the mark of the tombstones that ask for it; "" for none.
+        forgotten: the queries of the tombstones.
+        tombstones: the mark of these tombstones; "" for none.
     """
 
     ages: Mapping[str, float] = {}
@@ -87,7 +87,7 @@ class Policy(msgspec.Struct, frozen=True):
         return min((self.ages[name] for name in names if self.ages.get(name)), default=None)
 
     def concerns(self, segment: SegmentAges, now: int) -> bool:
-        """Say whether a segment has to be looked through again."""
+        """Say whether a segment has to be examined again."""
         if not segment.kept:
             return False
         asked = self.forgotten and segment.tombstones != self.tombstones
@@ -109,7 +109,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
-    """Return the policy that holds now.
+    """Return the present policy.
 
     Raises:
         ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
@@ -125,19 +125,19 @@ def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_
 
 
 def mark_of_tombstones(tombstones: Iterable[str]) -> str:
-    """Return a digest that tells sets of tombstones apart, whatever clocks say; "" for none."""
+    """Return a digest that distinguishes sets of tombstones without clocks; "" for no tombstone."""
     names = sorted(tombstones)
     return sha256("\n".join(names).encode())[:_MARK] if names else ""
 
 
 def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
-    """Return as of when, and with which tombstones, a policy decides what is kept.
+    """Return the time and the tombstones with which a policy decides what is kept.
 
-    That is not when the rows are written, which is later: rows that grew too old or were forgotten
-    in between would never be looked for again.
+    This is not the later time at which the rows are written: otherwise rows that grew too old or
+    were forgotten in between would never be found.
 
     Args:
-        policy: what is kept.
+        policy: the policy.
         now_ms: the server's wall time when it was read.
     """
     return RetentionMark(now_ms, policy.tombstones)
@@ -155,7 +155,7 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
         last: when the last one did.
         now_ms: wall time (milliseconds).
     """
-    if policy.keeps_all:  # then no row is put together only to be asked about
+    if policy.keeps_all:  # so that no row has to be built for the question
         return None
 
     def omit(row: EventRow, at: int) -> Omission | None:

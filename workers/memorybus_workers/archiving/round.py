@@ -1,4 +1,4 @@
-"""One look of an archiver over all partitions: which are due, whose turn it is, and the work."""
+"""Makes one round of an archiver over all partitions, and does what is due."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ from memorybus_workers.calls.retry import describe_failure
 _log = logging.getLogger("memorybus")
 
 ROTATE_EVERY = 60.0
-"""Seconds between two partitions that are looked through for what is kept no longer."""
+"""Seconds between two partitions that are examined for content that has expired."""
 
 
 class ArchivingRound:
@@ -44,17 +44,17 @@ class ArchivingRound:
         place: where the archive is, without credentials; "" before the first look.
         elsewhere: whether it lies on another host.
         now_ms: the server's wall time at the last look.
-        errors: what keeps partitions from being sealed: the archive or the log is not as it was.
-        unreached: what else keeps some, at the last look: mostly files that cannot be reached.
+        errors: why partitions cannot be sealed: the archive or the log has changed unexpectedly.
+        unreached: other reasons at the last look, mostly files that cannot be reached.
         busy: partitions that another archiver was at work on when we last tried.
     """
 
     def __init__(self, context: SealingContext, patience: float) -> None:
-        """Look at nothing yet.
+        """Prepare; `run` looks at the partitions.
 
         Args:
             context: see `SealingContext`.
-            patience: seconds for which others go first: one that archived before goes on.
+            patience: seconds for which another worker, which archived last, goes first.
         """
         self.place = ""
         self.elsewhere = False
@@ -81,11 +81,11 @@ class ArchivingRound:
 
     @property
     def troubles(self) -> Mapping[int, str]:
-        """What keeps partitions from being sealed, whatever it is."""
+        """All reasons why partitions cannot be sealed, by partition."""
         return self.errors | self.unreached
 
     def run(self, *, force: bool = False) -> int:
-        """Read the partitions once, do what is due; return how many events were sealed.
+        """Read the partitions once and do what is due; return how many events were sealed.
 
         One partition whose files cannot be reached holds up no other.
 
@@ -134,7 +134,7 @@ class ArchivingRound:
 
     @contextmanager
     def _contain_errors(self, archive: Archive, partition: int) -> Iterator[None]:
-        """Note what keeps one partition from being sealed, and let others go on.
+        """Note an error that keeps one partition from being sealed, and let the others go on.
 
         Raises:
             ArchiveUnavailable: the store does not answer at all.
@@ -153,7 +153,7 @@ class ArchivingRound:
             self._failing.warn(f"{lane_name(partition)}: {describe_failure(why)}", why)
 
     def _open_archive(self) -> tuple[str, Archive] | None:
-        """Return the id of the log that is there now, and its archive; None if none was born."""
+        """Return the id of the present log, and its archive; None if no log was created yet."""
         found = self._context.redis.hget(self._keys.meta, "log")
         if not isinstance(found, bytes):
             return None
@@ -168,7 +168,7 @@ class ArchivingRound:
         return self._archive
 
     def _is_due(self, archive: Archive, partition: int, sight: PartitionSight) -> bool:
-        """Say whether there is something to do; also if Redis knows less than the archive."""
+        """Say whether there is something to do, even if Redis knows less than the archive."""
         sealed = sight.view.sealed
         known = self._seen.get(partition)
         if known is None or sealed < known:
@@ -179,7 +179,7 @@ class ArchivingRound:
         return bool(find_due(sight, self._context.settings))
 
     def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
-        """Say whether to act now: who archived last does so at once, others only after a while."""
+        """Say whether to act now: the worker that archived last does so at once, others wait."""
         if not due:
             self._due_since = None
             return False
@@ -188,7 +188,7 @@ class ArchivingRound:
         return self._keen or now - self._due_since >= self._patience
 
     def _next_in_rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
-        """Return the partition whose segments are looked through now; mostly none."""
+        """Return the partition whose segments are examined now; mostly there is none."""
         now = self._context.clock.monotonic()
         if now < self._rotate_at:
             return {}
@@ -198,7 +198,7 @@ class ArchivingRound:
         return {self._turn: sight} if sight is not None and sight.view.sealed else {}
 
     def _is_at_home(self) -> bool:
-        """Say whether the archive is ours to write: it is everybody's, or lies in our data_dir."""
+        """Say whether this worker may write the archive: it is shared, or lies in our data_dir."""
         if not self._context.settings.archive:
             ours = local_home(self._context.settings)
             self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours
@@ -207,7 +207,7 @@ class ArchivingRound:
     def _work_on(
         self, log_id: str, archive: Archive, partition: int, sight: PartitionSight, *, force: bool
     ) -> int:
-        """Do what is due about a partition, unless another archiver does."""
+        """Do what is due for a partition, unless another archiver has it."""
         owned = self._sealer.acquire(archive, log_id, partition)
         self._keen = owned is not None
         if owned is None:
@@ -236,7 +236,7 @@ class ArchivingRound:
 
 
 def _check_libraries() -> None:
-    """Fail now if a library is missing that sealing needs.
+    """Make sure that the libraries for sealing are installed.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.

@@ -1,7 +1,8 @@
-"""Seals and trims one partition: read, publish, note, trim, each step only as the lane's owner.
+"""Seals and trims one partition; each step is made only while this worker owns the lane.
 
-The archive is the truth: what it has and Redis does not know of (a crash in between) is noted
-first, so that nothing is sealed twice, and nothing is trimmed that it lacks (G7).
+The archive decides what is sealed. If it has events of which Redis does not know (after a crash),
+this is noted in Redis first. So nothing is sealed twice, and nothing is trimmed that the archive
+lacks (G7).
 """
 
 import logging
@@ -41,10 +42,10 @@ class SealingContext(msgspec.Struct, frozen=True):
     """What sealing needs; all of it belongs to the archiver's thread.
 
     Attributes:
-        redis: a client of its own: a slow answer delays nobody else.
+        redis: a client that nothing else uses, so that a slow answer delays nothing else.
         settings: see `Settings`.
         clock: time.
-        leases: of the lanes `@archive`.
+        leases: the leases of the lanes `@archive`.
         crash: named places to die at.
         stopping: whether this process was told to end.
         progress: called after each segment, to show that the work goes on.
@@ -84,32 +85,32 @@ class Sealer:
         self._reports = SealReports(context.redis, self._keys)
 
     def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
-        """Take a partition's lane; None if another archiver has it."""
+        """Acquire a partition's lane; return None if another archiver has it."""
         context = self._context
         taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
         return OwnedPartition(partition, taken[0], archive, log_id) if taken else None
 
     def release(self, owned: OwnedPartition) -> None:
-        """Give the lane up."""
+        """Release the lane."""
         self._context.leases.release(self._context.redis, [owned.lease])
 
     def work(
         self, owned: OwnedPartition, sight: PartitionSight, policy: Policy, *, force: bool = False
     ) -> int:
-        """Seal and trim what may be; return how many events were sealed.
+        """Seal and trim all that may be; return how many events were sealed.
 
         Args:
             owned: the partition.
-            sight: how it was seen.
-            policy: what is kept.
+            sight: what was read of it.
+            policy: decides which content is kept.
             force: seal a segment however small.
 
         Raises:
-            ArchiveDamaged: the archive lacks what was sealed: nothing is done.
-            ArchiveDiffers: it goes on with other events than the log: nothing is done.
+            ArchiveDamaged: the archive lacks sealed events; nothing is done.
+            ArchiveDiffers: it continues with other events than the log; nothing is done.
             ArchiveUnavailable: it cannot be reached.
             NumbersGivenTwice: the log's numbers cannot be put in one order.
-            LeaseLost: the partition has another owner by now.
+            LeaseLost: the partition has another owner now.
             redis.RedisError: Redis is away.
         """
         end = owned.archive.end(owned.partition)
@@ -126,13 +127,13 @@ class Sealer:
         return sealed
 
     def _compare_with_log(self, owned: OwnedPartition, sight: PartitionSight, end: Place) -> str:
-        """Return the log's last entry before the archive's end; all up to it is in the archive."""
+        """Return the log's last entry before the archive's end; all entries up to it are sealed."""
         comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
     def write_counts(self, owned: OwnedPartition) -> None:
-        """Write down what the archive has of a partition."""
+        """Write to Redis what the archive has of a partition."""
         segments = owned.archive.segments(owned.partition)
         part = ArchivedPart(
             segments=len(segments),
@@ -159,7 +160,7 @@ class Sealer:
     def _gather_if_ready(
         self, owned: OwnedPartition, sight: PartitionSight, end: Place | None, *, force: bool
     ) -> Sequence[RawEntry]:
-        """Return what makes the next segment; nothing if none is ready, or we were told to end."""
+        """Return the entries of the next segment; none if it is not ready or we must end."""
         settings = self._context.settings
         if self._context.stopping():
             return ()
@@ -189,10 +190,10 @@ class Sealer:
     def _seal(
         self, owned: OwnedPartition, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
-        """Publish one segment behind the archive's end, note it, trim.
+        """Publish one segment behind the archive's end, note it in Redis, and trim.
 
         Raises:
-            ArchiveTaken: another log sealed there meanwhile: ours were passed over.
+            ArchiveTaken: another log sealed there meanwhile, so our entries were skipped.
         """
         self._check_ownership(owned)
         omit = build_omission_filter(
@@ -207,7 +208,7 @@ class Sealer:
         return segment
 
     def _record_gaps(self, owned: OwnedPartition, gaps: list[continuity.Gap]) -> None:
-        """Record what was lost before it could be sealed: once sealed, the gap would not show."""
+        """Record events that were lost before they were sealed: the gap would not show later."""
         for gap in gaps:
             _log.error("DATA LOSS: %s, and were never sealed", gap)
             now = iso(self._context.clock.now_ms()) or ""
@@ -221,16 +222,16 @@ class Sealer:
             self._raise_lost(owned)
 
     def _write_end(self, owned: OwnedPartition, end: Place, known: str) -> None:
-        """Write down the archive's end, and trim below it.
+        """Write the archive's end to Redis, and trim the log below it.
 
         Args:
             owned: the partition.
-            end: the archive's.
-            known: the log's last entry up to there, which the archive has with all before it.
+            end: the archive's end.
+            known: the log's last entry up to there; the archive has it and all entries before it.
 
         Raises:
             LeaseLost: the partition has another owner.
-            ArchiveTaken: the log has a later one by now; the next look compares it.
+            ArchiveTaken: the log has a later entry now; the next look compares it.
         """
         hot = round(self._context.settings.hot_window * 1000)
         call = scripts.seal(

@@ -1,6 +1,5 @@
-"""Calls into a provider as others see them: which runs, what failed, what to try next.
+"""Keeps track of calls into a provider: which call runs, what failed, and what to try next.
 
-No lane enters, only the key of its lease. Redis enters where all workers count together
-(`allowance`, `spending`), and its errors where blame is laid (`blame`). Lanes, appliers and hosts
-use it.
+This package knows no lanes, only the keys of their leases. It uses Redis where all workers count
+together (`allowance`, `spending`). Lanes, appliers and hosts use it.
 """

@@ -1,8 +1,8 @@
 """Calls that were given up and may still take effect (G4).
 
 A thread cannot be stopped: what it has sent may take effect long after its call was abandoned.
-Where the backend would take a repetition for a second effect, the event is not sent again before
-the thread has returned, and its lane goes to no other worker meanwhile. The wait is bounded.
+If a repeated call would have a second effect, the event is not sent again before the thread has
+returned, and meanwhile its lane does not move to another worker. The wait is bounded.
 """
 
 from memorybus.clock import Clock
@@ -11,17 +11,17 @@ from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import PendingCall, ThreadActivity
 
 LONGEST = 12
-"""A call is waited for until it has taken so many times as long as it may (G10)."""
+"""The wait for a call ends when it has taken this many times its time limit (G10)."""
 
 AGAIN = 0.1
-"""Seconds between two looks whether a call has ended."""
+"""Seconds between two checks of whether a call has ended."""
 
 
 class AbandonedCalls:
     """The abandoned calls of one worker process. Shared by its threads."""
 
     def __init__(self, clock: Clock, call_timeout: float) -> None:
-        """Know of none."""
+        """Begin without any abandoned call."""
         self._clock = clock
         self._call_timeout = call_timeout
         self._calls: dict[tuple[str, str], tuple[ThreadActivity, PendingCall]] = {}
@@ -38,16 +38,14 @@ class AbandonedCalls:
 
         Args:
             lane: the key of its lane's lease.
-            event_id: which.
+            event_id: the event.
         """
         if not self._is_pending((lane, event_id)):
             return None
         return RetryAt(self._clock.monotonic() + AGAIN)
 
     def has_pending(self, lane: str) -> bool:
-        """Say whether an abandoned call may still take effect in a lane, named by the key of its
-        lease.
-        """
+        """Say whether an abandoned call may still take effect in a lane, given its lease's key."""
         return any(self._is_pending(key) for key in list(self._calls) if key[0] == lane)
 
     def _is_pending(self, key: tuple[str, str]) -> bool:

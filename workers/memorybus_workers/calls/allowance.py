@@ -1,4 +1,4 @@
-"""How many calls an instance may make: by the second and by the day, over all workers (G10).
+"""Bounds how many calls an instance makes in a second and in a day, over all workers (G10).
 
 No thread waits for permission. A call that is not allowed yet is made later; its lane, its lease
 and everything else of the worker go on meanwhile.
@@ -13,11 +13,11 @@ from memorybus.redis.keys import Keys
 from redis import Redis
 
 ASK_AGAIN = 5.0
-"""Seconds after which Redis is asked again, however long the day still lasts."""
+"""Seconds after which Redis is asked again, even if the day lasts longer."""
 
 
 class Allowance(Protocol):
-    """What may be called now. Belongs to one thread.
+    """Says whether a call may be made now. Belongs to one thread.
 
     Attributes:
         until: the monotonic time before which no call is allowed.
@@ -30,7 +30,7 @@ class Allowance(Protocol):
     bounded: bool
 
     def take(self) -> bool:
-        """Take one call: return whether it may be made now; if not, `until` says when to ask again.
+        """Use one call; return whether it may be made now. If not, `until` says when to ask again.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -46,7 +46,7 @@ class Unbounded:
     bounded = False
 
     def take(self) -> bool:
-        """Allow it."""
+        """Allow the call."""
         return True
 
 
@@ -54,10 +54,10 @@ class SharedAllowance:
     """Asks Redis, which counts for all workers.
 
     Args:
-        redis: the log's.
-        keys: of the log.
-        provider: the instance whose account is used: copies of it use the same.
-        limits: what the settings say.
+        redis: the log's Redis.
+        keys: the keys of the log.
+        provider: the instance whose account is used; its copies use the same one.
+        limits: the bounds for a second and for a day.
         clock: time.
     """
 
@@ -66,7 +66,7 @@ class SharedAllowance:
     def __init__(
         self, redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
     ) -> None:
-        """Have asked nothing yet."""
+        """Prepare; the first `take` asks Redis."""
         self.until = 0.0
         self.why = ""
         self._redis = redis
@@ -94,7 +94,7 @@ class SharedAllowance:
 def allowance_for(
     redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
 ) -> Allowance:
-    """Return what bounds the calls of an instance; see `SharedAllowance`."""
+    """Return the allowance of an instance; see `SharedAllowance`."""
     if not (limits.calls_per_second or limits.daily_budget):
         return Unbounded()
     return SharedAllowance(redis, keys, provider, limits, clock)

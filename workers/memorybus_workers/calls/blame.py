@@ -1,4 +1,4 @@
-"""Whether an error concerns one lane alone or all lanes of an instance. Pure."""
+"""Decides whether an error concerns one lane alone or all lanes of an instance; pure."""
 
 import re
 
@@ -7,11 +7,11 @@ from memorybus.redis.connect import translate_redis_error
 from redis.exceptions import RedisError, ResponseError
 
 _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
-"""The error of one of our Lua scripts that met a field in a form that we never write."""
+"""The error of one of our Lua scripts that found a field in a form that we never write."""
 
 
 def raise_unless_lane_error(error: Exception, where: str) -> Exception:
-    """Return an error that concerns one lane alone, so that only that lane stands still.
+    """Return an error that concerns one lane alone, so that only that lane stops.
 
     Such an error lies in its keys, its entries, its part of the archive, or in our own code.
 
@@ -20,7 +20,7 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
         where: the instance, for the message.
 
     Raises:
-        LogError: Redis is away, for all lanes.
+        LogError: Redis is away, which concerns all lanes.
         ProviderError, OSError: the instance cannot go on.
     """
     if isinstance(error, RedisError):

@@ -5,23 +5,24 @@ import random
 from memorybus_workers.calls.retry import retry_delay
 
 STRIKES = 5
-"""Transient failures in a row, of whatever events, that count as one of the backend."""
+"""How many transient failures in a row, of any events, count as one failure of the backend."""
 
 
 class Breaker:
     """Keeps a provider's calls back while its backend is down: nothing is parked for that (G6).
 
-    Closed, it lets everything through. A failure of the backend opens it for a while, which
-    doubles; then it is half open: one call at a time probes, and its outcome decides.
+    A closed breaker lets everything through. A failure of the backend opens it for a while, which
+    doubles each time. Then it is half open: one call at a time probes the backend, and its outcome
+    decides.
 
     Attributes:
-        failures: of the backend in a row.
+        failures: how many failures of the backend there were in a row.
         until: the monotonic time before which no call is let through.
-        why: how the last call failed, until one succeeds.
+        why: the error of the last call, until one succeeds.
     """
 
     def __init__(self, rng: random.Random) -> None:
-        """Start closed."""
+        """Begin closed."""
         self.failures = 0
         self.until = 0.0
         self.why = ""
@@ -49,7 +50,7 @@ class Breaker:
         return True
 
     def note_failure(self, now: float, why: str = "") -> float:
-        """Note that the backend is down: open, or stay open longer; return for how many seconds.
+        """Note that the backend is down; open, or stay open longer; return for how many seconds.
 
         Failures of calls that had begun before it opened change nothing.
         """
@@ -73,11 +74,11 @@ class Breaker:
         self.until = 0.0
 
     def release_probe(self) -> None:
-        """Note that a call ended and says nothing about the backend."""
+        """Note that the probe ended without an answer from the backend; another call may probe."""
         self._probing = False
 
     def note_success(self) -> None:
-        """Note a success: close."""
+        """Note a success, and close."""
         self.failures = 0
         self.until = 0.0
         self.why = ""

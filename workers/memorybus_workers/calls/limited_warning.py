@@ -11,21 +11,21 @@ AGAIN = 60.0
 
 
 class RateLimitedWarning:
-    """Warns of one thing that fails, each reason once a minute. Belongs to one thread.
+    """Logs a warning about one thing that fails, each reason once a minute. Belongs to one thread.
 
     Args:
-        text: what it is; ``%s`` stands for the reason.
+        text: the warning; ``%s`` stands for the reason.
         clock: time, injected.
     """
 
     def __init__(self, text: str, clock: Clock) -> None:
-        """Start without having warned."""
+        """Begin without a warning."""
         self._text = text
         self._clock = clock
         self._warned_at: dict[str, float] = {}
 
     def warn(self, reason: object, error: Exception | None = None) -> None:
-        """Warn, unless it did so for that reason within a minute; show `error`'s traceback."""
+        """Log the warning, at most once a minute for each reason; show `error`'s traceback."""
         now, words = self._clock.monotonic(), str(reason)
         self._warned_at = {one: at for one, at in self._warned_at.items() if now - at < AGAIN}
         if words not in self._warned_at:

@@ -1,4 +1,4 @@
-"""The log fields of a thread: its lane, and the event it works on (see `memorybus.logs`)."""
+"""Sets the log fields of a thread: its lane, and the event it works on (see `memorybus.logs`)."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

@@ -1,4 +1,4 @@
-"""What to do after a failed call: pure decisions, without a clock and without I/O."""
+"""Decides what to do after a failed call; pure, without a clock and without I/O."""
 
 import random
 
@@ -22,7 +22,7 @@ class ParkKey(msgspec.Struct, frozen=True):
 
 
 class BackendDown(msgspec.Struct, frozen=True):
-    """Hold back all calls of the provider: nothing is parked for that (G6)."""
+    """Hold back all calls of the provider; nothing is parked because of this (G6)."""
 
 
 class LaneReplaced(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ def retry_delay(failures: int, rng: random.Random) -> float:
 def describe_failure(error: BaseException) -> str:
     """Return why an event was parked, in one bounded line for people, credentials masked.
 
-    A provider's own errors speak for themselves; for any other the type is named too.
+    For an error that is not one of the provider contract, the type is named, too.
     """
     text = str(error).strip() or "no message"
     return (

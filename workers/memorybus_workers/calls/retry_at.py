@@ -1,4 +1,4 @@
-"""When something may be tried that may not be tried now."""
+"""Says when something may be tried that may not be tried now."""
 
 import msgspec
 

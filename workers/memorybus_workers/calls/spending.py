@@ -1,4 +1,4 @@
-"""Daily limits of what an instance spends beside the calls of its hooks, over all workers (G10)."""
+"""Bounds what an instance spends in a day in addition to its hooks, over all workers (G10)."""
 
 from memorybus.errors import Unavailable
 from memorybus.redis import scripts
@@ -7,16 +7,16 @@ from redis import Redis, RedisError
 
 
 class SharedSpending:
-    """Counts in Redis, for `ProviderConfig.spend`. May be called from several threads.
+    """Counts uses in Redis, for `ProviderConfig.spend`. May be called from several threads.
 
     Args:
-        redis: the log's.
-        keys: of the log.
-        provider: the instance whose account is used: copies of it use the same.
+        redis: the log's Redis.
+        keys: the keys of the log.
+        provider: the instance whose account is used; its copies use the same one.
     """
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
-        """Count nothing yet."""
+        """Prepare; calling the object counts."""
         self._redis, self._keys, self._provider = redis, keys, provider
 
     def __call__(self, what: str, a_day: int) -> bool:

@@ -1,4 +1,4 @@
-"""Which call each thread is busy with, and since when."""
+"""Notes which call each thread is busy with, and since when."""
 
 import threading
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ class PendingCall(msgspec.Struct, frozen=True):
 
     Attributes:
         lane: the key of its lane's lease.
-        event_id: the event that it is for.
+        event_id: the event that the call applies.
         since: when it began (monotonic).
         limit: seconds that it may take; 0 if that is `call_timeout`.
         other_event_ids: further events of the same call.
@@ -27,15 +27,15 @@ class PendingCall(msgspec.Struct, frozen=True):
 
 
 class ThreadActivity:
-    """The call that one thread is busy with. One writer, any reader.
+    """The call that one thread is busy with. Only that thread writes; any thread may read.
 
     Attributes:
         in_hook: whether the call is a hook for an event.
-        abandoned: whether the thread was given up: it begins no call any more.
+        abandoned: whether the thread was given up, so that it may not begin another call.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Be idle."""
+        """Begin idle."""
         self._monotonic = clock.monotonic
         self._name = ""
         self._lane = ""
@@ -50,9 +50,9 @@ class ThreadActivity:
         """Note that a hook is about to be called for an event; return the time (monotonic).
 
         Args:
-            event_id: which.
+            event_id: the event.
             lane: the key of its lane's lease, if a second call would repeat the effect of this one.
-            limit: seconds that it may take, if not as long as any other call.
+            limit: seconds that it may take, if its limit differs from that of other calls.
 
         Raises:
             LeaseLost: the thread was given up.
@@ -63,7 +63,7 @@ class ThreadActivity:
         self.in_hook = True
         self._lane = lane
         self._name = event_id
-        if self.abandoned:  # set before the name is read by who gives up the thread
+        if self.abandoned:  # the thread that abandons us sets this before it reads the call
             self._name = ""
             raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
@@ -89,7 +89,7 @@ class ThreadActivity:
             self.begin(event_id, lane, limit)
 
     def abandon(self, timeout: float) -> bool:
-        """Give the thread up if its call hangs (see `hanging_call`); return whether so."""
+        """Give the thread up if its call hangs (see `hanging_call`); return whether it does."""
         with self._turn:
             self.abandoned = self.abandoned or bool(self.hanging_call(timeout))
             return self.abandoned
@@ -107,11 +107,11 @@ class ThreadActivity:
 
     @property
     def current_call(self) -> str:
-        """The call that it is busy with, or ""."""
+        """The call that the thread is busy with, or ""."""
         return self._name
 
     def end_interrupted(self) -> bool:
-        """Note that the call ended with a failure; return whether that came out of a hook."""
+        """Note that the call ended with a failure; return whether a hook raised it."""
         in_hook = self._name != "" and self.in_hook
         self._name = ""
         return in_hook

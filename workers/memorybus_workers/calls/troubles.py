@@ -1,4 +1,4 @@
-"""Which events failed before, how often, and when each may be tried again."""
+"""Notes which events failed, how often, and when each may be tried again."""
 
 import random
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class Trouble(msgspec.Struct):
     """An event that failed.
 
     Attributes:
-        served: calls of the provider that had succeeded before it failed first.
+        served: how many calls of the provider had succeeded before it failed first.
         tries: how many failures count against it.
         first_at: when it failed first, milliseconds since the Unix epoch.
         last_at: when it failed last.
@@ -36,17 +36,17 @@ class Troubles:
     """The failing events of one provider instance, shared by its threads.
 
     The first failure of an event counts. A later one counts only if the provider has served another
-    event since, and does not seem down: otherwise a bad event looks like a backend that is down,
-    and nothing is parked for that.
+    event since, and does not seem down. Otherwise the backend may be down, and nothing is parked
+    for that.
 
     Attributes:
-        served: calls that succeeded.
+        served: how many calls succeeded.
         attempts: how often an event may fail.
-        rng: jitter of retries.
+        rng: makes the jitter of retries.
     """
 
     def __init__(self, clock: Clock, rng: random.Random, attempts: int) -> None:
-        """Know of none."""
+        """Begin without any failing event."""
         self.served = 0
         self.rng = rng
         self.attempts = attempts
@@ -60,12 +60,12 @@ class Troubles:
     def note_failure(
         self, event_id: str, *, backend_up: bool, served: int | None = None
     ) -> Trouble:
-        """Note a failure of an event; return what is known of it now.
+        """Note a failure of an event; return all that is known of the event now.
 
         Args:
             event_id: which.
             backend_up: whether the provider seemed to work before this.
-            served: what `served` was when the call began, if others were under way since.
+            served: the value of `served` when the call began, if other calls ran meanwhile.
         """
         begun = self.served if served is None else served
         trouble = self._events.setdefault(event_id, Trouble(begun))
@@ -78,11 +78,11 @@ class Troubles:
         return trouble
 
     def note_doubt(self, event_id: str) -> None:
-        """Note that an event was sent and not answered, which does not count against it."""
+        """Note that an event was sent without an answer, which does not count against it."""
         self._events.setdefault(event_id, Trouble(self.served))
 
     def note_hang(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
-        """Note that a call for an event was abandoned: it is tried again later, others first."""
+        """Note that a call for an event was abandoned: it is tried again later, after others."""
         trouble = self.note_failure(event_id, backend_up=backend_up, served=served)
         trouble.hung = trouble.pause_pending = True
 
@@ -102,7 +102,7 @@ class Troubles:
         return RetryAt(trouble.until) if trouble.until > now else None
 
     def retry_now(self) -> None:
-        """Let every event be tried again at once; what counts against it stays."""
+        """Let every event be tried again at once; the failures still count."""
         for trouble in self._events.values():
             trouble.until, trouble.pause_pending = 0.0, False
 
@@ -121,7 +121,7 @@ class Troubles:
         return self._events.get(event_id) if self._events else None
 
     def has_any(self, event_ids: Iterable[str]) -> bool:
-        """Say whether one of these failed before, and goes alone until it is settled."""
+        """Say whether one of these failed before, and is tried alone until it is settled."""
         return bool(self._events) and any(event_id in self._events for event_id in event_ids)
 
     def has_hung_too_often(self, event_id: str) -> bool:
@@ -130,7 +130,7 @@ class Troubles:
         return trouble is not None and trouble.hung and trouble.tries >= self.attempts
 
     def copy(self) -> "Troubles":
-        """Return the troubles of the next instance, which knows what this one knew."""
+        """Return a copy for the next instance, so that it knows what this one knew."""
         heir = Troubles(self._clock, self.rng, self.attempts)
         heir.served = self.served
         heir._events = {name: msgspec.structs.replace(one) for name, one in self._events.items()}

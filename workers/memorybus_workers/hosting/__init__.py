@@ -1,4 +1,4 @@
-"""Provider instances at work in a worker: made, declared, run on their lanes, and watched over.
+"""Makes provider instances in a worker, registers them, runs them on lanes, and watches them.
 
-Lanes and appliers enter. A worker starts one host for each instance that it serves.
+This package imports lanes and appliers. A worker starts one host for each instance that it serves.
 """

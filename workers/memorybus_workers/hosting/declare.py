@@ -1,4 +1,4 @@
-"""What a worker tells others of the provider instances it serves."""
+"""Builds what a worker registers about the provider instances that it serves."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ _log = logging.getLogger("memorybus")
 def infos_of(
     settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
 ) -> dict[str, ProviderInfo]:
-    """Return what is registered of several instances, which may be unopened.
+    """Return what is registered about several instances, which need not be open.
 
     Args:
         settings: see `Settings`.
         providers: the instances, by name.
-        among: the names of these and of others, in the order of recall.
+        among: the names of these and other instances, in the order of recall.
     """
     return {
         name: info_of(settings.provider_kind(name), provider, among.index(name))
@@ -31,7 +31,7 @@ def infos_of(
 
 
 def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") -> ProviderInfo:
-    """Return what is registered of one instance, which may be unopened."""
+    """Return what is registered about one instance, which need not be open."""
     return ProviderInfo(
         kind=kind,
         delivery=provider.delivery,
@@ -50,9 +50,10 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
 
 
 def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools]:
-    """Return the tools of those instances that have some, asked before they are open.
+    """Return the tools of those instances that have some; the instances need not be open.
 
-    An instance whose schemas cannot be had, or are too large, goes without tools; that is logged.
+    If an instance's schemas cannot be read, or are too large, it is registered without tools, and
+    the reason is logged.
     """
     return {
         name: DeclaredTools(schemas, tuple(sorted(provider.capabilities.reading_tools)))
@@ -62,16 +63,16 @@ def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools
 
 
 def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
-    """Return an instance's schemas as JSON has them; none if they cannot be published.
+    """Return an instance's schemas as JSON values; none if they cannot be published.
 
-    Those who offer the tools check whether each is a valid schema.
+    The code that offers the tools checks whether each schema is valid.
     """
     try:
         body = msgspec.json.encode(list(provider.get_tool_schemas()))
         if len(body) <= MOST_BYTES:
             return msgspec.json.decode(body, type=tuple[object, ...])
         why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
-    except Exception as error:  # whatever a provider raises, its lanes are served
+    except Exception as error:  # its lanes are served, whatever the provider raises here
         why = describe_error(error)
     _log.warning(
         "provider %s is registered without its tools: %s", name, why, extra={"provider": name}

@@ -1,7 +1,7 @@
-"""Removes a dropped copy: its state, its lanes and what is known of it, the record last.
+"""Removes a dropped copy: its state, its lanes and its registration; the record goes last.
 
-A copy is removed only when nobody works on it any more, so that nothing of it comes back. Its
-record goes last: if a worker dies on the way, another one finds the record and does the rest.
+A copy is removed only when no worker serves it any more, so that nothing of it comes back. If a
+worker dies before the end, another one finds the record and does the rest.
 """
 
 import logging
@@ -26,14 +26,14 @@ def remove_dropped(
     running: Collection[str],
     alive: Sequence[WorkerInfo],
 ) -> None:
-    """Remove those dropped copies that nobody works on, and whose state is not elsewhere.
+    """Remove the dropped copies that no worker serves, and whose state is not on another host.
 
     Args:
         settings: see `Settings`.
         redis: the log's Redis.
         dropped: the copies.
-        running: what this worker still runs.
-        alive: the workers that were heard of lately, this one included.
+        running: the instances that this worker still runs.
+        alive: the workers whose heartbeats are fresh, this one included.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -53,7 +53,7 @@ def remove_dropped(
 
 
 def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) -> None:
-    """Take the steps while the record is there: a worker that was frozen harms no later copy."""
+    """Remove a copy while its record exists: a worker that was suspended harms no later copy."""
     keys, name = Keys(settings.namespace), one.name
     instances = Instances(redis, keys)
     steps: tuple[Callable[[], object], ...] = (
@@ -66,7 +66,7 @@ def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) ->
     )
     for step in steps:
         if instances.get(name) != one:
-            return  # another worker was first, and the name may be another copy's by now
+            return  # another worker was first, and another copy may have the name by now
         step()
     if instances.remove(name, one):
         _log.info("copy %s of %s is removed, with its state", name, one.provider)

@@ -1,9 +1,9 @@
-"""A provider's host: it keeps a runner at work, and replaces one whose call hangs.
+"""A provider's host keeps a runner at work, and replaces a runner if its call hangs.
 
-A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
-abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only
-the one that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
-waited for where it would count twice (`calls/abandoned.py`, G4); the agent has long gone on (G9).
+A call that exceeds its deadline cannot be stopped. If the runner's thread made it, the thread is
+abandoned with its instance and its leases, and a new instance takes over. In a pool of threads only
+the thread that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
+waited for if it would count twice (`calls/abandoned.py`, G4). No agent waits for any of this (G9).
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from memorybus_workers.lanes.context import InstanceContext
 _log = logging.getLogger("memorybus")
 
 MOST_HUNG = 8
-"""Instances of one provider that may hang at once (G10); of a pool's threads, as many more."""
+"""The most instances of one provider that may hang, and the most threads of its pool (G10)."""
 
 
 class ProviderHost:
-    """Keeps one provider running: replaces what hangs.
+    """Keeps one provider running, and replaces what hangs.
 
     Args:
         context: the instance, in its worker.
     """
 
     def __init__(self, context: InstanceContext) -> None:
-        """Prepare; `start` begins."""
+        """Prepare the host; `start` starts its thread."""
         worker = context.worker
         self.name = context.name
         self._context = context
@@ -50,15 +50,15 @@ class ProviderHost:
         self._runner.start()
 
     def assign_lanes(self, partitions: frozenset[int]) -> None:
-        """Say which lanes the provider is to have here."""
+        """Tell the runner which lanes the provider is to have here."""
         self._runner.assign_lanes(partitions)
 
     def request_redo(self) -> None:
-        """Say that operators asked something of the provider's dead letters."""
+        """Tell the runner that operators have requests about the provider's dead letters."""
         self._runner.request_redo()
 
     def retry_now(self) -> None:
-        """Say that what waits for another try is to go on now."""
+        """Tell the runner to retry now the events that wait for another try."""
         self._runner.retry_now()
 
     @property
@@ -68,12 +68,12 @@ class ProviderHost:
 
     @property
     def failing(self) -> str:
-        """Why calls fail, while nothing succeeds; empty if they do not."""
+        """Why calls fail, as long as none succeeds; empty if they do not fail."""
         return self._breaker.why
 
     @property
     def report(self) -> str:
-        """What the open instance says of itself."""
+        """What the open instance reports about itself."""
         return self._runner.report
 
     def wait_opened(self, timeout: float) -> bool:
@@ -85,10 +85,11 @@ class ProviderHost:
         return self._runner.ready.wait(timeout)
 
     def watch(self, redis: Redis) -> None:
-        """Replace what has taken longer than it may: a thread of the pool, or the whole runner.
+        """Replace what has exceeded its time limit: a thread of the pool, or the whole runner.
 
         Raises:
-            ProviderHung: too many threads hang; a thread cannot be ended, so the process must.
+            ProviderHung: too many threads hang. A thread cannot be ended, so the process has to
+                end.
         """
         timeout = self._settings.call_timeout
         pool = self._runner.pool
@@ -104,8 +105,8 @@ class ProviderHost:
 
     def _too_many_hang(self, hung: int) -> ProviderHung:
         return ProviderHung(
-            f"provider {self.name}: {hung} calls hang, and only the end of their process frees "
-            f"their threads; another process goes on. Mend the backend"
+            f"provider {self.name}: {hung} calls hang, and only the end of this process frees "
+            f"their threads; another process takes over. Repair the backend"
         )
 
     def _log_hung(self, what: str) -> None:
@@ -143,7 +144,7 @@ class ProviderHost:
         return self._runner.alive
 
     def join(self) -> None:
-        """Wait for the thread, not for ever."""
+        """Wait for the thread to end, for a bounded time."""
         self._runner.join(self._settings.call_timeout + 2.0)
 
     def give_up(self) -> None:

@@ -1,4 +1,4 @@
-"""The provider hosts of a worker: started and stopped as the instances that it serves change."""
+"""Starts and stops a worker's provider hosts when the instances that it serves change."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ _log = logging.getLogger("memorybus")
 
 
 class _Leaving(msgspec.Struct, frozen=True):
-    """A host that was stopped, and until when (monotonic) it is waited for."""
+    """A host that was stopped, and the time (monotonic) until which it may take to end."""
 
     host: ProviderHost
     until: float
@@ -26,15 +26,15 @@ class Hosts:
     """The hosts of one worker. Belongs to the worker's thread.
 
     Args:
-        worker: what they share.
+        worker: the context that they share.
         patience: seconds that a host may take to end.
 
     Attributes:
-        all: those at work.
+        all: the hosts at work.
     """
 
     def __init__(self, worker: WorkerContext, patience: float) -> None:
-        """Have none."""
+        """Begin without a host."""
         self.all: Sequence[ProviderHost] = ()
         self._roles: dict[str, Role] = {}
         self._worker = worker
@@ -45,8 +45,8 @@ class Hosts:
     def serve(self, roles: Mapping[str, Role]) -> None:
         """Serve these instances in these roles, and no others.
 
-        An instance whose role has changed ends first and begins anew in a later call: two of it
-        never run at once. Nothing is waited for.
+        If the role of an instance has changed, its host ends first, and a later call starts a new
+        one: two hosts of one instance never run at once. This method does not wait.
         """
         self._drop_ended()
         kept: list[ProviderHost] = []
@@ -64,13 +64,13 @@ class Hosts:
         self.all = [known[name] for name in roles if name in known]
 
     def request_redo(self, names: Collection[str]) -> None:
-        """Let the hosts of these instances look after dead letters that operators decided about."""
+        """Let the hosts of these instances carry out operators' requests about dead letters."""
         for host in self.all:
             if host.name in names:
                 host.request_redo()
 
     def retry_now(self, names: Collection[str]) -> None:
-        """Let the hosts of these instances go on with what waits for another try."""
+        """Let the hosts of these instances retry now the events that wait for another try."""
         for host in self.all:
             if host.name in names:
                 host.retry_now()
@@ -103,11 +103,11 @@ class Hosts:
 
     @property
     def names(self) -> set[str]:
-        """The instances that run, those included that are about to end."""
+        """The instances that run, including those that are about to end."""
         return {host.name for host in self.all} | {one.host.name for one in self._leaving}
 
     def watch(self, redis: Redis) -> dict[str, ProviderHung]:
-        """Replace what hangs; return the error of each instance of which too many threads hang."""
+        """Replace what hangs; return the errors of instances with too many hanging threads."""
         spent: dict[str, ProviderHung] = {}
         for host in self.all:
             try:
@@ -117,7 +117,7 @@ class Hosts:
         return spent
 
     def stop(self) -> None:
-        """End them all, and wait for that, not for ever."""
+        """End all hosts, and wait for that for a bounded time."""
         every = [*self.all, *(one.host for one in self._leaving)]
         for host in every:
             host.stop()

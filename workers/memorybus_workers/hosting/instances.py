@@ -1,4 +1,4 @@
-"""Provider instances by name, made as the settings say."""
+"""Makes provider instances by name, as the settings describe them."""
 
 import logging
 from collections.abc import Mapping
@@ -41,17 +41,17 @@ def make_instance(
         clock: time.
         crash: crash points of fault tests.
         kind: the instance whose kind and options a copy uses; its own if empty.
-        options: what differs from these options, by the copy's record in Redis; its own table in
-            the settings has the last word.
+        options: the options that differ from these, from the copy's record in Redis; a table of the
+            copy in the settings overrides both.
         answering: whether it serves agents (see `ProviderConfig`).
         spend: counts what it spends (see `ProviderConfig`).
 
     Raises:
-        MissingProvider: nobody knows the kind, or it is not available here.
-        ConfigError: wrong options, or one that may not come out of Redis.
+        MissingProvider: the kind is unknown, or it is not available here.
+        ConfigError: an option is wrong, or may not come from Redis.
     """
     configured = kind or name
-    settings.provider_limits(configured)  # a wrong one is told of before anything is served
+    settings.provider_limits(configured)  # a wrong limit is reported before anything is served
     own = settings.provider_options(name) if kind else {}
     mirrors = load(settings.provider_kind(configured)).mirrors
     config = ProviderConfig(
@@ -70,7 +70,7 @@ def make_instance(
 
 
 def _require_available(provider: MemoryProvider) -> MemoryProvider:
-    """Return an instance that says it can run here.
+    """Return the instance, if it says that it can run here.
 
     Raises:
         MissingProvider: it cannot.
@@ -84,14 +84,14 @@ def _require_available(provider: MemoryProvider) -> MemoryProvider:
 
 
 def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
-    """Return the stores that a provider of the settings keeps instead of the agent's own files."""
+    """Return the stores that a provider of the settings keeps in place of the agent's own files."""
     found = frozenset[StoreName]()
     for name in settings.providers:
         home, options = settings.provider_home(name), settings.provider_options(name)
         config = ProviderConfig(name=name, home=home, options=options, clock=clock)
         try:
             found |= kept_alone(settings.provider_kind(name), config)
-        except Exception as error:  # another provider's fault is not the mirror's
+        except Exception as error:  # one provider's mistake must not stop another one
             why = describe_error(error)
             _log.warning("provider %s cannot say which stores it keeps alone: %s", name, why)
     return found
@@ -112,8 +112,8 @@ def make_copy(
 
     Raises:
         MissingProvider: see `make_instance`.
-        ConfigError: see `make_instance`; or it would write where the instance of the settings
-            does, since this worker's settings do not say where else.
+        ConfigError: see `make_instance`; or the copy would write to the same place as the instance
+            of the settings, because this worker's settings name no other place.
     """
     made = make_instance(
         settings, name, clock, crash, provider, options=options, answering=answering, spend=spend
@@ -122,7 +122,7 @@ def make_copy(
     taken = here == place_of(settings.provider_options(provider), made)
     if here and taken and not made.fresh_by_home:
         raise ConfigError(
-            f"{name} would write where {provider} does; write a place of its own into the "
+            f"{name} would write to the same place as {provider}; name another place in the "
             f'memorybus.toml of this worker: [provider."{name}"] with {" or ".join(here)} = …'
         )
     return made
@@ -150,7 +150,7 @@ def make_in_role(
 
 
 def place_of(options: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:
-    """Return where a shared state lies, by the options that say so."""
+    """Return the place of a shared state, by the options that name it."""
     schema = made.get_config_schema() or ()
     defaults = {str(field["key"]): field.get("default", "") for field in schema}
     return {name: str(options.get(name, defaults.get(name, ""))) for name in made.fresh_options}

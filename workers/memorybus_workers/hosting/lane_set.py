@@ -1,4 +1,4 @@
-"""The lanes that one provider instance owns in a worker, worked on in turn."""
+"""Works in turn on the lanes that one provider instance owns in a worker."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ from memorybus_workers.lanes.leases import Lease, WriteFenced
 _log = logging.getLogger("memorybus")
 
 LOOK_AROUND = 0.5
-"""Seconds after which lanes that we lack are tried for again."""
+"""Seconds after which the set tries again to acquire the lanes that it lacks."""
 
 LOOK_AT_ALL = 60.0
 """Seconds after which lanes are looked at without news: a lost announcement must not stop one.
@@ -34,16 +34,16 @@ The tail compares the ends of all partitions every few seconds, so that none sho
 """
 
 _REDO_EVERY = 10.0
-"""Seconds between looks for dead letters that an operator has decided about, if nobody tells."""
+"""Seconds between searches for operators' requests about dead letters, if none is announced."""
 
 _REST = 1.0
-"""Seconds after which a runner that nobody wakes checks its own state, without any I/O."""
+"""Seconds after which a runner that is not woken checks its own state, without any I/O."""
 
 REOPEN = 5
-"""Failures of the backend in a row after which the instance is closed and opened anew."""
+"""How many failures of the backend in a row let the instance be closed and opened anew."""
 
 TURNS = 1.0
-"""Seconds after which ownership is looked at, whatever the lanes have still to do."""
+"""Seconds after which ownership is checked, even if the lanes have more to do."""
 
 _NEVER = float("inf")
 
@@ -54,18 +54,18 @@ class LaneSet:
     Args:
         instance: the open instance.
         stop: set when this ends.
-        wake: called from other threads when there is something to take in.
+        wake: called from other threads when there are results to collect.
 
     Attributes:
-        unfinished: partitions known to have more.
-        applier: what applies their events.
-        allowance: bounds its calls.
+        unfinished: the partitions that are known to have more events.
+        applier: applies their events.
+        allowance: bounds how many calls are made.
     """
 
     def __init__(
         self, instance: OpenInstance, stop: threading.Event, wake: Callable[[], None]
     ) -> None:
-        """Own nothing yet."""
+        """Begin without a lane."""
         context, worker = instance.context, instance.context.worker
         self.unfinished: set[int] = set()
         self._context = context
@@ -99,16 +99,16 @@ class LaneSet:
         self._last = -1
 
     def leases(self) -> list[Lease]:
-        """Return what is owned now, or about to be."""
+        """Return the leases of the lanes that are owned now, or are being acquired."""
         taking = [self._taking] if self._taking else []
         return taking + [lane.lease for lane in list(self._lanes.values())]
 
     def look_at_all(self) -> None:
-        """Look at every lane in the next step."""
+        """Give every lane a turn in the next step."""
         self.unfinished.update(self._lanes)
 
     def retry_now(self) -> None:
-        """Go on at once with what waits for another try: backend, failing events, halted lanes."""
+        """Retry at once all that waits for another try: backend, failing events, halted lanes."""
         self._breaker.retry_now()
         self._troubles.retry_now()
         self._halts.retry_now()
@@ -119,7 +119,7 @@ class LaneSet:
     # -- ownership --------------------------------------------------------------------------------
 
     def balance(self, wanted: Collection[int]) -> None:
-        """Give up what is not wanted, at a batch boundary; try for what is missing, now and then.
+        """Give up unwanted lanes between batches; try now and then to acquire missing ones.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -151,7 +151,7 @@ class LaneSet:
         try:
             if not self.applier.drain(lane):
                 return
-        except (LeaseLost, Exception) as error:  # whatever it is, another owner begins anew
+        except (LeaseLost, Exception) as error:  # whatever went wrong, the next owner begins anew
             _log.info("%s: %s", lane, error)
         self._crash("lane.before_release")
         self._let_go(partition)
@@ -169,12 +169,12 @@ class LaneSet:
             self._handle_lane_error(partition, error)
 
     def _begin_lane(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
-        self._taking = lease  # if this hangs from here on, the lease is given back
+        self._taking = lease  # if this hangs from here on, the lease is released
         try:
             lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
             lane.begin(self.applier.begin(lane), self.applier.count_suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
-                lane.commit()  # Redis lost what the provider's own checkpoint still says
+                lane.commit()  # Redis lost a checkpoint that the provider still has
         except BaseException:
             self._release(lease)
             raise
@@ -189,9 +189,7 @@ class LaneSet:
             self._all_leases.release(self._redis, [lease])
 
     def _let_go(self, partition: int) -> None:
-        """Drop a lane that is given up or lost; while it has a call under way, its lease must run
-        out.
-        """
+        """Drop a lane that is given up or lost; if it has a call under way, its lease runs out."""
         lane = self._lanes.pop(partition)
         self._all_leases.give_up([lane.lease])
         self.applier.forget(lane)
@@ -199,13 +197,13 @@ class LaneSet:
             self._release(lane.lease)
 
     def _handle_lane_error(self, partition: int, error: Exception) -> None:
-        """Halt a lane for an error of its own: the others go on, and the error is logged once.
+        """Halt a lane because of its own error: the others go on, and the error is logged once.
 
-        The lane is given up, since nobody knows whether its state is right, unless it only waits
-        for the archive. The next try begins at the checkpoint.
+        The lane is given up, because its state may be wrong, unless it only waits for the archive.
+        The next try begins at the checkpoint.
 
         Raises:
-            LogError, ProviderError, OSError: it is a failure of all lanes.
+            LogError, ProviderError, OSError: the error concerns all lanes.
         """
         why = raise_unless_lane_error(error, self._name)
         if isinstance(why, ForeignKey):
@@ -224,11 +222,11 @@ class LaneSet:
     # -- working ----------------------------------------------------------------------------------
 
     def step(self, news: set[int], *, redo: bool = False) -> None:
-        """Give each lane that may have something its turn, beginning behind the last one's.
+        """Give each lane that may have work its turn; begin after the lane that had the last turn.
 
         Args:
             news: partitions that may have new entries.
-            redo: whether operators asked something of dead letters.
+            redo: whether operators have requests about dead letters.
 
         Raises:
             Unavailable: the backend has been down for a while: open another instance.
@@ -245,7 +243,7 @@ class LaneSet:
         due = sorted(
             self._halts.not_halted(self._due_partitions()), key=lambda p: (p <= self._last, p)
         )
-        self.unfinished.difference_update(due)  # those that stand still have theirs later
+        self.unfinished.difference_update(due)  # halted lanes get their turn later
         until = self._clock.monotonic() + TURNS
         for index, partition in enumerate(due):
             if self._is_held_back(until):
@@ -258,11 +256,11 @@ class LaneSet:
 
     @property
     def _held_until(self) -> float:
-        """Before when no call is made (monotonic): the backend is down, or calls are bounded."""
+        """Return the time (monotonic) until which the breaker or the allowance holds calls back."""
         return max(self._breaker.until, self.allowance.until)
 
     def _note_due(self, news: set[int], now: float) -> None:
-        """Note which lanes may have something to do."""
+        """Note which lanes may have work."""
         self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
         if now >= self._looked_at + LOOK_AT_ALL:
@@ -270,7 +268,7 @@ class LaneSet:
             self.look_at_all()  # a lost announcement must not stop a lane
 
     def _is_held_back(self, until: float) -> bool:
-        """Say whether no lane gets a turn now: time is up, or calls or reads have to wait."""
+        """Say whether no lane gets a turn now: the time is up, or calls or reads have to wait."""
         now = self._clock.monotonic()
         over = now >= until or now < self._held_until or self._pace.seconds_to_wait() > 0
         return over or self._stop.is_set()
@@ -312,7 +310,7 @@ class LaneSet:
         self._redo_more = more
 
     def seconds_to_rest(self) -> float:
-        """Return for how many seconds there is nothing to do unless news comes."""
+        """Return for how many seconds there is nothing to do unless new entries arrive."""
         now = self._clock.monotonic()
         if now < self._held_until:
             return min(LOOK_AROUND, self._held_until - now)
@@ -327,10 +325,11 @@ class LaneSet:
         return min(most, max(0.0, due - now))
 
     def leave(self) -> None:
-        """Finish what is in flight, give up all lanes and the connection.
+        """Finish the calls in flight, and give up all lanes and the connection.
 
-        A lane of which a call is still in flight after its time is not released: its lease
-        expires, and is renewed only while that call may have an effect that would be repeated.
+        A lane is not released if one of its calls is still in flight after its time limit. Its
+        lease then expires; it is renewed only as long as that call may have an effect that would be
+        repeated.
         """
         until = self._clock.monotonic() + self._settings.call_timeout
         try:

@@ -1,4 +1,4 @@
-"""The thread that runs one provider instance on its lanes.
+"""Runs one provider instance on its lanes, on one thread.
 
 There is one thread per instance, which works on its lanes in turn. That is faster than a thread per
 lane, and lets no provider wait for another.
@@ -33,18 +33,18 @@ _log = logging.getLogger("memorybus")
 
 
 class Runner:
-    """One instance of a provider on one thread. It ends by itself after `stop` or `abandon`.
+    """Runs one instance of a provider on one thread, which ends after `stop` or `abandon`.
 
     Attributes:
-        activity: the call its thread is busy with.
+        slot: the call that its thread is busy with.
         troubles: what is known of failing events.
-        ready: set once the lanes have been tried for, or at the first failure.
-        wanted: the lanes it is to have.
+        ready: set after the first attempt to acquire the lanes, or at the first failure.
+        wanted: the lanes that it is to have.
         serving: whether an instance is open and works on its lanes.
     """
 
     def __init__(self, context: InstanceContext, troubles: Troubles, breaker: Breaker) -> None:
-        """Prepare; `start` begins."""
+        """Prepare the runner; `start` starts its thread."""
         self.activity = ThreadActivity(context.worker.clock)
         self.troubles = troubles
         self.ready = threading.Event()
@@ -73,19 +73,19 @@ class Runner:
         self._thread.start()
 
     def assign_lanes(self, partitions: frozenset[int]) -> None:
-        """Say which lanes it is to have."""
+        """Tell the thread which lanes it is to have."""
         if partitions != self.wanted or not self._was_asked:
             self.wanted = partitions
             self._was_asked = True
             self._inbox.put()
 
     def request_redo(self) -> None:
-        """Say that operators asked something of its dead letters."""
+        """Tell the thread that operators have requests about its dead letters."""
         self._redo_asked = True
         self._inbox.put()
 
     def retry_now(self) -> None:
-        """Say that what waits for another try is to go on now."""
+        """Tell the thread to retry now the events that wait for another try."""
         self._hurry.set()
         self._inbox.put()
 
@@ -96,7 +96,7 @@ class Runner:
         self._inbox.put()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread, not for ever."""
+        """Wait at most `timeout` seconds for the thread to end."""
         self._thread.join(timeout)
 
     @property
@@ -106,14 +106,14 @@ class Runner:
 
     @property
     def report(self) -> str:
-        """What the open instance says of itself; "" if it says nothing, or none is open."""
+        """What the open instance reports about itself; "" for nothing, or if none is open."""
         provider, lanes = self._provider, self._lanes
         if lanes and lanes.allowance.why:
             return lanes.allowance.why
         try:
             return provider.report() if provider else ""
         except Exception as error:  # a provider of anybody's
-            return f"cannot say how it is: {describe_error(error)}"
+            return f"cannot report its state: {describe_error(error)}"
 
     @property
     def pool(self) -> Pool | None:
@@ -121,11 +121,11 @@ class Runner:
         return self._lanes.applier.pool if self._lanes else None
 
     def activities(self) -> list[ThreadActivity]:
-        """Return what its threads are busy with."""
+        """Return the activity of each of its threads."""
         return [self.activity, *(self.pool.activities() if self.pool else ())]
 
     def abandon(self) -> list[Lease]:
-        """Give the thread up; return the leases it held, for the caller to release."""
+        """Give the thread up; return its leases, which the caller has to release."""
         self._abandoned = True
         self._stop.set()
         self._hurry.set()
@@ -145,7 +145,7 @@ class Runner:
         self._context.worker.news.unsubscribe(self._inbox)
 
     def _serve(self) -> None:
-        """Open an instance, run its lanes until something breaks, leave nothing behind."""
+        """Open an instance, run its lanes until an error occurs, and clean up."""
         context = self._context
         provider = make_in_role(
             self._settings, context.name, context.role, self._clock, context.crash
@@ -167,15 +167,15 @@ class Runner:
                 self._call_watched("shutdown", leaving.close)
 
     def _close_late(self, leaving: ExitStack) -> None:
-        """Close an instance after its last call, which was abandoned, has returned after all.
+        """Close an instance after its last abandoned call has returned after all.
 
-        Closed under such a call, an instance might end the whole process: SQLite crashes when a
+        Closing an instance during such a call might end the whole process: SQLite crashes when a
         connection is closed while another thread uses it.
         """
         try:
             leaving.close()
         except Exception as error:
-            _log.warning("provider %s: not closed: %s", self._name, describe_error(error))
+            _log.warning("provider %s could not be closed: %s", self._name, describe_error(error))
 
     def _use_store(self, provider: MemoryProvider) -> AbstractContextManager[object]:
         if provider.placement != "local":
@@ -190,7 +190,7 @@ class Runner:
             self.activity.end()
 
     def _run_lanes(self, lanes: LaneSet) -> None:
-        """Work on the lanes until told to stop; leave them in good order."""
+        """Work on the lanes until told to stop; then release them."""
         self._lanes = lanes
         self.serving = True
         self.opened.set()
@@ -212,10 +212,10 @@ class Runner:
                     self._inbox.wait(rest)
         finally:
             self.serving = False
-            lanes.leave()  # an abandoned thread too, should its call ever return
+            lanes.leave()  # an abandoned thread does so too, if its call ever returns
 
     def _clear_log_failure(self) -> None:
-        """Clear the reason that Redis is away: it may be long until a call clears it."""
+        """Clear the reason that Redis is away: the next call, which clears it, may come late."""
         if self._log_failed:
             self._log_failed = False
             self._breaker.why = ""
@@ -254,7 +254,7 @@ class Runner:
         self._wait(delay)
 
     def _wait(self, seconds: float) -> None:
-        """Wait, but no longer than until the end, or until somebody wants another try now."""
+        """Wait, at most until the runner is stopped or an operator asks for another try now."""
         self._hurry.wait(seconds)
         if self._hurry.is_set() and not self._stop.is_set():
             self._hurry.clear()

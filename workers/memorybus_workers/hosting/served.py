@@ -1,4 +1,4 @@
-"""What a worker serves now: the instances it was given, and copies that a replay fills."""
+"""Finds out what a worker serves now: the instances it was given, and copies of them."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -42,20 +42,21 @@ class ServedInstances:
         settings: see `Settings`.
         clock: time.
         redis: the log's Redis.
-        configured: the instances that it was given to serve, unopened.
-        among: all that it and others beside it serve, in the order of recall.
-        only: the one copy that it serves instead, if any.
+        configured: the instances that it was given to serve; they are not open.
+        among: all instances that it and its sibling processes serve, in the order of recall.
+        only: the one copy that it serves and nothing else; "" for none.
 
     Attributes:
-        infos: what is registered of each, copies last.
-        tools: what those declare that agents know.
-        roles: how each is run now; those that have nothing to do any more are left out.
-        paused: those whose lanes are to stand still.
-        dropped: copies that are to be removed.
-        failing: copies that cannot be made, and why.
-        redo: those with requests of operators about their dead letters.
-        retries: those whose waiting events an operator wants retried now; who does that empties it.
-        hurried: whether a command that rebuilds or verifies one of them waits for us.
+        infos: what is registered about each, copies last.
+        tools: the tools of the instances that agents know.
+        roles: how each is run now; those with nothing more to do are left out.
+        paused: the instances whose lanes are paused.
+        dropped: the copies that are to be removed.
+        failing: the copies that cannot be made, and why.
+        redo: the instances with requests of operators about their dead letters.
+        retries: the instances whose waiting events an operator wants retried now; the code that
+            does so empties it.
+        hurried: whether a command that rebuilds or verifies one of them waits for this worker.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ServedInstances:
         among: Sequence[str],
         only: str = "",
     ) -> None:
-        """Serve what is configured; `refresh` finds the copies."""
+        """Begin with the configured instances; `refresh` finds the copies."""
         self._settings = settings
         self._clock = clock
         self._only = only
@@ -90,7 +91,7 @@ class ServedInstances:
         self.hurried = False
 
     def refresh(self) -> None:
-        """Find out which copies came, changed or go, and which instances are paused.
+        """Find out which copies are new, changed or dropped, and which instances are paused.
 
         Raises:
             LogUnavailable: Redis is away; everything stays as it was.
@@ -121,7 +122,7 @@ class ServedInstances:
         self.hurried = bool(busy)
 
     def _note_new_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
-        """Note which wishes for a retry are new; those from before we began do not concern us."""
+        """Note which retry requests are new; those from before this worker began are ignored."""
         known = wishes if self._wishes is None else self._wishes
         self._wishes = wishes
         self.retries |= {name for name, wish in wishes.items() if known.get(name) != wish}
@@ -132,11 +133,11 @@ class ServedInstances:
         return info.copy_of or name if info else name
 
     def is_copy(self, name: str) -> bool:
-        """Say whether an instance is a copy: no recalls are asked of it by its name."""
+        """Say whether an instance is a copy: recalls never ask it by its name."""
         return name not in self._configured
 
     def _drop_orphaned_copies(self, sight: InstancesView, busy: Collection[str]) -> None:
-        """Mark copies as dropped whose verification is gone: no other process would."""
+        """Mark copies as dropped if the verification that made them is gone: nobody else would."""
         for one in sight.all.values():
             gone = one.provider in self._configured and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
@@ -193,7 +194,7 @@ class ServedInstances:
         return Role(name, {}, plan, is_live_instance(name, name, sight.live), sight.tuning(name))
 
     def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
-        """Return what is registered of a copy, or why it cannot be made, which is said once."""
+        """Return what is registered about a copy, or why it cannot be made (logged once)."""
         known = self._made.get(one.name)
         if known is None or known[0] != role:
             known = self._made[one.name] = (role, self._try_to_make(one, role))
@@ -217,7 +218,7 @@ class ServedInstances:
         return info_of(kind, provider, order, one.provider)
 
     def _has_ended(self, one: Instance) -> bool:
-        """Say whether a copy has all events of its plan, and no operator's request waits for it."""
+        """Say whether a copy has all events of its plan, and no request of an operator is open."""
         if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
             return False
         lanes = enumerate(self._lanes.states(one.name))

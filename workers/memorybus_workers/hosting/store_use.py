@@ -1,9 +1,9 @@
-"""The use of a local store by the workers of one log: those of another log are kept out.
+"""Makes sure that only the workers of one log use a local store.
 
-A data directory may be named to workers of two logs (another ``url``, another ``namespace``). Their
-lanes would write their positions and memories over each other's into one store. So who serves a
-local provider holds a shared lock on a file that is named for its log, and makes sure that nobody
-holds one for another.
+Workers of two logs (another ``url``, another ``namespace``) may be given the same data directory.
+Their lanes would overwrite each other's positions and memories in one store. So a worker that
+serves a local provider takes a shared lock on a file that is named after its log, and checks that
+no such file of another log is locked.
 """
 
 import fcntl
@@ -17,11 +17,11 @@ _PREFIX = "used-by-"
 
 
 class StoreUse:
-    """A store in use, until `close`.
+    """Keeps a store in use until `close`.
 
     Args:
         home: the provider instance's directory.
-        log: a name for the log, the same for all workers of it.
+        log: a name for the log, the same for all of its workers.
 
     Raises:
         Unavailable: workers of another log use the store now.
@@ -29,7 +29,7 @@ class StoreUse:
     """
 
     def __init__(self, home: Path, log: str) -> None:
-        """Take it."""
+        """Take the store."""
         private.directory(home)
         ours = home / f"{_PREFIX}{log}"
         self._held = os.open(ours, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -39,16 +39,16 @@ class StoreUse:
                 self.close()
                 raise Unavailable(
                     f"{home} is in use by workers of another log ({other.name[len(_PREFIX) :]}); "
-                    f"stop them, or give one of the two another data_dir"
+                    f"stop those workers, or give one of the two logs another data_dir"
                 )
 
     def close(self) -> None:
-        """Leave it."""
+        """Release the store."""
         os.close(self._held)
 
 
 def _is_held(path: Path) -> bool:
-    """Say whether anybody holds a lock on a file; one that nobody holds is removed."""
+    """Say whether a process has locked a file; remove the file if none has."""
     try:
         other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

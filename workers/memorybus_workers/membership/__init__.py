@@ -1,4 +1,4 @@
-"""A worker among the others: it shows that it lives and takes its share of the lanes.
+"""Makes a worker known to the others: it shows that it lives and takes its share of the lanes.
 
-Heartbeats, homes and leases enter; the share is computed by a pure function. Each worker has one.
+This package imports heartbeats, homes and leases; a pure function computes the share.
 """

@@ -1,4 +1,4 @@
-"""Which worker serves which lane: a pure function of the live workers and the present owners.
+"""Decides which worker serves which lane: pure functions of live workers and present owners.
 
 Every worker computes the same from the same view. Where views differ for a moment, leases decide.
 """
@@ -14,8 +14,9 @@ Weights = Mapping[str, float]
 def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> dict[str, int]:
     """Return how many lanes each worker is to have: shares by weight, in whole lanes.
 
-    The lanes left after rounding down go to the largest fractions; among equals to the workers that
-    hold more lanes now, so that fewer move; then in an order that differs by `salt`.
+    The lanes that remain after rounding down go to the largest fractions; among equal ones to the
+    workers that own more lanes now, so that fewer lanes move; then in an order that depends on
+    `salt`.
     """
     total = sum(weights.values())
     exact = {worker: lanes * weight / total for worker, weight in weights.items()}
@@ -33,7 +34,7 @@ def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> 
 
 
 def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
-    """Return which worker is to serve each lane: as now where the shares allow it.
+    """Return which worker is to serve each lane: its present owner, if the shares allow it.
 
     Args:
         owners: each partition's present owner; None or a dead worker if it has none.
@@ -65,7 +66,8 @@ def assign_to_one(
 ) -> dict[int, str]:
     """Return an assignment of all lanes to one worker, for a store that takes one writer at a time.
 
-    The worker that holds most lanes now gets them; among equals the heaviest, then by `salt`.
+    The worker that owns most lanes now gets them; among equals the one with the most weight, then
+    by `salt`.
     """
     if not weights:
         return {}
@@ -87,7 +89,8 @@ def wanted_lanes(
     """Return the lanes that worker `me` is to have now.
 
     These are the lanes assigned to it, and those that have been free for too long: serving comes
-    before balance. It gives up the others that it holds, once another worker can take them.
+    before balance. It gives up the other lanes that it owns as soon as another worker can take
+    them.
 
     Args:
         me: the worker.

@@ -1,4 +1,4 @@
-"""Which lanes a worker is to have: from the live workers and the leases of all lanes."""
+"""Computes which lanes a worker is to have, from the live workers and the leases of all lanes."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -14,23 +14,23 @@ from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.assignment import assign, assign_to_one, wanted_lanes
 
 DESERTED = 0.8
-"""Seconds after which a worker takes a free lane, also if it is assigned to another."""
+"""Seconds after which a worker takes a free lane, even if it is assigned to another worker."""
 
 MOST_SILENT = 5.0
-"""Seconds of silence, at most, after which a worker gets no lanes; less if leases are shorter."""
+"""The most seconds of silence after which a worker gets no lanes; fewer for short leases."""
 
 _LEAST_SILENT = 2.5
 
 
 class LaneLease(msgspec.Struct, frozen=True):
-    """A lane's lease: whose it is, and for how many seconds it runs."""
+    """A lane's lease: its owner, and the seconds for which it runs."""
 
     worker: str | None
     left: float
 
 
 class _Last(msgspec.Struct, frozen=True):
-    """Who had a lane when it was last seen with a lease, and until when by our own clock."""
+    """A lane's last known owner, and when that lease ends by our own clock."""
 
     worker: str
     until: float
@@ -42,15 +42,15 @@ class Balance:
     Args:
         settings: see `Settings`.
         clock: time.
-        worker: our id.
-        served: the instances we serve.
-        leases: what we hold.
+        worker: the id of this worker.
+        served: the instances that this worker serves.
+        leases: the leases that this worker has.
     """
 
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, served: ServedInstances, leases: Leases
     ) -> None:
-        """See nothing yet."""
+        """Begin without any knowledge of the leases."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
@@ -68,12 +68,12 @@ class Balance:
     def compute_shares(
         self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
     ) -> dict[str, frozenset[int]]:
-        """Return the lanes that we are to have, by provider.
+        """Return the lanes that this worker is to have, by provider.
 
         Args:
             redis: the log's Redis.
-            alive: the workers that were heard of lately.
-            names: the providers that we can serve now.
+            alive: the workers whose heartbeats are fresh.
+            names: the providers that this worker can serve now.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -119,11 +119,11 @@ class Balance:
     def _owners(
         self, redis: Redis, name: str, held: Mapping[int, LaneLease]
     ) -> dict[int, str | None]:
-        """Return the owner of each lane: whose lease runs, or should still run by our own clock.
+        """Return the owner of each lane: its lease runs, or should still run by our own clock.
 
-        A lease that ended before its time was given up in good order, which its lane notes. Or the
-        server's clock was set forward, and its owner works on. A lane that we hold is ours until a
-        renewal fails: a renewal also restores a lease that is gone.
+        If a lease ended before its time, either its owner released it, which the lane's hash notes,
+        or the server's clock was set forward and the owner is still at work. A lane that we own is
+        ours until a renewal fails: a renewal also restores a lease that is gone.
         """
         now = self._clock.monotonic()
         gone, ours = {}, {}

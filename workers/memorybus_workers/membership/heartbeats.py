@@ -1,7 +1,7 @@
-"""Which workers are alive, by our own clock. The server dates heartbeats, and its clock may jump.
+"""Decides which workers are alive, by our own clock.
 
-A worker is alive while its heartbeat changes. The age of a heartbeat by the server's clock counts
-only when the worker is first seen.
+The server dates the heartbeats, and its clock may jump. So a worker is alive while its heartbeat
+changes. The age of a heartbeat by the server's clock counts only when the worker is first seen.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from memorybus.registry.roster import WorkerInfo
 
 
 class _Heartbeat(msgspec.Struct, frozen=True):
-    """A heartbeat, and when it was by our own clock (monotonic)."""
+    """A heartbeat, and the time when it was written, by our own clock (monotonic)."""
 
     beat: int
     at: float
@@ -23,20 +23,20 @@ class Heartbeats:
 
     Args:
         clock: time, injected.
-        beat: seconds between two looks.
+        beat: seconds between two calls of `note`.
     """
 
     def __init__(self, clock: Clock, beat: float) -> None:
-        """Have seen none."""
+        """Begin without any heartbeat."""
         self._clock = clock
         self._beat = beat
         self._known: dict[str, _Heartbeat] = {}
 
     def note(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
-        """Take in all heartbeats that are there.
+        """Note the present heartbeats of all workers.
 
         Args:
-            workers: whose.
+            workers: the workers, with their heartbeats.
             now_ms: the server's time now, milliseconds.
         """
         self._known = {one.id: self._heartbeat(one, now_ms) for one in workers}
@@ -47,10 +47,10 @@ class Heartbeats:
             return last
         age = abs(now_ms - worker.heartbeat_at) / 1_000
         if last is not None:
-            age = min(age, self._beat)  # it has changed since we looked
+            age = min(age, self._beat)  # it has changed since the last call
         return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
 
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
-        """Return the workers, of those seen, whose heartbeat has not changed for so long."""
+        """Return those of `workers` whose heartbeat has not changed for `seconds`."""
         now = self._clock.monotonic()
         return [one for one in workers if now - self._known[one.id].at > seconds]

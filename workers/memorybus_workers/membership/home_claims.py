@@ -1,4 +1,4 @@
-"""Where the state of the local instances lies: here, or on another host, whose workers serve it."""
+"""Claims homes for local instances; those with a home elsewhere are left to the workers there."""
 
 import logging
 
@@ -12,11 +12,11 @@ from memorybus_workers.hosting.served import ServedInstances
 _log = logging.getLogger("memorybus")
 
 _PATIENCE = 10
-"""Looks for which a home that Redis lost is left to the worker that has the state."""
+"""For how many looks a home that Redis lost is left to the worker that has the state."""
 
 
 class HomeClaims:
-    """Claims homes for a worker's local instances, and knows which have theirs elsewhere.
+    """Claims homes for a worker's local instances, and knows which of them live elsewhere.
 
     Belongs to one thread. Its methods raise `LogUnavailable` without Redis, and `ForeignKey` if a
     key is not ours.
@@ -28,7 +28,7 @@ class HomeClaims:
     """
 
     def __init__(self, settings: Settings, redis: Redis, served: ServedInstances) -> None:
-        """Claim nothing yet."""
+        """Prepare; `claim` claims the homes."""
         self._settings = settings
         self._served = served
         self._homes = Homes(redis, Keys(settings.namespace))
@@ -54,10 +54,10 @@ class HomeClaims:
         return [name for name, info in self._served.infos.items() if info.placement == "local"]
 
     def look(self) -> None:
-        """Find out again which homes are elsewhere, since an operator may move one.
+        """Read again which homes are elsewhere, since an operator may move one.
 
-        If Redis lost the homes, the worker that has the state is to claim it before any other: so
-        an instance of another home that was lost a moment ago still counts as elsewhere.
+        If Redis lost the homes, the worker that has the state must claim its home before any other
+        worker does. So an instance whose home was elsewhere still counts as elsewhere for a while.
         """
         if self._here is None and self._local_instances:
             self._here = local_home(self._settings)

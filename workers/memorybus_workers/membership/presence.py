@@ -1,4 +1,4 @@
-"""A worker among the others: it writes its heartbeat, sees theirs, and shares the lanes."""
+"""Writes a worker's heartbeat, reads those of the others, and shares out the lanes."""
 
 import logging
 import os
@@ -26,10 +26,10 @@ _log = logging.getLogger("memorybus")
 
 _LOOK = 0.5
 _SOON = 0.1
-"""Seconds between two looks at who owns what; the second while a command waits for us."""
+"""Seconds between two looks at the leases; `_SOON` while a command waits for this worker."""
 
 _LOOK_ALONE = 5.0
-"""Seconds between looks at the leases while nobody shares the lanes with us."""
+"""Seconds between looks at the leases while this worker is the only one."""
 
 _REGISTER_EVERY = 10
 
@@ -37,28 +37,28 @@ _FORGOTTEN = 60.0
 """Seconds of silence after which a worker's heartbeat is removed."""
 
 _PER_LANE = 0.0005
-"""Seconds between looks for each lane there is, so that a look at very many costs no more."""
+"""Seconds for each lane that a look waits at least, so that many lanes are read less often."""
 
 
 class Presence:
     """The heartbeat of one worker, and its share of the lanes. Belongs to one thread.
 
     Attributes:
-        alive: the workers that were heard of lately.
-        given_up: providers that we serve no more, since their calls hang.
+        alive: the workers whose heartbeats are fresh.
+        given_up: the providers that this worker no longer serves, because their calls hang.
 
     Args:
         context: what all threads of the worker share.
-        worker: our id.
-        served: the instances we serve.
-        jobs: how many recall processes we run for each.
+        worker: the id of this worker.
+        served: the instances that this worker serves.
+        jobs: how many recall processes it runs for each of them.
         redis: the log's Redis.
     """
 
     def __init__(
         self, context: WorkerContext, worker: str, served: ServedInstances, jobs: int, redis: Redis
     ) -> None:
-        """Show nothing yet."""
+        """Prepare; `register` and `update` write to Redis."""
         self._settings = settings = context.settings
         self._clock = clock = context.clock
         self._leases = context.leases
@@ -83,7 +83,7 @@ class Presence:
         self._shares: Mapping[str, frozenset[int]] = {}
 
     def register(self) -> None:
-        """Make our provider instances known, and find out which have their home here.
+        """Register this worker's provider instances, and find out which have their home here.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -100,11 +100,11 @@ class Presence:
         return [name for name in here if self._served.provider_of(name) not in self.given_up]
 
     def recalled_instances(self) -> list[str]:
-        """Return the instances at home that recalls ask by name, which copies are not."""
+        """Return the instances at home that recalls ask by name; copies are not among them."""
         return [name for name in self.instances_at_home() if not self._served.is_copy(name)]
 
     def roles(self) -> dict[str, Role]:
-        """Return how each of them is run now; what has nothing to do any more is left out."""
+        """Return how each instance is run now; those with nothing more to do are left out."""
         return {
             name: self._served.roles[name]
             for name in self.instances_at_home()
@@ -112,23 +112,23 @@ class Presence:
         }
 
     def give_up(self, provider: str) -> None:
-        """Serve a provider no more, since its calls hang."""
+        """Stop serving a provider because its calls hang."""
         self.given_up.add(provider)
 
     def note_spools(self, stats: SpoolStats) -> None:
-        """Note what this host's spools hold, for the next heartbeat. Any thread may do so."""
+        """Note what this host's spools hold, for the next heartbeat. Any thread may call this."""
         self._spool = stats
 
     @property
     def pause(self) -> float:
-        """Seconds until the next look: less while somebody waits for what we do.
+        """Seconds until the next look: fewer while a command waits for this worker.
 
-        Two looks to a heartbeat, so that one that fails leaves the lanes theirs.
+        There are two looks for each heartbeat, so that one failed look does not cost the lanes.
         """
         return min(self._settings.heartbeat / 2, _SOON if self._served.hurried else _LOOK)
 
     def update(self, hosts: Hosts) -> None:
-        """Write a heartbeat if it is time, and tell the hosts which lanes they are to have.
+        """Write a heartbeat if it is due, and assign the hosts their lanes.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -140,7 +140,7 @@ class Presence:
         # Beat at once when an instance becomes ready: others assign it lanes once they know.
         if self._clock.monotonic() >= self._beat_at or not self._shown.issuperset(ready):
             self._beat_at = self._clock.monotonic() + self._settings.heartbeat
-            self._shown = frozenset(ready)  # also if the beat fails: a next one is not due sooner
+            self._shown = frozenset(ready)  # even if the beat fails: the next one is not due sooner
             self._beat(ready, hosts)
             hosts.request_redo(self._served.redo)
             hosts.retry_now(self._served.retries)
@@ -149,7 +149,7 @@ class Presence:
             self._served.refresh()
         if self._clock.monotonic() < self._look_at:
             return
-        ready = [name for name in ready if name in self._served.infos]  # the beat may have shown
+        ready = [name for name in ready if name in self._served.infos]  # a beat may change this
         wanted = self._wanted_lanes(ready)
         for host in hosts.all:
             current = hosts.is_current(host.name, self._served.roles.get(host.name))
@@ -157,10 +157,10 @@ class Presence:
             host.assign_lanes(frozenset() if at_rest else wanted.get(host.name, frozenset()))
 
     def _wanted_lanes(self, ready: Sequence[str]) -> Mapping[str, frozenset[int]]:
-        """Return the lanes that we shall have, by provider.
+        """Return the lanes that this worker is to have, by provider.
 
-        While we are alone and own them all, nothing moves until a beat shows another worker, or
-        another of our instances is ready: then the leases are looked at seldom.
+        While this worker is alone and owns them all, nothing changes until another worker appears
+        or another instance is ready. So the leases are read seldom.
         """
         now = self._clock.monotonic()
         lanes = self._settings.partitions * len(ready)
@@ -188,7 +188,7 @@ class Presence:
             pid=os.getpid(),
             lanes=self._leases.count(),
             jobs=self._jobs,
-            # What is about to end counts as served: nobody may clear it away yet.
+            # An instance that is about to end counts as served: nobody may remove it yet.
             providers=tuple(dict.fromkeys([*self.instances_at_home(), *sorted(hosts.names)])),
             heartbeat_at=0,
             capacity=self._settings.capacity,
@@ -215,7 +215,7 @@ class Presence:
         self.alive = [one for one in workers if one not in silent]
 
     def leave(self) -> None:
-        """Say that this worker ends; without Redis, its silence says so."""
+        """Tell the others that this worker ends; if Redis is away, its silence tells them."""
         try:
             self._roster.leave(self._worker)
         except (MemoryBusError, RedisError, OSError) as error:

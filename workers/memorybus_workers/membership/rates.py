@@ -1,4 +1,4 @@
-"""How fast a worker applies events, over the last seconds; pure."""
+"""Measures how fast a worker applied events over the last seconds; pure."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ _SPAN = 10.0
 
 
 class Rates:
-    """Rates of growing totals, as looks at them show."""
+    """The rates at which totals grow, from their values at different times."""
 
     def __init__(self) -> None:
-        """Have seen nothing."""
+        """Begin without any total."""
         self._seen: deque[tuple[float, Mapping[str, int]]] = deque()
 
     def note(self, now: float, totals: Mapping[str, int]) -> dict[str, float]:
-        """Take in a look; return the rate of each total, in events a second.
+        """Note the totals; return the rate of each, in events a second.
 
         Args:
             now: monotonic seconds.
-            totals: by provider; one that is new has grown from 0.
+            totals: the totals by provider; a new one has grown from 0.
         """
         self._seen.append((now, dict(totals)))
         while len(self._seen) > 2 and self._seen[1][0] <= now - _SPAN:

@@ -1,4 +1,4 @@
-"""Workers as processes: how one is put together, its end, and the supervisor of several.
+"""Workers as processes: how a worker is put together, how it ends, and who supervises several.
 
-Everything of a worker is put together here. The command line starts it.
+This package imports all other parts of a worker. The command line starts it.
 """

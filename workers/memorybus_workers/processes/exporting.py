@@ -1,7 +1,7 @@
-"""A worker's spans on their way to a collector, as the standard ``OTEL_…`` variables say.
+"""Exports a worker's spans to a collector, as the standard ``OTEL_…`` variables say.
 
-Without an endpoint in them nothing of OpenTelemetry is loaded. A process that has a provider of
-tracers already, such as under ``opentelemetry-instrument``, keeps it.
+If they name no endpoint, OpenTelemetry is not loaded. A process that has a provider of tracers
+already, such as under ``opentelemetry-instrument``, keeps that one.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ _EXPORTERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "grpc": (f"{_OTLP}.grpc.trace_exporter", f"{_OTLP}.grpc.exporter"),
     }
 )
-"""By protocol, the exporter's module and its logger; the extra `otel` has the first."""
+"""For each protocol, the exporter's module and its logger; the extra `otel` installs the first."""
 
 _AGAIN = 300.0
-"""Seconds after which it is said again that spans do not go out: a collector may be away for days.
+"""Seconds between two warnings that spans cannot be sent: a collector may be away for days.
 
-The SDK says it several times for each batch.
+The SDK warns several times for each batch.
 """
 
 _FLUSH = 2.0
-"""Seconds that the end of a process waits for its last spans to go out."""
+"""Seconds for which the end of a process waits until its last spans are sent."""
 
 
 class RareLinesFilter(logging.Filter):
-    """Lets a line of a logger pass now and then.
+    """Lets a line of a logger pass once in five minutes.
 
     Args:
         clock: time.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Let the first one pass."""
+        """Begin so that the first line passes."""
         super().__init__()
         self._clock = clock
         self._due = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the line passes: none has for five minutes."""
+        """Say whether the line passes: no other line has passed for five minutes."""
         now = self._clock.monotonic()
         if now < self._due:
             return False

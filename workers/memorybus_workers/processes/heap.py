@@ -12,13 +12,13 @@ from typing import Final
 from memorybus.clock import Clock
 
 EVERY = 60.0
-"""Seconds between two such requests; each takes some milliseconds."""
+"""Seconds between two requests to the C library; each takes some milliseconds."""
 
 
 _ARENA_MAX: Final = -8
 _MMAP_THRESHOLD: Final = -3
 _BIG = 128 << 10
-"""Bytes from which a block gets a mapping of its own: glibc's first value, which it would raise."""
+"""Larger blocks get their own mapping; glibc begins with this value, but would raise it."""
 
 
 def share_one_heap() -> bool:
@@ -60,7 +60,7 @@ class Heap:
     """
 
     def __init__(self, clock: Clock, trim: Callable[[], None]) -> None:
-        """Do nothing yet."""
+        """Prepare; `trim_if_due` gives memory back."""
         self._clock = clock
         self._trim = trim
         self._at = clock.monotonic() + EVERY

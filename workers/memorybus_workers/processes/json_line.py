@@ -1,4 +1,4 @@
-"""What a process says to the one that started it: one JSON line at a time, on stdout."""
+"""Reports to the process that started this one: one JSON line at a time, on stdout."""
 
 import contextlib
 import os
@@ -9,6 +9,6 @@ import msgspec
 
 
 def print_json_line(line: dict[str, Any]) -> None:
-    """Print one JSON line on stdout; a reader that has gone is no reason to fail."""
+    """Print one JSON line on stdout; it is no error if the reader has gone."""
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")

@@ -1,4 +1,4 @@
-"""The end of a process that is told to end: in order first, at once if that takes too long."""
+"""Ends a process that is told to end: in order, or at once if that takes too long."""
 
 import logging
 import os
@@ -23,16 +23,17 @@ _LEASES = (
 
 
 class OrderlyEnd:
-    """Ends this process in order when it is told once, and at once when it is told twice.
+    """Ends this process in order at the first request, and at once at the second.
 
-    The orderly end takes `grace` seconds at most. A thread of its own acts, so that a call that
-    hangs elsewhere does not delay it; a signal's handler only puts a request into a queue.
+    The orderly end takes `grace` seconds at most. A separate thread acts, so that a call that hangs
+    elsewhere does not delay the end; a signal's handler only puts a request into a queue.
 
     Args:
         settings: its `grace`, the seconds that the orderly end may take.
         stop: asks for the orderly end; called once.
-        at_once: what remains to be done before this process ends at once.
-        reserve: seconds more than `grace`, for a process that waits for others with the same one.
+        at_once: called before this process ends at once, to do what still has to be done.
+        reserve: seconds in addition to `grace`, for a process that waits for others with the same
+            `grace`.
         clock: time.
         leave: ends the process at once.
     """
@@ -59,24 +60,24 @@ class OrderlyEnd:
         threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
 
     def install(self) -> None:
-        """Listen to SIGTERM and SIGINT."""
+        """Handle SIGTERM and SIGINT."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self.request())
 
     def request(self) -> None:
-        """Tell the process to end; the second time, at once."""
+        """Request the end; the second request ends the process at once."""
         self._requests.put(True)
         self._requested.set()
 
     def request_as_orphan(self) -> None:
-        """Tell the process to end in order, however often: who started it has gone."""
+        """Request an orderly end, however often this is called: the parent process has gone."""
         self._requests.put(False)
         self._requested.set()
 
     def _run(self) -> None:
         self._requests.get()
         _log.info(
-            "ending: what is in hand is finished, within %g s; a second signal ends at once",
+            "ending: running work is finished within %g s; a second signal ends at once",
             self._settings.grace,
         )
         self._stop()
@@ -85,7 +86,7 @@ class OrderlyEnd:
             target=self._log_reason, args=(self._wait_for_reason(),), daemon=True
         )
         last_words.start()
-        last_words.join(_LAST_WORDS)  # nobody may read our log any more
+        last_words.join(_LAST_WORDS)  # do not wait for ever: perhaps nobody reads our log any more
         self._at_once()
         self._leave(FAILED)
 

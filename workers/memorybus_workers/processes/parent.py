@@ -1,4 +1,4 @@
-"""How a process notices that the process which started it has ended."""
+"""Notices that the process which started this one has ended."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ from collections.abc import Callable
 def call_when_parent_ends(tell: Callable[[], None]) -> None:
     """Call `tell` once, from a thread, when our standard input ends.
 
-    The other end of that pipe is held by the process that started us, and closed by the kernel
-    however it dies.
+    The process that started us has the other end of that pipe, and the kernel closes it however
+    that process dies.
     """
     threading.Thread(target=_await_end, args=(tell,), name="memorybus-parent", daemon=True).start()
 

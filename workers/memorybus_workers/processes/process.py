@@ -1,4 +1,4 @@
-"""A worker as a process: its ready line, its signals and its exit code."""
+"""Runs a worker as a process, with its ready line, its signals and its exit code."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,8 @@ def run_worker(
         settings: see `Settings`.
         providers: the instances to serve.
         jobs: its recall processes for each provider.
-        with_parent: end when the process that started this one does, and tell it whom we give up.
+        with_parent: end when the process that started this one ends, and report to it the providers
+            that we give up.
         mark: see `Worker`.
         only: see `Worker`.
         among: see `Worker`.
@@ -46,7 +47,7 @@ def run_worker(
     Raises:
         MemoryBusError: see `Worker.run`.
     """
-    # Here, since a supervisor has no use for it, and starts faster without.
+    # Imported late: a supervisor does not need it, and starts faster without it.
     load_redis()
     from memorybus_workers.processes.worker import Worker
 

@@ -1,11 +1,11 @@
-"""The pulse of a process: whether its main loop turns, and whether it has started."""
+"""Knows whether the main loop of a process still turns, and whether the process has started."""
 
 import threading
 
 from memorybus.clock import Clock
 
 SILENT = 30.0
-"""Seconds without a turn after which the loop is held for stuck: far more than one takes."""
+"""Seconds without a turn after which the loop counts as stuck: a turn takes far less."""
 
 
 class Pulse:
@@ -16,13 +16,13 @@ class Pulse:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Begin alive, and not ready."""
+        """Begin as alive, but not ready."""
         self._clock = clock
         self._heard = clock.monotonic()
         self._ready = threading.Event()
 
     def note_ready(self) -> None:
-        """Note that all has started."""
+        """Note that everything has started."""
         self._ready.set()
 
     def note_turn(self) -> None:
@@ -38,5 +38,5 @@ class Pulse:
         return self._clock.monotonic() - self._heard <= SILENT
 
     def is_ready(self) -> bool:
-        """Say whether all has started and nothing ends yet."""
+        """Say whether everything has started, and the end has not begun."""
         return self._ready.is_set()

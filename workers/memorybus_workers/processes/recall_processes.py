@@ -1,4 +1,4 @@
-"""The recall processes of a worker: started when a recall is asked for, and kept from then on."""
+"""Starts a worker's recall processes at the first request for a recall, and keeps them."""
 
 import logging
 import threading
@@ -20,22 +20,22 @@ from memorybus_workers.lanes.news import Inbox
 _log = logging.getLogger("memorybus")
 
 _LOOK = 0.5
-"""Seconds between looks after requests that no process has been started for, and after the dead."""
+"""Seconds between looks for requests without a process, and for processes that have died."""
 
 _LOOK_IDLE = 2.0
-"""Seconds between looks where no process runs and no event came for `_ALERT`."""
+"""Seconds between looks if no process runs and no event came for `_ALERT`."""
 
 _ALERT = 60.0
-"""Seconds after an event in which a recall is likely: who asks has published before."""
+"""Seconds after an event in which a recall is likely: an agent publishes before it asks."""
 
 _STOP = 2.0
 
 _LONGEST_PAUSE = 5.0
-"""Seconds: a session waits for its answer meanwhile."""
+"""The most seconds before a restart: meanwhile a session waits for its answer."""
 
 
 class _ProviderRecalls:
-    """One provider's recall processes, once somebody has asked for a recall."""
+    """One provider's recall processes, after its first request for a recall."""
 
     def __init__(self, provider: str, keepers: Sequence[Keeper]) -> None:
         self.provider = provider
@@ -55,20 +55,20 @@ class _ProviderRecalls:
 
 
 class RecallProcesses:
-    """Processes that run recall jobs, each one provider's: a slow one delays no other's.
+    """Processes that run recall jobs, each for one provider, so that a slow one delays no other.
 
-    An idle worker has none. What waits in a provider's queue, or was left there by a process that
-    was killed, starts the provider's processes; they then run until the worker ends.
+    An idle worker has none. A job that waits in a provider's queue, or was left there by a process
+    that was killed, starts the provider's processes, which then run until the worker ends.
 
     Args:
-        settings: handed on through the environment.
-        count: how many for each provider.
+        settings: passed on through the environment.
+        count: how many processes each provider gets.
         clock: time.
-        news: what comes into the log, so that it is looked after often while somebody is there.
+        news: tells of new events, so that the queues are read often while agents are active.
     """
 
     def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:
-        """Start nothing yet."""
+        """Prepare; `start` starts the thread."""
         self._environ = to_environ(settings)
         self._count = count
         self._clock = clock
@@ -83,12 +83,12 @@ class RecallProcesses:
         self._thread = threading.Thread(target=self._run, name="memorybus-recalls", daemon=True)
 
     def start(self) -> None:
-        """Look after them on a thread of its own from now on."""
+        """Start the thread that looks after the processes."""
         if self._count:
             self._thread.start()
 
     def serve(self, providers: Collection[str]) -> None:
-        """Answer the recalls of these providers from now on, and of no others."""
+        """Answer the recalls of these providers from now on, and of no other."""
         with self._lock:
             gone = [one for one in self._recalling if one.provider not in providers]
             self._recalling = [one for one in self._recalling if one not in gone]
@@ -96,7 +96,7 @@ class RecallProcesses:
         self._end_processes(gone)
 
     def poll(self) -> None:
-        """Start what is asked for, and start those that died again.
+        """Start the processes that are needed, and restart those that died.
 
         Raises:
             redis.RedisError, OSError: the Redis of the jobs is away.
@@ -125,7 +125,7 @@ class RecallProcesses:
         return ChildProcess(command, self._environ, _STOP, quiet=True)
 
     def stop(self) -> None:
-        """End them, gently first: together they have two seconds."""
+        """End all processes: they have two seconds together, then they are killed."""
         self._stop.set()
         self._news.put()
         if self._thread.is_alive():
@@ -150,7 +150,7 @@ class RecallProcesses:
                 self._unseen.warn(error)
 
     def _is_over(self) -> bool:
-        """Wait until it is time for a look; say whether there will be none."""
+        """Wait until it is time for the next look; say whether the thread has to end instead."""
         if self._recalling or self._clock.monotonic() < self._alert_until:
             self._stop.wait(_LOOK)
         else:

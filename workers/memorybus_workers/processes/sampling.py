@@ -1,4 +1,4 @@
-"""The provider of tracers that a worker makes for itself, and which of its spans are kept.
+"""Makes a worker's own provider of tracers, and decides which of its spans are kept.
 
 This is the only module that imports OpenTelemetry's SDK.
 """
@@ -19,7 +19,7 @@ _SERVICE = "memorybus-worker"
 
 
 def tracer_provider_for(exporter: SpanExporter) -> TracerProvider:
-    """Return a provider whose spans go to an exporter; everything else as ``OTEL_…`` says."""
+    """Return a provider that sends spans to an exporter; ``OTEL_…`` decides everything else."""
     ours = Resource.create({SERVICE_NAME: _SERVICE})
     provider = TracerProvider(
         sampler=by_links(TracerProvider(shutdown_on_exit=False).sampler),
@@ -33,17 +33,17 @@ def tracer_provider_for(exporter: SpanExporter) -> TracerProvider:
 def by_links(configured: Sampler) -> Sampler:
     """Return the sampler that treats sampled links as it treats a sampled parent.
 
-    A batch has no parent, but publishers: if one of them is sampled and the configured sampler
-    follows parents, so is the span of the batch. Any other sampler decides alone.
+    A batch has no parent, but it has publishers. If one of them is sampled and the configured
+    sampler follows parents, the span of the batch is sampled, too. Any other sampler decides alone.
     """
     return ByLinks(configured) if isinstance(configured, ParentBased) else configured
 
 
 class ByLinks(Sampler):
-    """Keeps a span without parent if it is linked to one that is kept; see `by_links`."""
+    """Keeps a span without a parent if it is linked to one that is kept; see `by_links`."""
 
     def __init__(self, configured: Sampler) -> None:
-        """Leave all else to the configured sampler."""
+        """Leave all other decisions to the configured sampler."""
         self._configured = configured
 
     def should_sample(
@@ -65,5 +65,5 @@ class ByLinks(Sampler):
         )
 
     def get_description(self) -> str:
-        """Name it, and what it stands on."""
+        """Return its name with that of the configured sampler."""
         return f"ByLinks{{{self._configured.get_description()}}}"

@@ -1,4 +1,4 @@
-"""Tells systemd that a service is ready, lives, and ends (``Type=notify``, ``WatchdogSec=``)."""
+"""Tells systemd that a service is ready, alive or ending (``Type=notify``, ``WatchdogSec=``)."""
 
 import os
 import socket
@@ -10,16 +10,16 @@ from memorybus.config.settings import read_variable
 
 
 class ServiceManager:
-    """Tells whoever manages this process; nobody, if no address is given.
+    """Reports to the service manager of this process; without an address it does nothing.
 
     Args:
-        address: a datagram socket's path; one that begins with ``@`` has no file.
-        every: seconds within which it wants to hear that we live; 0 if it does not.
+        address: a datagram socket's path; a path that begins with ``@`` has no file.
+        every: seconds within which the manager expects a sign of life; 0 if it expects none.
         clock: time.
     """
 
     def __init__(self, address: str, every: float, clock: Clock) -> None:
-        """Tell nothing yet."""
+        """Prepare; nothing is sent yet."""
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._pause = every / 2
         self._clock = clock
@@ -27,28 +27,28 @@ class ServiceManager:
 
     @classmethod
     def of_environment(cls, clock: Clock) -> Self:
-        """Return the one that systemd names in the environment; it may watch another process."""
+        """Return the manager that systemd names in the environment, if it watches this process."""
         watched, every = read_variable("WATCHDOG_PID"), read_variable("WATCHDOG_USEC")
         ours = watched in ("", str(os.getpid())) and every.isdigit()
         return cls(read_variable("NOTIFY_SOCKET"), int(every) / 1e6 if ours else 0.0, clock)
 
     def note_ready(self) -> None:
-        """Say that the service works."""
+        """Tell the manager that the service is ready."""
         self._send("READY=1")
 
     def note_end(self) -> None:
-        """Say that it ends."""
+        """Tell the manager that the service is ending."""
         self._send("STOPPING=1")
 
     def note_turn(self) -> None:
-        """Say that it lives, if it is time: who does not say so in time is started again."""
+        """Send a sign of life, if it is due: without one, the manager restarts the service."""
         now = self._clock.monotonic()
         if self._pause and now >= self._next:
             self._next = now + self._pause
             self._send("WATCHDOG=1")
 
     def _send(self, what: str) -> None:
-        """Send it; a manager that does not listen is no reason to fail."""
+        """Send a message; it is no error if the manager does not listen."""
         if not self._address:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:

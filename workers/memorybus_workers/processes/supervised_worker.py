@@ -1,4 +1,4 @@
-"""One worker of a supervisor: started again when it dies, replaced when its work changes."""
+"""Restarts one worker of a supervisor when it dies, and replaces it when its work changes."""
 
 import logging
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ from memorybus_workers.processes.exit_codes import MISCONFIGURED
 _log = logging.getLogger("memorybus")
 
 RESERVE = 2.0
-"""Seconds after the workers' own `grace` in which we end them by force."""
+"""Seconds after the workers' own `grace` at which they are killed."""
 
 
 def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
-    """Return why one worker's end ends all of them; None if another may take its place (pure)."""
+    """Return why one worker's end must end all workers; None if it can be restarted; pure."""
     if why is None and code == MISCONFIGURED:
         return ConfigError("a worker process ended with exit code 2; it said why above")
     return why if isinstance(why, NEEDS_A_PERSON) else None
 
 
 class SupervisedWorker:
-    """One worker as its supervisor sees it: its process, and those that this one replaces.
+    """One worker as its supervisor sees it: its process, and the processes that this one replaces.
 
     Attributes:
-        worker: the id of a worker that is ready; empty if there is none.
-        leaving: processes that served something else, and go when the new one is ready.
+        worker: the id of the worker, if it is ready; empty otherwise.
+        leaving: processes that served other providers, and end when the new one is ready.
     """
 
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
-        """Start no process; the first `watch` does."""
+        """Prepare; the first `watch` starts the process."""
         self.worker = ""
         self.leaving: list[ChildProcess] = []
         self._name = name
@@ -49,19 +49,19 @@ class SupervisedWorker:
 
     @property
     def processes(self) -> list[ChildProcess]:
-        """All that run here."""
+        """All its processes that run."""
         present = self._keeper.child
         return [*self.leaving] if present is None else [present, *self.leaving]
 
     @property
     def settled(self) -> bool:
-        """Whether nobody is about to start or to leave."""
+        """Whether no process is about to start or to end."""
         return bool(self._keeper.child) and not self.leaving
 
     def serve(self, words: Sequence[str]) -> None:
-        """Have another process take over, with this command line, if it is not the present one.
+        """Let another process with this command line take over, unless it is the present one's.
 
-        The present one works until the next one is ready, so that no lane waits.
+        The present process works until the next one is ready, so that no lane waits.
         """
         if words == self._words:
             return
@@ -72,15 +72,16 @@ class SupervisedWorker:
         self.worker = ""
 
     def watch(self) -> set[str]:
-        """Take in what became of the process, and start the next one when it is time.
+        """Check whether the process has ended, and start the next one when it is time.
 
-        The lanes of a dead one are freed first: others serve them before the next one could (G9).
+        The lanes of a dead process are freed first: other workers serve them before the next
+        process could (G9).
 
         Returns:
-            The providers that have shown that they end their processes.
+            The providers that have ended their process: their calls hung, or an event killed it.
 
         Raises:
-            MemoryBusError: it ended for a reason for which the next one would end, too.
+            MemoryBusError: it ended for a reason that would end the next one, too.
         """
         death = self._keeper.poll()
         shown = self._read_reports(death.child if death else self._keeper.child)
@@ -90,7 +91,7 @@ class SupervisedWorker:
         return shown
 
     def _read_reports(self, process: ChildProcess | None) -> set[str]:
-        """Take in what a process reports; return the providers that it gives up."""
+        """Read the reports of a process; return the providers that it gives up."""
         apart: set[str] = set()
         for report in process.reports() if process else ():
             self.worker = str(report.get("worker") or self.worker)
@@ -102,7 +103,7 @@ class SupervisedWorker:
         self.worker = ""
         reason = fatal_error(death.code, death.why)
         if reason is not None:
-            raise reason  # it gave its lanes up itself
+            raise reason  # it released its lanes itself
         shown = self._reclaim_lanes(death.child) if death.child else set()
         _log.warning("%s %s; another starts in %g s", self._name, death, death.delay)
         return shown
@@ -115,13 +116,13 @@ class SupervisedWorker:
         return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
 
     def _end_replaced(self) -> None:
-        """Tell processes to end that are replaced now; kill those that do not."""
+        """Tell the replaced processes to end; kill those that do not."""
         for process in self.leaving[:]:
             code = process.listen()
             if code is not None:
                 self.leaving.remove(process)
                 process.close()
-                if code:  # it has not given up its lanes in good order
+                if code:  # it has not released its lanes
                     self._reclaim_lanes(process)
             elif self.worker:
                 self._press_to_end(process)

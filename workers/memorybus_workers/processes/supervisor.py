@@ -1,7 +1,7 @@
-"""Worker processes as one: started, started again when one dies, ended together.
+"""Runs several worker processes as one: starts, restarts and ends them together.
 
-Each is a full worker with its own share of the lanes, because Python runs one thread at a time. A
-provider that ends its process gets a process of its own (`worker_plans.py`).
+Each process is a full worker with its own share of the lanes, because Python runs one thread at a
+time. A provider that ends its process gets a process of its own (`worker_plans.py`).
 """
 
 import logging
@@ -28,32 +28,32 @@ from memorybus_workers.processes.worker_plans import plan_workers, set_apart, wo
 _log = logging.getLogger("memorybus")
 
 _LOOK = 1.0
-"""Seconds between looks at workers that say nothing and run."""
+"""Seconds between looks at workers that run and report nothing."""
 
 _LOOK_SOON = 0.1
 """Seconds between looks while a worker is about to start or to leave."""
 
 _AT_ONCE = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
-"""Exit codes after we told a worker to end; the second if it had not begun to listen."""
+"""Good exit codes of a worker that was told to end; the second, if it had no handler yet."""
 
 
 Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
-"""The command line of each worker process, by its name, when some providers are apart."""
+"""Returns the command line of each worker process by its name, given the providers set apart."""
 
 
 class Supervisor:
-    """Keeps worker processes.
+    """Keeps the worker processes running.
 
     Args:
-        settings: handed on to each through the environment.
-        providers: those of all of them, in the order of recall.
+        settings: passed on to each process through the environment.
+        providers: the providers of all workers, in the order of recall.
         commands: the command lines.
-        mark: how the ids of the workers end.
+        mark: the end of the workers' ids.
         clock: time.
 
     Attributes:
-        ready: further fields of the line that says that all are ready.
+        ready: further fields of the line which says that all workers are ready.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Supervisor:
         self._listeners = (ServiceManager.of_environment(clock), self.pulse)
 
     def run(self) -> int:
-        """Keep them until `stop`; say once that all are ready; return the exit code.
+        """Run the workers until `stop`; report once that all are ready; return the exit code.
 
         Raises:
-            MemoryBusError: one cannot run, nor could another; all have been ended.
+            MemoryBusError: a worker cannot run, and a restart would not help; all have been ended.
         """
         ready = False
         try:
@@ -102,12 +102,12 @@ class Supervisor:
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
     def _rest(self) -> None:
-        """Wait until a worker says something, ends or is due, or until `stop`."""
+        """Wait until a worker reports something, ends or is due to start, or until `stop`."""
         settled = all(worker.settled for worker in self._workers.values())
         wait_for_any(self._running(), _LOOK if settled else _LOOK_SOON, also=(self._wakes,))
 
     def stop(self) -> None:
-        """Ask for the end: each worker finishes its batch, commits and gives its lanes up."""
+        """Request the end: each worker finishes its batch, commits and releases its lanes."""
         self._stop.set()
         os.write(self._wake, b".")
 
@@ -123,8 +123,8 @@ class Supervisor:
         before, self._apart = self._apart, set_apart(self._providers, self._apart, shown)
         for name in sorted(self._apart - before):
             _log.warning(
-                "provider %s has a worker process of its own from now on, so that it ends no "
-                "others' work: its calls hang, or ended a worker; mend its backend",
+                "provider %s gets its own worker process from now on, so that it cannot end "
+                "the work of others: its calls hang, or ended a worker; repair its backend",
                 name,
             )
         if self._apart != before:
@@ -171,16 +171,16 @@ def run_supervisor(
     """Run workers until told to end; return the exit code, 1 if one did not end in order.
 
     Args:
-        settings: see `Settings`; `capacity` and `concurrency` are each process's.
-        providers: the instances that they serve, in the order of recall.
-        processes: how many share them.
-        jobs: recall processes for each provider, in all.
-        with_parent: end when the process that started this one does.
-        mark: how its workers' ids end; a fresh one if empty.
+        settings: see `Settings`; `capacity` and `concurrency` apply to each process.
+        providers: the instances that the workers serve, in the order of recall.
+        processes: how many processes share them.
+        jobs: how many recall processes each provider has in all.
+        with_parent: end when the process that started this one ends.
+        mark: the end of the workers' ids; a new one if empty.
         metrics: where to serve metrics; nowhere if empty.
 
     Raises:
-        ConfigError: nobody can listen there, or whom to tell is not said in full.
+        ConfigError: the address of the metrics, or a channel for notices, cannot be used.
         MemoryBusError: see `Supervisor.run`.
     """
     mark = mark or new_mark()

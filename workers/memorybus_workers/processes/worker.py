@@ -1,9 +1,9 @@
-"""A worker: the composition root of lanes, tail, leases and recall processes.
+"""A worker puts lanes, tail, leases and recall processes together.
 
-The main thread shows that the worker lives, and watches for hung calls. Beside it run a thread for
-each provider (its lanes), the tail, the leases, the adopter of spools, the archiver, and a thread
-that starts recall processes. Recalls run in these child processes, so that a slow query never
-delays a lane.
+The main thread shows that the worker lives, and watches for hung calls. Other threads work on the
+lanes (one for each provider), follow the log (the tail), renew the leases, send the spools of dead
+processes, archive, and start recall processes. Recalls run in these child processes, so that a slow
+query never delays a lane.
 """
 
 import contextlib
@@ -67,13 +67,14 @@ class Worker:
         providers: the instances to serve, in the order of recall.
         jobs: how many recall processes to run for each provider.
         clock: time.
-        mark: the end of our id, if who started us has to know it; a fresh one if empty.
-        only: a copy: serve this one and nothing else (`providers` is empty then).
-        among: all instances that we and others beside us serve, in the order of recall; `providers`
-            if empty.
-        give_up: is called for a provider whose calls hang, and which we stop serving. Only the end
-            of this process would free its threads, and that would stop the others' lanes. Without
-            it we end.
+        mark: the end of the worker's id, if the process that starts it has to know it; a new one if
+            empty.
+        only: a copy to serve, and nothing else (`providers` is empty then).
+        among: all instances that this worker and its sibling processes serve, in the order of
+            recall; `providers` if empty.
+        give_up: called for a provider whose calls hang, and which this worker stops serving. Only
+            the end of this process would free its threads, and that would stop the lanes of the
+            others. If it is None, the worker ends.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Worker:
         among: Sequence[str] = (),
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare; `run` works."""
+        """Prepare the worker; `run` works."""
         self.failed = False
         self.id = worker_id(os.getpid(), mark or new_mark())
         self._settings = settings
@@ -104,9 +105,7 @@ class Worker:
         self._work = WorkCounter()
         self._jobs = jobs
         self._recalled: list[str] = []
-        self._unseen = RateLimitedWarning(
-            "this worker does not show in `memorybus status`: %s", clock
-        )
+        self._unseen = RateLimitedWarning("`memorybus status` does not show this worker: %s", clock)
         self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
         self._archiver = ArchiverThread(
@@ -114,14 +113,14 @@ class Worker:
         )
 
     def stop(self) -> None:
-        """Ask the worker to end: each lane finishes its batch, leases are given up."""
+        """Ask the worker to end: each lane finishes its batch, and leases are released."""
         self._stop.set()
 
     def run(self, on_ready: Callable[[str], None] | None = None) -> None:
         """Work until `stop`.
 
         Args:
-            on_ready: called once the lanes have been tried for, with the worker's id.
+            on_ready: called with the worker's id after the first attempt to acquire the lanes.
 
         Raises:
             WrongPartitionCount, UnsafeRedis, AccessDenied: the log cannot be used as it is.
@@ -138,7 +137,7 @@ class Worker:
         context = self._context()
         self._presence = Presence(context, self.id, self._served, self._jobs, self._redis)
         self._presence.register()
-        # A host may take as long as a call may, and a little more to give its lanes up.
+        # A host may take as long as a call may, and a little longer to release its lanes.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = RecallProcesses(
             self._settings, self._jobs, self._clock, context.news.subscribe()
@@ -153,10 +152,10 @@ class Worker:
             self._end(tail)
 
     def _wait_for_log(self) -> bool:
-        """Wait for Redis, however long; return False if the worker is stopped before.
+        """Wait for Redis without a limit; return False if the worker is stopped meanwhile.
 
         Raises:
-            AccessDenied: Redis is there and does not let us in: waiting would not help.
+            AccessDenied: Redis refuses our credentials, so that waiting would not help.
         """
         failures = 0
         warned_at = -_REMIND
@@ -177,7 +176,7 @@ class Worker:
         return False
 
     def _context(self) -> WorkerContext:
-        """Return what all our threads share."""
+        """Return the context that all threads of this worker share."""
         return WorkerContext(
             settings=self._settings,
             clock=self._clock,
@@ -203,7 +202,7 @@ class Worker:
             self._archiver.start()
 
     def _wait_for_hosts(self, there: Callable[[ProviderHost, float], bool]) -> None:
-        """Wait until all hosts are there, or have failed; what hangs is replaced meanwhile."""
+        """Wait until all hosts are open, or ready, or have failed; meanwhile replace what hangs."""
         until = self._clock.monotonic() + _READY
         while not self._stop.is_set() and self._clock.monotonic() < until:
             if all(there(host, _KEEP) for host in self._hosts.all):
@@ -248,7 +247,7 @@ class Worker:
                 self._give_up_provider(provider)
 
     def _give_up_provider(self, provider: str) -> None:
-        """Serve a provider no more whose calls hang; end if we served nothing else."""
+        """Stop serving a provider because its calls hang; end if we served nothing else."""
         self._presence.give_up(provider)
         if self._give_up is not None and set(self._providers) > self._presence.given_up:
             self._give_up(provider)
@@ -257,7 +256,7 @@ class Worker:
             self.stop()
 
     def _adopt_spools(self) -> None:
-        """Send what agents of this host left in their spools when they died."""
+        """Send the events that agents of this host left in their spools when they died."""
         settings = self._settings
         context = SendingContext(settings, self._clock, self._rng)
         files = SpoolFiles.from_settings(settings, context.new_id, self._clock)
@@ -265,7 +264,7 @@ class Worker:
         note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
-                note.refresh()  # so that agents of this host know them when they start
+                note.refresh()  # so that agents of this host know the tools when they start
                 sent = drain_orphans(files, redis, context, self._stop.is_set)
                 self._presence.note_spools(count_unsent(settings, redis))
                 if sent:

@@ -1,8 +1,8 @@
-"""What each worker process of a supervisor serves; pure functions.
+"""Plans what each worker process of a supervisor serves; pure functions.
 
 All providers share the processes until one of them proves dangerous: its calls hang, so that only
 the end of the process frees their threads, or one of its events killed a worker. From then on it
-has a process of its own, whose end stops nobody else's lanes and recalls.
+has its own process, whose end does not stop the lanes and recalls of others.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,9 +15,9 @@ class WorkerPlan(msgspec.Struct, frozen=True):
     """What one worker process serves.
 
     Attributes:
-        name: for people; it stays the same when the process serves other instances.
+        name: a name for people; it stays the same when the process serves other instances.
         serves: the provider instances.
-        jobs: recall processes for each of them.
+        jobs: how many recall processes each of them has.
     """
 
     name: str
@@ -28,7 +28,7 @@ class WorkerPlan(msgspec.Struct, frozen=True):
 def spread_jobs(jobs: int, processes: int) -> list[int]:
     """Return how many recall processes each worker runs: `jobs` in all, spread evenly.
 
-    Spread, because the death of one worker then leaves the others' recall processes at work.
+    So the death of one worker leaves the recall processes of the others at work.
     """
     each, more = divmod(jobs, processes)
     return [each + (number < more) for number in range(processes)]
@@ -37,7 +37,7 @@ def spread_jobs(jobs: int, processes: int) -> list[int]:
 def plan_workers(
     providers: Sequence[str], apart: Collection[str], processes: int, jobs: int
 ) -> list[WorkerPlan]:
-    """Return the plans: `processes` for those that share, and one for each that is set apart."""
+    """Return `processes` plans for the providers that share, and one for each set apart."""
     together = tuple(name for name in providers if name not in apart)
     shared = [
         WorkerPlan(f"worker process {number} of {processes}", together, share)
@@ -54,15 +54,15 @@ def plan_workers(
 def set_apart(
     providers: Sequence[str], apart: frozenset[str], shown: Collection[str]
 ) -> frozenset[str]:
-    """Return the providers that have a process of their own from now on.
+    """Return the providers that have their own process from now on.
 
-    The last one that shares stays where it is, since it is alone there. None comes back before the
-    supervisor ends, because only a call shows whether a backend is mended.
+    The last provider that shares stays where it is, because it is alone there. No provider comes
+    back before the supervisor ends, because only a call shows whether a backend works again.
 
     Args:
-        providers: all of them.
-        apart: those that have one already.
-        shown: those that have just ended their process.
+        providers: all providers.
+        apart: the providers that have their own process already.
+        shown: the providers that have just ended their process.
     """
     for name in sorted(set(shown) & set(providers) - apart):
         if len(set(providers) - apart) > 1:
@@ -74,9 +74,9 @@ def worker_command(plan: WorkerPlan, providers: Sequence[str], mark: str) -> lis
     """Return the command line of one worker.
 
     Args:
-        plan: what it serves.
-        providers: those of all workers, in the order of recall.
-        mark: how its id ends.
+        plan: what the worker serves.
+        providers: the providers of all workers, in the order of recall.
+        mark: the end of its id.
     """
     words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
     served = ("--providers", ",".join(plan.serves), "--among", ",".join(providers))

@@ -1,4 +1,4 @@
-"""What a worker sees of the log beside its work: new entries, and losses.
+"""Watches the log for a worker: new entries wake its lanes, and losses are reported.
 
-The log and its health enter. Each worker has one of each.
+This package imports the log and its health. Each worker has one `Tail` and one `LogWatch`.
 """

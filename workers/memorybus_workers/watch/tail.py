@@ -1,4 +1,4 @@
-"""The tail: one blocking read for all partitions of a worker, which wakes the hosts with news."""
+"""The tail: one blocking read of all partitions wakes a worker's hosts when events arrive."""
 
 import logging
 import random
@@ -17,16 +17,16 @@ _log = logging.getLogger("memorybus")
 
 _BLOCK = 2.0
 _ANSWER = 3.0
-"""Seconds that an answer may take behind the time for which a read waits."""
+"""Seconds that an answer may take beyond the time for which a read blocks."""
 
 _BLIND = 0.5
-"""Seconds between two looks of the lanes while the tail fails."""
+"""Seconds between two wake-ups of all lanes while the tail fails."""
 
 _AGAIN = 5.0
 """Seconds between looks at the ends of all partitions, in case a blocking read missed something."""
 
 _BREATHE = 0.001
-"""Seconds between two looks while events pour in: lanes read in batches anyway."""
+"""Seconds between two reads while events pour in: lanes read in batches anyway."""
 
 
 class Tail:
@@ -35,8 +35,8 @@ class Tail:
     Args:
         settings: see `Settings`.
         clock: time.
-        rng: jitter.
-        tell: called with the partitions that have news.
+        rng: makes the jitter.
+        tell: called with the partitions that have new entries.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Tail:
         rng: random.Random,
         tell: Callable[[set[int]], None],
     ) -> None:
-        """Prepare; `start` begins."""
+        """Prepare the tail; `start` starts its thread."""
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -103,7 +103,7 @@ class Tail:
             redis.close()
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
-        """Watch for a while: then the ends are looked at, also of partitions that were not ours."""
+        """Watch for a while; then the caller reads all ends again, even those of foreign keys."""
         until = self._clock.monotonic() + _AGAIN
         while not self._stop.is_set() and self._clock.monotonic() < until:
             news = log.wait(seen, _BLOCK)
@@ -120,6 +120,6 @@ def _ends(log: EventLog) -> dict[int, str]:
     """Return the last entry of each partition whose key is ours.
 
     Raises:
-        LogUnavailable: no answer.
+        LogUnavailable: Redis does not answer.
     """
     return {head.partition: head.entry for head in log.heads() if head.entry != FOREIGN}

@@ -1,8 +1,8 @@
-"""A worker's watch over the log: what is lost, or will be, is logged within seconds.
+"""A worker's watch over the log: losses, and what threatens it, are logged within seconds.
 
-Every look is judged by itself (`memorybus.health.log_health`). The watch adds what only memory can
-tell: that the log is not the one it was, or went back behind what producers may have forgotten.
-That is written down in Redis, so that `status` and `doctor` know it too.
+Every examination stands alone (`memorybus.health.log_health`). The watch remembers earlier ones, so
+it also notices that the log is another one, or went back so far that producers may no longer have
+the lost events. It writes this to Redis, so that `status` and `doctor` know it too.
 """
 
 import logging
@@ -35,7 +35,7 @@ EVERY = 5.0
 """Seconds between looks."""
 
 REMIND = 60.0
-"""Seconds after which a gap that goes on growing is told again."""
+"""Seconds after which a gap that goes on growing is logged again."""
 
 
 _Subject: TypeAlias = tuple[str, str, str]
@@ -56,7 +56,7 @@ class LogWatch:
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Look at nothing yet."""
+        """Prepare the watch; the first `poll` examines the log."""
         self.alarms: tuple[Finding, ...] = ()
         self._settings = settings
         self._clock = clock
@@ -72,10 +72,10 @@ class LogWatch:
         self._examiner: Examiner | None = None
 
     def poll(self, redis: Redis) -> None:
-        """Examine the log, if it is time; if Redis is away, warn of it. Raises no error of Redis.
+        """Examine the log, if it is time. If Redis is away, log a warning; no error is raised.
 
         Args:
-            redis: the log's, the same each time.
+            redis: the log's Redis, the same in each call.
         """
         if self._clock.monotonic() < self._next:
             return
@@ -96,7 +96,7 @@ class LogWatch:
         self._log_alarms([*health.alarms, *self._unwritten_alarms(health)])
         self._write(Losses(redis, self._keys))
         if health.continuity.log is None:
-            EventLog(redis, self._settings).open()  # the certificate went with the log
+            EventLog(redis, self._settings).open()  # the record of the log was lost with the log
 
     # -- comparison with earlier looks ------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class LogWatch:
         self._settling = (float("-inf"), {})
 
     def _write(self, losses: Losses) -> None:
-        """Write down what was found; what cannot be written now is tried again."""
+        """Write the losses to Redis; what cannot be written now is written by a later call."""
         while self._unwritten:
             losses.record(self._unwritten[0])
             del self._unwritten[0]
@@ -145,7 +145,7 @@ class LogWatch:
     # -- logging ----------------------------------------------------------------------------------
 
     def _log_alarms(self, found: Sequence[Finding]) -> None:
-        """Log what is new, and what is over; a gap that grows is told again, not at every look."""
+        """Log new alarms and alarms that are over; a growing gap is logged again once a minute."""
         now = self._clock.monotonic()
         current = {_subject(alarm): alarm for alarm in found}
         for key, alarm in current.items():

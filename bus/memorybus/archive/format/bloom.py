@@ -1,8 +1,8 @@
 """Bloom filters of words: a few bytes per segment tell which sessions it can hold; pure.
 
 Layout, for other readers: a bit array, base64; the least significant bit of a byte comes first.
-Word to bits: BLAKE2b of its UTF-8 bytes, 16 bytes; the two little-endian 64-bit halves a and b;
-bit i is (a + i * b) mod 2**64 mod the number of bits, for i below `HASHES`.
+A word sets these bits: the BLAKE2b digest of its UTF-8 bytes has 16 bytes, the two little-endian
+64-bit halves a and b; bit i is (a + i * b) mod 2**64 mod the number of bits, for i below `HASHES`.
 """
 
 import base64
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 HASHES = 7
 BITS_A_WORD = 10
-"""Together with seven hashes this gives one false positive in a hundred."""
+"""Ten bits for each word and seven hashes give one false positive in a hundred."""
 
 LARGEST = 8_192
 """Bytes; a filter of more than 6,500 words is less exact."""

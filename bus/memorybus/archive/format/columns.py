@@ -9,7 +9,7 @@ def integers_of(column: Any, code: Literal["q", "i"]) -> list[int]:
 
     Args:
         column: a `pyarrow.ChunkedArray`.
-        code: of `memoryview.cast`: ``q`` for 64 bits, ``i`` for 32.
+        code: the format for `memoryview.cast`: ``q`` for 64 bits, ``i`` for 32.
     """
     found: list[int] = []
     for chunk in column.chunks:
@@ -29,7 +29,7 @@ class Cells:
     """
 
     def __init__(self, column: Any, whole: Callable[[Any], Any]) -> None:
-        """Take the column's memory; `pyarrow` keeps it for as long as a view exists."""
+        """Take the column's memory; `pyarrow` keeps it as long as a view of it exists."""
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         _, offsets, data = chunk.buffers()
         self._whole = whole(data or b"")

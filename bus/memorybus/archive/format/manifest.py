@@ -53,7 +53,7 @@ class RetentionMark(msgspec.Struct, frozen=True):
 
 
 NOT_JUDGED = RetentionMark()
-"""For a segment whose rows were not checked for content to drop."""
+"""The mark of a segment whose rows were never checked for content to drop."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether no line is missing between the first and the last, whatever else is damaged."""
+        """Whether no line is missing between the first and the last, in spite of other damage."""
         last = self.segments[-1].sum if self.segments else None
         chained = not any(map(self.gap_before, range(len(self.segments))))
         return chained and (self.head == last if last else not self.damage)

@@ -101,7 +101,7 @@ def _decode_line(line: bytes) -> Segment | ManifestEnd | None:
 
 
 def _is_ours(segment: Segment) -> bool:
-    """Say whether file name and places have our form: another program's sums may be right, too."""
+    """Say whether file name and places have our form: another program's sums may be right."""
     entries = (segment.first.entry, segment.last.entry)
     return bool(_FILE.fullmatch(segment.file)) and all(map(_ENTRY.fullmatch, entries))
 
@@ -116,11 +116,11 @@ def _check_end(found: _ReadLines, version: int, data: bytes) -> None:
         if lines not in found.broken:
             found.note(_CUT)
     elif end.version != version:
-        found.note(f"is version {end.version} under another number")
+        found.note(f"says that it is version {end.version}, but its name has another number")
     elif end.count + 1 != lines:
-        found.note(f"has {lines - 1} segments, and its last line counts {end.count}")
+        found.note(f"has {lines - 1} segments, but its last line counts {end.count}")
     elif not data.endswith(b"\n"):
-        found.note("does not end with a line's end")
+        found.note("does not end with a line break")
 
 
 def _choose_segments(found: _ReadLines) -> list[Segment]:

@@ -31,16 +31,16 @@ GROUP_ROWS = 1_000
 """Rows that a reader loads at once."""
 
 GROUP_BYTES = 4 << 20
-"""Bytes of envelopes that a group holds at most, but for its last row."""
+"""The most bytes of envelopes in a group; its last row may exceed this."""
 
 SEGMENT_BYTES = 64 << 20
-"""Bytes of envelopes that a segment holds at most, but for its last row (G10).
+"""The most bytes of envelopes in a segment; its last row may exceed this (G10).
 
 This is the hard bound; archivers call a segment full earlier.
 """
 
 _LEVEL = 3
-"""Of zstd. Level 9 saves a tenth more of real conversations and takes five times as long."""
+"""The zstd level. Level 9 saves a tenth more of real conversations, at five times the time."""
 
 UNREADABLE = "stray"
 """The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
@@ -148,11 +148,11 @@ def segment_row(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
     """Return an entry's row: the columns are decoded, the envelope's bytes are kept.
 
     Raises:
-        ValueError: the entry is no event; another program wrote it.
+        ValueError: the entry is not an event; another program wrote it.
     """
     event = decode_entry(partition, raw.entry, raw.fields, decoder)
     if event is None:
-        raise ValueError(f"entry {raw.entry} is no event")
+        raise ValueError(f"entry {raw.entry} is not an event")
     body = _unpacked_envelope(raw, event, decoder)
     if body is None:
         return _build_row(raw, event.envelope, UNREADABLE, msgspec.msgpack.encode(list(raw.fields)))

@@ -56,7 +56,7 @@ def _parse_errors() -> tuple[type[Exception], ...]:
     ours = (*known, msgspec.MsgspecError, OSError)
     try:
         from pyarrow import ArrowException
-    except ImportError:  # that error itself passes, and says what is missing
+    except ImportError:  # without pyarrow its own error is raised, which says what is missing
         return ours
     return (*ours, ArrowException)
 
@@ -130,7 +130,7 @@ class SegmentReader:
             where: its full name, for messages.
 
         Raises:
-            ArchiveDamaged: the file is no segment, or another one.
+            ArchiveDamaged: the file is not a segment, or it is another segment.
             ArchiveUnavailable: pyarrow is not installed.
         """
         try:

@@ -1,4 +1,4 @@
-"""The archive's files in a directory: written whole or not at all, and durable on return."""
+"""The archive's files in a directory. Each is written whole or not at all, and then durable."""
 
 import contextlib
 import os
@@ -108,7 +108,7 @@ def _is_there(path: Path) -> bool:
     if path.is_file():
         return True
     if path.exists():
-        raise ArchiveDamaged(f"{path}: is no file; restore it from a backup")
+        raise ArchiveDamaged(f"{path}: this is not a regular file; restore it from a backup")
     return False
 
 

@@ -25,7 +25,7 @@ def directory_of(place: str) -> Path | None:
     if scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
         return Path(unquote(parts.path))
     known = ", ".join(f"{one}://" for one in ("file", "s3", "gs", "az"))
-    raise ConfigError(f"archive: {scheme}:// is no place for it; use a directory or {known}")
+    raise ConfigError(f"archive: {scheme}:// is not supported; use a directory or {known}")
 
 
 def open_objects(place: str, folder: str = "") -> Objects:

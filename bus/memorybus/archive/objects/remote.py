@@ -61,7 +61,7 @@ class RemoteObjects:
                 client_options={
                     "timeout": TIMEOUT,
                     "connect_timeout": CONNECT_TIMEOUT,
-                    "allow_http": True,  # where the environment names such an endpoint
+                    "allow_http": True,  # the environment may name an http:// endpoint
                 },
                 retry_config={"max_retries": RETRIES, "retry_timeout": RETRY_TIMEOUT},
             )
@@ -90,12 +90,12 @@ class RemoteObjects:
         return True
 
     def _check_fence(self) -> None:
-        """Test once that the store does not overwrite files: some ignore the condition."""
+        """Test once that the store does not overwrite files: some stores ignore the condition."""
         if not self._fenced and self._create(_TRIAL, b"") and self._create(_TRIAL, b""):
             raise ArchiveUnavailable(
-                f"{self.where}: this store writes over a file that is there, though it is asked "
-                f"not to (If-None-Match: *): two archivers could undo each other's work; use a "
-                f"store, or a release of it, that knows conditional writes"
+                f"{self.where}: this store overwrites a file that exists, although it is asked "
+                f"not to (If-None-Match: *), so two archivers could undo each other's work; use a "
+                f"store, or a release of it, that supports conditional writes"
             )
         self._fenced = True
 
@@ -110,7 +110,7 @@ class RemoteObjects:
     def open(self, name: str) -> BinaryIO | None:
         """Return a file to read at random places, None if there is no such file.
 
-        A small one is fetched whole: it is read whole the first time anyway.
+        A small file is fetched whole, because its first reader reads all of it anyway.
         """
         with self._translated_errors(name):
             try:

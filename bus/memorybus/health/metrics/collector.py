@@ -1,4 +1,4 @@
-"""The collector: one measurement for all who ask within a second."""
+"""The collector makes one measurement for all requests within a second."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ from memorybus.health.metrics.families import process_metrics, status_metrics
 from memorybus.health.monitor import Status, read_status, spool_status
 
 KEPT = 1.0
-"""Seconds for which a measurement serves all who ask: so long Redis is asked only once."""
+"""Seconds for which one measurement answers all requests, so that Redis is asked only once."""
 
 
 class BusCollector(Collector):
-    """Shows the status to Prometheus; any thread may ask.
+    """Shows the status to Prometheus. Any thread may call it.
 
     Args:
         settings: where the log is.
@@ -45,7 +45,7 @@ class BusCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of a measurement that is no older than a second.
 
-        Without Redis those are given that do not need it, and `memorybus_up` is 0.
+        If Redis is away, only the metrics that do not need it are there, and `memorybus_up` is 0.
         """
         with self._lock:
             if self._clock.monotonic() >= self._until:

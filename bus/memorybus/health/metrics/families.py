@@ -64,12 +64,12 @@ def process_metrics(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[M
     """Yield what is known without Redis.
 
     Args:
-        spool: of this host.
+        spool: the spools of this host.
         version: of this release.
         up: whether Redis answers.
     """
     yield GaugeMetricFamily(f"{PREFIX}up", "Whether the log's Redis answers.", float(up))
-    yield InfoMetricFamily(f"{PREFIX}build", "The release that tells this.", {"version": version})
+    yield InfoMetricFamily(f"{PREFIX}build", "The release that reports this.", {"version": version})
     yield from _figures(SPOOL, {"": spool}, "")
 
 
@@ -109,9 +109,9 @@ def _histogram(name: str, text: str, things: Mapping[str, Histogram]) -> Metric:
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterator[Metric]:
-    text = "How prompts were answered: what was warm, asked and in time (fresh), or not (late)."
+    text = "Prompts by result: warm, fresh (asked, and in time) or late (asked, not in time)."
     answers = CounterMetricFamily(f"{PREFIX}recall", text, labels=["provider", "result"])
-    text = "How long prompts waited that asked."
+    text = "How long prompts waited for a fresh recall."
     waits = SummaryMetricFamily(f"{PREFIX}recall_wait_seconds", text, labels=["provider"])
     for one in jobs:
         counts = one.prompts
@@ -133,7 +133,7 @@ def _versions(status: Status) -> Metric:
 def _findings(findings: Sequence[Finding]) -> Metric:
     """Return how many findings there are of each kind: what `memorybus status` shows in red."""
     found = Counter((one.code, one.severity) for one in findings)
-    text = "What is wrong, by kind, as `memorybus status` and `memorybus check` tell it."
+    text = "What is wrong, by kind, as `memorybus status` and `memorybus check` report it."
     family = GaugeMetricFamily(f"{PREFIX}findings", text, labels=["code", "severity"])
     for code in get_args(Code):
         for severity in get_args(Severity):

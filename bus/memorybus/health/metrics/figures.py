@@ -1,4 +1,4 @@
-"""Which figures are metrics: their names, what they mean, and where a status has them.
+"""Says which figures are metrics: their names, what they mean, and where a status has them.
 
 Names are Prometheus's: base units, `_total` for what only grows, times instead of ages. No label
 names a session, a person or an agent.
@@ -22,9 +22,9 @@ class Figure(msgspec.Struct, Generic[_T], frozen=True):
     """One number of something.
 
     Attributes:
-        name: the metric's, without the prefix. It is a counter if it ends with ``_total``.
+        name: the metric's name without the prefix. It is a counter if it ends with ``_total``.
         help: what it means, in one sentence.
-        of: reads it; None if there is none now.
+        of: returns the number from the thing; None if there is none now.
     """
 
     name: str
@@ -39,7 +39,7 @@ def seconds(at: str | None) -> float | None:
 
 SPOOL: Final[tuple[Figure[SpoolStatus], ...]] = (
     Figure("spool_events", "Events in this host's spools that wait for Redis.", lambda s: s.events),
-    Figure("spool_bytes", "What these take.", lambda s: s.bytes),
+    Figure("spool_bytes", "Bytes that these take.", lambda s: s.bytes),
     Figure(
         "spool_oldest_timestamp_seconds",
         "When the oldest of these was published.",
@@ -48,7 +48,7 @@ SPOOL: Final[tuple[Figure[SpoolStatus], ...]] = (
 )
 
 HOST: Final[tuple[Figure[SpoolStatus], ...]] = (
-    Figure("host_spool_events", "The same by host, as workers there say.", lambda s: s.events),
+    Figure("host_spool_events", "The same by host, as its workers report.", lambda s: s.events),
     Figure(
         "host_spool_oldest_timestamp_seconds",
         "When the oldest of these was published.",
@@ -64,12 +64,12 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
     Figure("log_bytes", "What these take of its memory.", lambda s: s.log.bytes),
     Figure(
         "log_oldest_timestamp_seconds",
-        "When the oldest of these was published: the mark up to which the log is trimmed.",
+        "When the oldest of these entered the log: older events were trimmed.",
         lambda s: seconds(s.log.oldest_at),
     ),
     Figure(
         "canary_last_success_timestamp_seconds",
-        "When a canary last came through.",
+        "When a canary last passed every lane.",
         lambda s: seconds(s.canary_at),
     ),
     Figure("log_gaps", "Gaps in the numbers of the log.", lambda s: len(s.continuity.gaps)),
@@ -79,16 +79,16 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
     Figure("archive_unsealed_events", "Events not sealed yet.", lambda s: s.archive.unsealed),
     Figure(
         "archive_oldest_unsealed_timestamp_seconds",
-        "When the oldest of these was published: the mark up to which all is sealed.",
+        "When the oldest of these entered the log: all older events are sealed.",
         lambda s: seconds(s.archive.oldest_unsealed_at),
     ),
     Figure("archive_segments", "Files of the archive.", lambda s: s.archive.segments),
-    Figure("archive_bytes", "What these take.", lambda s: s.archive.bytes),
+    Figure("archive_bytes", "Bytes that these take.", lambda s: s.archive.bytes),
     Figure("redis_used_bytes", "Memory that Redis uses.", lambda s: s.memory.used),
     Figure("redis_limit_bytes", "Memory that it may use.", lambda s: s.memory.limit),
     Figure(
         "redis_seconds_left",
-        "How long that lasts at the present rate; none if it settles.",
+        "How long that memory lasts at the present rate; absent if use stops growing.",
         lambda s: s.memory.seconds_left,
     ),
 )
@@ -124,14 +124,14 @@ HISTOGRAM: Final[tuple[tuple[str, str, Callable[[ProviderStatus], Histogram]], .
 )
 
 RECALL: Final[tuple[Figure[JobsStatus], ...]] = (
-    Figure("recall_nothing_total", "Answers that nothing fits.", lambda j: j.prompts.nothing),
+    Figure("recall_nothing_total", "Recalls that found nothing.", lambda j: j.prompts.nothing),
     Figure("recall_jobs_queued", "Recall jobs that wait.", lambda j: j.queued),
     Figure("recall_jobs_started", "Recall jobs that run.", lambda j: j.started),
     Figure("recall_jobs_failed_total", "Recall jobs that failed.", lambda j: j.failed),
     Figure("recall_jobs_skipped_total", "Recalls not made: pause or bound.", lambda j: j.skipped),
     Figure(
         "recall_jobs_oldest_timestamp_seconds",
-        "When the oldest waiting recall was asked.",
+        "When the oldest waiting recall was requested.",
         lambda j: seconds(j.oldest_at),
     ),
     Figure("recall_paused", "Whether asking pauses after failures.", lambda j: j.paused),

@@ -1,4 +1,4 @@
-"""Two questions beside the metrics: ``/livez`` and ``/readyz``, as platforms ask them; pure."""
+"""Answers the probes of platforms next to the metrics: ``/livez`` and ``/readyz``; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Protocol
@@ -12,21 +12,21 @@ READY: Final = "/readyz"
 
 
 class ProbeTarget(Protocol):
-    """What is asked whether it lives. Neither answer asks Redis, nor waits for anything."""
+    """The process that the probes ask about. No answer needs Redis, or waits for anything."""
 
     def lives(self) -> bool:
         """Say whether it works; if not, it should be started again."""
 
     def is_ready(self) -> bool:
-        """Say whether it has started and does not end yet."""
+        """Say whether it has started, and is not ending."""
 
 
 def with_probes(metrics: "WSGIApplication", probed: ProbeTarget) -> "WSGIApplication":
-    """Return an application that answers both questions, and shows metrics at ``/metrics`` alone.
+    """Return an application that answers both probes, and shows metrics only at ``/metrics``.
 
     Args:
-        metrics: shows them.
-        probed: whom it asks.
+        metrics: the application that shows the metrics.
+        probed: the process that answers the probes.
     """
     questions: dict[str, Callable[[], bool]] = {LIVE: probed.lives, READY: probed.is_ready}
 

@@ -11,7 +11,7 @@ from memorybus.errors import ConfigError
 from memorybus.health.metrics.probes import ProbeTarget, with_probes
 
 LOOPBACK = "127.0.0.1"
-"""Where it listens unless an address says otherwise: figures tell how much somebody talks."""
+"""The default address: the figures tell how much people talk, so they are not shown to networks."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str) -> Address:
-    """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; without a host it is loopback.
+    """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; the default host is loopback.
 
     Raises:
         ConfigError: it is none of these.
@@ -36,20 +36,20 @@ def parse_address(text: str) -> Address:
         parts = urlsplit(f"//{netloc}")
         if parts.port is not None and parts.netloc == netloc and parts.username is None:
             return Address(parts.hostname or LOOPBACK, parts.port)
-    raise ConfigError(f"metrics: {text!r} is no address; write HOST:PORT, such as 127.0.0.1:9464")
+    raise ConfigError(f"metrics: {text!r} is not an address; write HOST:PORT, as 127.0.0.1:9464")
 
 
 @contextmanager
 def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> Iterator[Address]:
-    """Serve the metrics, and whether somebody lives, from threads of their own; yield where.
+    """Serve the metrics and the probes from separate threads; yield the address.
 
     Args:
-        settings: whose metrics.
-        where: to listen.
-        probed: who is asked whether it lives.
+        settings: name the log to measure.
+        where: the address to listen on.
+        probed: the process that answers the probes.
 
     Raises:
-        ConfigError: nobody can listen there, or the library is missing.
+        ConfigError: the address cannot be used, or the library is missing.
     """
     try:
         from prometheus_client import make_wsgi_app, start_http_server

@@ -1,4 +1,4 @@
-"""How a fact is read: the columns of a `Fact`."""
+"""Reads facts: the columns of a `Fact`, and rows as facts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelp
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """
-"""Selects what `facts_of` takes."""
+"""Selects the columns that `facts_of` takes."""
 
 
 def facts_of(rows: Iterable[tuple[Any, ...]]) -> list[Fact]:

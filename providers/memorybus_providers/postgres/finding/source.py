@@ -20,7 +20,7 @@ from memorybus_providers.truth.changes import Correction, FormerEntry
 
 MOST_CORRECTIONS = 1_000
 MOST_FORMER = 500
-"""Corrections and former entries of a scope that are looked at, the newest (G10)."""
+"""The most corrections and former entries of a scope that are read, the newest (G10)."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 _SCOPE = "select id from scopes where key = %s"
@@ -178,7 +178,7 @@ class PostgresFacts:
     # -- what a search is made of -------------------------------------------------------------
 
     def extent(self, whose: RecallScope) -> Extent:
-        """Return how many facts there are, and the numbers of the scopes that hold any."""
+        """Return how many facts there are, and the numbers of the scopes that have any."""
         rows = self._db.execute(_SIZES, (self.scopes(whose),)).fetchall()
         return Extent(sum(int(n) for _, n in rows), [str(scope) for scope, n in rows if n])
 
@@ -200,7 +200,7 @@ class PostgresFacts:
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[list[int]]:
-        """Return the rows of each term; all of them are asked for at once."""
+        """Return the rows of each term; one query asks for all terms."""
         asked = [(n, _token(form)) for n, forms in enumerate(terms) for form in forms]
         found: list[list[int]] = [[] for _ in terms]
         if asked:
@@ -213,7 +213,7 @@ class PostgresFacts:
         return iter(found)
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
-        """Return those of some rows that a view sees."""
+        """Return the rows among these that a view may see."""
         given = {"rows": list(rows), **self._view_parameters(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
@@ -243,7 +243,7 @@ class PostgresFacts:
         most: int = MOST,
         as_of: int | None = None,
     ) -> list[Fact]:
-        """Return facts that hold all words of one of some phrases, in whatever order."""
+        """Return facts that contain all words of at least one phrase, in any order."""
         asked = [
             (phrase, word, _token(token), len(set(tokens)))
             for phrase, tokens in enumerate(phrase_tokens(dict.fromkeys(map(" ".join, phrases))))
@@ -259,11 +259,11 @@ class PostgresFacts:
         return self._facts(_HOLDING, whose, **columns, **limits, **marks)
 
     def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
-        """Return what speakers said who have one of these folded words in their name."""
+        """Return what was said by speakers whose names contain one of these folded words."""
         return self._facts(_SAID_BY, whose, words=[encode_text(name) for name in names])
 
     def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
-        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        """Return facts that somebody chose to keep; only those of a category, if one is given."""
         return self._facts(_KEPT, whose, category=encode_text(category))
 
     def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:

@@ -1,4 +1,4 @@
-"""Search by meaning, beside the words: vectors of facts in pgvector, and the facts near a question.
+"""Searches by meaning in addition to words: vectors of facts in pgvector, facts near a question.
 
 Only an instance with the option ``embedder`` imports it; the server needs the extension ``vector``
 (0.7 or later, for `halfvec`). Small scopes are compared exactly, by the index of their scope; in

@@ -1,4 +1,4 @@
-"""Search by meaning of one open instance: its embedder, questions, and what fills in vectors."""
+"""The search by meaning of one open instance: its embedder, its questions and its filler."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -24,7 +24,7 @@ from memorybus_providers.postgres.options import Where
 
 
 class PostgresMeaning(FilledMeaning):
-    """What an instance with an embedder has beside its store.
+    """What an instance with an embedder has in addition to its store.
 
     Args:
         where: the tables.
@@ -66,14 +66,14 @@ class PostgresMeaning(FilledMeaning):
 
 
 class _TurnTables(PostgresVectorTables):
-    """The tables as one of several fillers uses them: it keeps its claim as long as it fills.
+    """The tables as one of several fillers uses them; it renews its claim as long as it fills.
 
-    One that pauses for a minute, or dies, leaves the filling to another; facts that both send to
-    the embedder for a moment are stored once.
+    If it pauses for a minute, or dies, another filler takes over; facts that both send to the
+    embedder meanwhile are stored once.
     """
 
     def __init__(self, link: Link, where: Where, who: str) -> None:
-        """Be known as `who`."""
+        """Claim the filling under the name `who`."""
         super().__init__(link, where)
         self._who = who
 

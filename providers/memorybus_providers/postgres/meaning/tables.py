@@ -1,6 +1,6 @@
-"""The vectors beside the facts: tables of their own, made when an embedder is first configured.
+"""The tables of vectors, which are made when an embedder is first configured.
 
-A statement that adds facts queues them; a removed fact takes its vector and its ticket along.
+A trigger queues facts that are added; with a removed fact its vector and its place in the queue go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
 
 LARGEST = 4_000
-"""Numbers of a vector that pgvector's graph takes; larger ones are compared exactly."""
+"""The most numbers of a vector for pgvector's graph; larger vectors are compared exactly."""
 
 _HAVE = "select to_regclass('meaning_model') is not null"
 _EXTENSION = "create extension if not exists vector with schema public"
@@ -77,7 +77,7 @@ order by vector <=> %(asked)s::halfvec limit %(most)s
 
 
 class PostgresVectorTables:
-    """Reads and writes the tables, each time in a transaction of its own; belongs to one thread."""
+    """Reads and writes the tables, each time in its own transaction; belongs to one thread."""
 
     def __init__(self, link: Link, where: Where) -> None:
         """Use `link`."""
@@ -151,13 +151,13 @@ def model_of(db: Connection) -> Model | None:
 
 
 class PostgresComparison:
-    """Facts beside what is asked, in the transaction that is open; see `Compared`.
+    """Compares facts with a question, in the transaction that is open; see `Compared`.
 
     Args:
         db: the connection.
         scopes: the scopes whose facts are compared.
-        vector: what is asked, of length one.
-        model: what the vectors are of.
+        vector: the vector of the question, of length one.
+        model: the model of the vectors.
     """
 
     def __init__(self, db: Connection, scopes: Sequence[int], vector: Vector, model: Model) -> None:

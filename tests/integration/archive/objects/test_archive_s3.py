@@ -143,7 +143,7 @@ def test_a_store_that_writes_over_files_is_refused(monkeypatch: pytest.MonkeyPat
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            with pytest.raises(ArchiveUnavailable, match="knows conditional writes"):
+            with pytest.raises(ArchiveUnavailable, match="supports conditional writes"):
                 open_objects("s3://archive/memories").put_new("p00/x", b"1")
         finally:
             server.shutdown()

@@ -63,13 +63,13 @@ FOUND = {
     SMALL: """\
      → see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit
  or discard
- WARNING: Redis keeps no append-only file: what is `logged` does not survive
- its crash
+ WARNING: Redis keeps no append-only file: `logged` events do not survive its
+ crash
      → run: redis-cli config set appendonly yes (and put it into redis.conf)
 """,
     LARGE: """\
      → see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard
- WARNING: Redis keeps no append-only file: what is `logged` does not survive its crash
+ WARNING: Redis keeps no append-only file: `logged` events do not survive its crash
      → run: redis-cli config set appendonly yes (and put it into redis.conf)
 """,
 }

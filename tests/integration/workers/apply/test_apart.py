@@ -20,7 +20,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 
 NAMES = ("bad", "good", "asked")
-APART = "provider bad has a worker process of its own"
+APART = "provider bad gets its own worker process"
 APPLIED = 5.0
 """Seconds in which an event is applied, whatever a neighbour does: lanes are handed over in 2, and
 the rest is a busy machine's."""

@@ -70,8 +70,8 @@ def test_an_entry_comes_back_as_the_log_gave_it(tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_others_wrote_is_never_sealed(tmp_path: Path, name: str) -> None:
-    """G6, G7: an entry that somebody else wrote is no event, and has no number of its own."""
-    with pytest.raises(ValueError, match="is no event"):
+    """G6, G7: an entry that somebody else wrote is not an event, and has no number of its own."""
+    with pytest.raises(ValueError, match="is not an event"):
         archive_in(tmp_path).publish(0, [entry(1), FOREIGN[name], entry(3)])
 
 

@@ -135,7 +135,7 @@ def test_a_provider_whose_calls_fail_says_why_it_waits():
         "providers": [STATUS["providers"][0] | {"failing": "Transient: 500 \x1b[31m"}]
     }
     said = shown(status)
-    assert "builtin waits, its calls fail: Transient: 500" in said
+    assert "builtin waits because its calls fail: Transient: 500" in said
     assert "\x1b" not in said
 
 
