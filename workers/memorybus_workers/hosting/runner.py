@@ -36,7 +36,7 @@ class Runner:
     """Runs one instance of a provider on one thread, which ends after `stop` or `abandon`.
 
     Attributes:
-        slot: the call that its thread is busy with.
+        activity: the call that its thread is busy with.
         troubles: what is known of failing events.
         ready: set after the first attempt to acquire the lanes, or at the first failure.
         wanted: the lanes that it is to have.

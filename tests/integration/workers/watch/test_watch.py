@@ -103,14 +103,14 @@ def test_a_gap_that_grows_is_told_again_each_minute(
 
 
 def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCaptureFixture) -> None:
-    """G1: FLUSHALL leaves nothing to count; the birth certificate's id tells it, with what was."""
+    """G1: FLUSHALL leaves nothing to count; the id in its record tells it, with what was."""
     watched.log.append(10)
     watched.poll()
     before = watched.log.examine().continuity.log
     watched.log.client.flushall()
     watched.poll()
     (line,) = errors(said)
-    assert line.startswith("DATA LOSS: the log was wiped, or replaced by another: partition p01")
+    assert line.startswith("DATA LOSS: the log was wiped, or replaced by another one: partition p01")
     assert "events 1 to 10 are gone" in line
     (loss,) = watched.losses
     assert msgspec.to_builtins(loss) == {
@@ -178,7 +178,7 @@ def test_a_partition_that_began_anew_is_told(
     watched.log.append(3)
     watched.poll(3)
     (line,) = errors(said)
-    assert "gives these numbers again: partition p01: events 1 to 10 are gone" in line
+    assert "assigns these numbers again: partition p01: events 1 to 10 are gone" in line
     (loss,) = watched.losses
     assert loss.what == "tail"
     watched.log.client.hdel(watched.log.keys.losses, loss.name)
