@@ -110,7 +110,9 @@ def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCapture
     watched.log.client.flushall()
     watched.poll()
     (line,) = errors(said)
-    assert line.startswith("DATA LOSS: the log was wiped, or replaced by another one: partition p01")
+    assert line.startswith(
+        "DATA LOSS: the log was wiped, or replaced by another one: partition p01"
+    )
     assert "events 1 to 10 are gone" in line
     (loss,) = watched.losses
     assert msgspec.to_builtins(loss) == {
